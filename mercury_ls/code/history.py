@@ -1,6 +1,7 @@
 """The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,12 +52,15 @@ class Hunk(Struct, eq=False):
 
 
 class Trace(Struct, eq=False):
-    """`removed` was replaced by what the user typed, which is `start:end` in the current text."""
+    """`removed` was replaced by what the user typed, which is `start:end` in the current text. Before the last pause,
+    `stood` was there; `time` is that of the file's last change."""
 
     path: str
     start: int
     end: int
     removed: str
+    time: float
+    stood: str = ""
 
 
 class History:
@@ -83,7 +87,7 @@ class History:
         are not the user's own. Of the text only the part from `known[0]` to `known[1]` is real, where that is given."""
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
-        self._follow(path, text_before, change)
+        self._follow(path, text_before, change, now)
         continued = self._continued(path, text_before, change, now)
         hunk = continued or hunk_of(path, text_before, change, now)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
@@ -180,9 +184,13 @@ class History:
             other.start -= hunk.grown
             other.line -= hunk.lines_grown
 
-    def _follow(self, path: str, text: str, change: TextEdit) -> None:
+    def _follow(self, path: str, text: str, change: TextEdit, now: float) -> None:
         """Move the traces along with the text, and add that of this change."""
         mine = [trace for trace in self._traces if trace.path == path]
+        for trace in mine:
+            if now - trace.time >= PAUSE_SECONDS:
+                trace.stood = text[trace.start : trace.end]
+            trace.time = now
         removed = text[change.start : change.end]
         continued = (
             continues_deletion(mine[-1:], change, removed)
@@ -193,7 +201,7 @@ class History:
             move_trace(trace, change)
         if not continued and len(removed) <= LARGEST_HUNK:
             end = change.start + len(change.text)
-            self._traces.append(Trace(path, change.start, end, removed))
+            self._traces.append(Trace(path, change.start, end, removed, now))
         self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
 
     def _forget_oldest(self) -> None:
@@ -330,9 +338,23 @@ def move_trace(trace: Trace, change: TextEdit) -> None:
 
 
 def removes_typed(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """Whether the edit removes some of what was typed without replacing it."""
+    """Whether the edit removes some of what was typed without replacing it, and does more than mend a word."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
-    return not edit.text.strip() and bool(text[first:last].strip())
+    removes = not edit.text.strip() and bool(text[first:last].strip())
+    return removes and not mends_word(trace, text, edit)
+
+
+def mends_word(trace: Trace, text: str, edit: TextEdit) -> bool:
+    """Whether the edit takes some letters out of a word that was typed since the last pause, which does not lead back
+    to what stood before it."""
+    typed, first, last = text[trace.start : trace.end], edit.start - trace.start, edit.end - trace.start
+    if edit.text or not 0 <= first < last <= len(typed) or not all(map(is_word, typed[first:last])):
+        return False
+    start = first - sum(1 for _ in takewhile(is_word, reversed(typed[:first])))
+    end = last + sum(1 for _ in takewhile(is_word, typed[last:]))
+    is_whole = not within_word(text, trace.start + start) and not within_word(text, trace.start + end)
+    is_new = typed[start:end] not in trace.stood and typed[:first] + typed[last:] != trace.stood
+    return is_whole and is_new and (start, end) != (first, last)
 
 
 def restores_removed(trace: Trace, text: str, edit: TextEdit) -> bool:

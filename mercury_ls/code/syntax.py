@@ -3,7 +3,7 @@
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
 from typing import Literal
@@ -86,20 +86,24 @@ def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | No
     return open_at(snapshot.text, language, closed_before(snapshot, language, offset), offset)
 
 
-def problems(tree: Tree | None) -> int:
-    """The number of error nodes and missing nodes."""
+def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
+    """The number of error nodes and missing nodes, of all or of those that reach into these rows."""
     if tree is None:
         return 0
     found, cursor = 0, tree.walk()
     while True:
         node = cursor.node
         if node is not None and node.has_error:
-            found += node.is_error or node.is_missing
+            found += (node.is_error or node.is_missing) and (rows is None or any(reaches(node, some) for some in rows))
             if cursor.goto_first_child():
                 continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 return found
+
+
+def reaches(node: Node, rows: range) -> bool:
+    return node.start_point.row < rows.stop and node.end_point.row >= rows.start
 
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:

@@ -1,6 +1,7 @@
 """The next edit as each client has it: Copilot's dialect for sidekick.nvim, ours for our plugins, a code action for all
 others."""
 
+from functools import partial
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -28,8 +29,10 @@ async def offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    work = ls.started.next_edits.ask(uri, offset, invoked, closed=context.closed_files, renamer=context.rename_provider)
-    return reported(ls, params, await ls.newest("next edit", uri, work, SUPERSEDED))
+    known = {"closed": context.closed_files, "renamer": context.rename_provider}
+    work = partial(ls.started.next_edits.ask, uri, offset, invoked, **known)
+    shown = ls.showing_work(work) if invoked else work()
+    return reported(ls, params, await ls.newest("next edit", uri, shown, SUPERSEDED))
 
 
 def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:

@@ -228,6 +228,8 @@ class Server(LanguageServer):
     def engine_changed(self, status: Status) -> None:
         """The engine is loading, ready or gone: shown as the client can show it."""
         log.info("engine %s %s", status.state, status.detail)
+        if self.session is not None:
+            self.session.next_edits.engine_changed()
         if status.state == "unavailable":  # `mercury-ls model use` ended it: the next one has the model chosen there
             self.follow_user_file()
         if self.dialect == "copilot":

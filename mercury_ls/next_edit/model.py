@@ -18,7 +18,7 @@ from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
 
-__all__ = ["Opinion", "is_welcome", "opinions", "place_of", "regions_of", "requests", "rescored"]
+__all__ = ["Opinion", "opinions", "place_of", "regions_of", "requests", "rescored", "unwelcome"]
 
 MOST_HOLES = 4
 """In one request: models are trained with as many."""
@@ -184,19 +184,19 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
     start, end = region.start + change.start, region.start + change.end
     due = ranking.load().is_due({}, max(asked))
     edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
-    return edit if is_welcome(question, [edit], found) else None
+    return None if unwelcome(question, [edit], found) else edit
 
 
-def is_welcome(question: NextQuestion, written: Sequence[Candidate], found: Iterable[Candidate]) -> bool:
-    """Whether what a model has written neither restores what the user has just changed, nor writes the new name for
-    something else that has the old one."""
+def unwelcome(question: NextQuestion, written: Sequence[Candidate], found: Iterable[Candidate]) -> str:
+    """Why what a model has written is not shown: it restores what the user has just changed, or writes the new name for
+    something else that has the old one; empty if it does neither."""
     if any(question.is_reversal(each.uri, each) for each in written):
-        return False
+        return "it would undo what was done a moment ago"
     known = question.files
     learned = rules(question.edits)
     renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
     kept = permitted([*found, *written], renames, known)
-    return all(each in kept for each in written)
+    return "" if all(each in kept for each in written) else "it would rename something else too"
 
 
 def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:

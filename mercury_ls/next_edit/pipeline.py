@@ -9,18 +9,18 @@ and writes what no rule knows. The last answer is final. Offsets are of the snap
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from mercury_engine.api import Draft
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.deadline import Deadline
-from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
@@ -44,16 +44,24 @@ AS_LIKELY = 0.9
 """The share of the likeliest edit's probability that one taught by a later edit needs to come first."""
 
 
+NOTHING_FOLLOWS = "nothing follows from the last edits"
+SHORT_WAIT_SECONDS = 1.0
+"""How long an edit that is likely enough by rule waits for a model that may know more."""
+NO_DRAFT = "the model's answer came too late"
+
 T = TypeVar("T")
 
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
     found = await in_turns(searching(question.situation))
+    reason = found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS
     if isinstance(found, Silence):
-        yield Answer(silence=found.reason, final=True)
-        return
-    async with aclosing(answers(question, admissible(question, found), engine)) as given:
+        if engine is None or not question.is_for_a_rewriter:
+            yield Answer(silence=reason, final=True)
+            return
+        found = ()
+    async with aclosing(answers(question, admissible(question, found), engine, reason)) as given:
         async for answer in given:
             yield answer
 
@@ -71,9 +79,12 @@ async def in_turns(work: Generator[None, None, T]) -> T:
             began = time.thread_time()
 
 
-async def answers(question: NextQuestion, found: Sequence[Candidate], engine: Infill | None) -> AsyncGenerator[Answer]:
-    """The answer by these candidates alone, then by what the model says to them as well."""
-    answer = await checked(question, found, ranking.load().bar)
+async def answers(
+    question: NextQuestion, found: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
+) -> AsyncGenerator[Answer]:
+    """The answer by these candidates alone, then by what the model says to them as well. `reason` says why there are
+    no candidates, if there are none."""
+    answer = await checked(question, found, ranking.load().bar) if found else Answer(silence=reason)
     if engine is not None:
         yield answer
         asking = rewritten_by if "region" in question.modes else rescored_by
@@ -86,33 +97,56 @@ async def answers(question: NextQuestion, found: Sequence[Candidate], engine: In
 async def rewritten_by(
     question: NextQuestion, found: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
-    """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere."""
-    if answer.offer and answer.offer.p_accept >= region.SURE_ENOUGH:
+    """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is
+    certain does not wait for it."""
+    bar, by_rule = ranking.load().bar, answer
+    if any(each.certain for each in group(question, found, bar)):
         return
     deadline = Deadline(question.deadline_ms)
+    is_sure = answer.offer is not None and answer.offer.p_accept >= region.SURE_ENOUGH
+    until = asyncio.get_running_loop().time() + SHORT_WAIT_SECONDS if is_sure else None
     for number, (snapshot, offset) in enumerate(region.places(question, found)):
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
         wanted = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
+        made: region.Written | Silence = Silence(NO_DRAFT)
         async with aclosing(engine.infill(wanted)) as drafts:
-            async for draft in drafts:
-                if draft.final:
-                    made, evidence = region.rewritten(question, snapshot, offset, draft.spans[0], found)
-                    if evidence is not None:
-                        sure = region.merged(question, found, made)
-                        answer = await checked(question, sure, ranking.load().bar)
-                        answer = with_evidence(question, answer, made, evidence)
+            while draft := await next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
-                yield answer
+                if draft.final and draft.step:
+                    made = region.rewritten(question, snapshot, offset, draft.spans[0], found)
+                else:
+                    yield answer
+        better = await with_written(question, found, made, by_rule)
+        yield (answer := replace(better, step=answer.step, sent=answer.sent))
 
 
-def with_evidence(question: NextQuestion, answer: Answer, written: Sequence[Candidate], evidence: Evidence) -> Answer:
+async def next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draft | None:
+    """The next draft, None after the last one and if none comes until then, by the loop's clock."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
+            return await anext(drafts, None)
+    return None
+
+
+async def with_written(
+    question: NextQuestion, found: Sequence[Candidate], made: region.Written | Silence, by_rule: Answer
+) -> Answer:
+    """The answer by the rules and what the model has written, or why that adds nothing."""
+    if isinstance(made, Silence):
+        return by_rule if by_rule.offer else replace(by_rule, silence=f"{by_rule.silence}; {made.reason}")
+    answer = await checked(question, region.merged(question, found, made.edits), ranking.load().bar)
+    return with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, made)
+
+
+def with_evidence(question: NextQuestion, answer: Answer, written: region.Written) -> Answer:
     """The answer with what the model's edits are judged by, whether they are in it or not."""
+    evidence = written.evidence
     if answer.offer and answer.offer.kind == "region":
         return replace(answer, offers=(replace(answer.offer, evidence=evidence),))
-    edits = tuple(TextEdit(each.start, each.end, each.text or "", each.uri) for each in in_order(written))
+    edits = tuple(TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in in_order(written.edits))
     base = {edit.uri: question.files[edit.uri] for edit in edits}
-    return replace(answer, unshown=Offer(edits, written[0].p_edit, base, kind="region", evidence=evidence))
+    return replace(answer, unshown=Offer(edits, written.edits[0].p_edit, base, kind="region", evidence=evidence))
 
 
 async def rescored_by(
@@ -228,10 +262,10 @@ def left_undone(question: NextQuestion, leader: Candidate, edits: Sequence[TextE
 
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
     if not found:
-        return "nothing follows from the last edits"
+        return NOTHING_FOLLOWS
     written = [each for each in found if each.text is not None]
     if not written:
-        return "unsure: no rule says what to write, and the model is not sure enough"
+        return "no rule says what to write"
     likeliest = max(written, key=lambda each: each.p_edit)
     chance, bar = likeliest.p_edit, question.bar_for(likeliest, fitted)
     if bar == fitted / likeliest.p_due:  # what counts is whether anything is due at all
@@ -267,7 +301,23 @@ def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: i
     if language is None or snapshot.tree is None:
         return False
     tree = reparse(snapshot.tree, language, snapshot.text, changes, patience * snapshot.patience)
-    return tree is None or syntax.problems(tree) > syntax.problems(snapshot.tree)
+    before = syntax.problems(snapshot.tree)
+    if tree is None or not 0 < before < syntax.problems(tree):
+        return tree is None or syntax.problems(tree) > before
+    old, new = touched(snapshot.text, changes)
+    return syntax.problems(tree, new) > syntax.problems(snapshot.tree, old)
+
+
+def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[range]]:
+    """The rows of a text that these changes, the last one first, replace, and those that they make of them."""
+    old, new, grown = [], [], 0
+    for each in reversed(changes):
+        row, came = text.count("\n", 0, each.start), each.text.count("\n")
+        went = text.count("\n", each.start, each.end)
+        old.append(range(row, row + went + 1))
+        new.append(range(row + grown, row + grown + came + 1))
+        grown += came - went
+    return old, new
 
 
 def label(candidate: Candidate) -> str:

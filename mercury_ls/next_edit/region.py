@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
@@ -17,14 +18,15 @@ from mercury_ls.completion.context import window
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import Question
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate, distinct
-from mercury_ls.next_edit.model import is_welcome, place_of
+from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
-__all__ = ["SURE_ENOUGH", "edits_of", "merged", "places", "request", "rewritten"]
+__all__ = ["SURE_ENOUGH", "Written", "edits_of", "merged", "places", "request", "rewritten"]
 
 SURE_ENOUGH = 0.6
-"""A rule's edit as likely as this is not kept waiting for a model, which is hardly ever surer."""
+"""A rule's edit as likely as this does not wait for long for a model that may know more."""
 MOST_LINES = 64
 """Old and new ones together: a model that rewrites more of a file has lost its way."""
 MOST_REMOVED = 12
@@ -65,23 +67,40 @@ def diagnostic(snapshot: Snapshot, said: Said) -> Diagnostic:
     return Diagnostic(snapshot.path, line, said.start - snapshot.line_start(line), said.message, said.severity)
 
 
+class Written(Struct, frozen=True):
+    """The edits of a next-edit model's answer, which belong together, and what they are judged by."""
+
+    edits: tuple[Candidate, ...]
+    evidence: Evidence
+
+
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
-) -> tuple[list[Candidate], Evidence | None]:
-    """The edits that the answer makes, which belong together, and what they are judged by; none if one of them is
-    unwelcome, or was refused."""
-    if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
-        return [], None
-    made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
+) -> Written | Silence:
+    """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
+    start, end = asked = window(snapshot, offset, question.budget.characters)
+    if not filled.complete:
+        return Silence("the model's answer was cut off")
+    if without_sentinels(filled.text, snapshot.text) != filled.text:
+        return discarded("it contains special tokens")
+    made = edits_of(snapshot, asked, filled.text, question.offset)
+    if not made:
+        same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
+        return Silence("the model changes nothing here") if same else discarded("it rewrites or removes too much")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in made):
-        return [], None
+        return discarded("it was rejected before")
     evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in made))
     chance = question.judge.chance(evidence)
     written = [
         Candidate(snapshot.uri, edit.start, edit.end, edit.text, "region", None, {}, chance, bound=True)
         for edit in made
     ]
-    return (written, evidence) if written and is_welcome(question, written, found) else ([], None)
+    reason = unwelcome(question, written, found)
+    return discarded(reason) if reason else Written(tuple(written), evidence)
+
+
+def discarded(reason: str) -> Silence:
+    return Silence(f"the model's edit was discarded: {reason}")
 
 
 def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int) -> list[TextEdit]:
@@ -150,27 +169,37 @@ def moved(edit: TextEdit, by: int) -> TextEdit:
 
 
 def merged(question: NextQuestion, found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says, and
-    so is an edit of the model that does a rule's and more."""
-    known = {place_of(each): each for each in found}
-    own = []
-    for edit in written:
-        text = question.files[edit.uri].text
-        parts = [each for each in found if each.uri == edit.uri and each.text is not None and is_part(text, each, edit)]
-        likeliest = max((each.p_edit for each in parts), default=0.0)
-        whole = [each for each in parts if same_result(text, edit_of(each), edit_of(edit))]
-        for each in whole:
-            chances = either(each.p_edit, edit.p_edit), either(each.p_due, edit.p_edit)
-            known[place_of(each)] = replace(each, p_edit=chances[0], p_due=chances[1])
-        if not whole:
-            own.append(replace(edit, p_edit=either(edit.p_edit, likeliest)))
-    return list(distinct([*known.values(), *own]))
+    """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
+    the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
+    parts = [[each for each in found if is_part(question, each, edit)] for edit in written]
+    whole = [
+        [each for each in some if is_same(question, each, edit)] for some, edit in zip(parts, written, strict=True)
+    ]
+    if all(whole):
+        agreed = [(each, edit) for some, edit in zip(whole, written, strict=True) for each in some]
+        likelier = {place_of(each): both(each, edit) for each, edit in agreed}
+        return list(distinct([likelier.get(place_of(each), each) for each in found]))
+    replaced = {place_of(each): each.p_edit for some in parts for each in some}
+    likeliest = max(replaced.values(), default=0.0)
+    own = [replace(edit, p_edit=either(edit.p_edit, likeliest)) for edit in written]
+    return list(distinct([*(each for each in found if place_of(each) not in replaced), *own]))
 
 
-def is_part(text: str, part: Candidate, whole: Candidate) -> bool:
+def both(ruled: Candidate, written: Candidate) -> Candidate:
+    return replace(ruled, p_edit=either(ruled.p_edit, written.p_edit), p_due=either(ruled.p_due, written.p_edit))
+
+
+def is_same(question: NextQuestion, one: Candidate, other: Candidate) -> bool:
+    return same_result(question.files[other.uri].text, edit_of(one), edit_of(other))
+
+
+def is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
     """Whether making one edit is making the other, or a step towards it."""
-    if same_result(text, edit_of(part), edit_of(whole)):
+    if part.uri != whole.uri or part.text is None:
+        return False
+    if is_same(question, part, whole):
         return True
+    text = question.files[whole.uri].text
     if not whole.start <= part.start <= part.end <= whole.end:
         return False
     old = text[whole.start : whole.end]

@@ -19,11 +19,14 @@ from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, widened
 from mercury_ls.code.modules import Project
+from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
+from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.region import SURE_ENOUGH
 from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.patience import Patience
@@ -36,6 +39,11 @@ __all__ = ["NextEdits"]
 log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.1
+"""How long an edit that follows by rule waits for more keys. A next-edit model is asked at once, unless that may cost
+money: what it says of a text that has changed since is discarded."""
+STARTING_SECONDS = 10.0
+"""How long somebody who asked by hand waits for an engine that starts."""
+POLL_SECONDS = 0.05
 QUIET_AFTER_REJECTION_SECONDS = 5.0
 READING_SECONDS = 0.5
 """How long a rename soon after the start waits for the rest of the project to be read."""
@@ -66,6 +74,8 @@ class NextEdits:
         self._origin = ""
         """The file of the edit that the offer followed."""
         self._answered_at = 0
+        self._lacked_engine = False
+        """Whether the last answer was made while the engine was starting."""
         self._has_gap = False
         """Whether the offer might name more files once the project has been read."""
         self._made: Offer | None = None
@@ -91,10 +101,10 @@ class NextEdits:
             return self._shown(Answer((offer,), final=True), uri, invoked)
         if reason := self._questions.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Answer(silence=reason, final=True)
-        if not invoked:
-            await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._clock()))
+        settled = self._now() + (0.0 if invoked else SETTLING_SECONDS * self._patience.at(self._clock()))
+        await asyncio.sleep(0.0 if invoked else self._pause(settled - self._now()))
         for _ in range(TRIES):
-            answer, mark = await self._answered(uri, offset, invoked), self._files.history.mark
+            answer, mark = await self._answered(uri, offset, invoked, settled), self._files.history.mark
             if self._offer is not None or self._answered_at == mark:
                 break
         return answer
@@ -112,6 +122,36 @@ class NextEdits:
             return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
         return with_sent(self._silence(answer, note), answer)
 
+    def engine_changed(self) -> None:
+        """What was answered while the engine was starting is answered again once it is ready."""
+        if self._lacked_engine and self._is_ready and not self.current():
+            self._look_ahead()
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._questions.engine.status.state == "ready"
+
+    @property
+    def _is_starting(self) -> bool:
+        return self._questions.engine.status.state in ("starting", "loading")
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _pause(self, settling: float) -> float:
+        """How long to wait before anything is asked, where an edit settles within so many seconds."""
+        info = self._questions.engine.status.info
+        if not (self._is_ready and "region" in asked_modes(info)):
+            return settling
+        return max(self._questions.budgets.pause_ms / 1000, settling - SETTLING_SECONDS, 0.0)
+
+    async def _started(self) -> None:
+        """Returns once the engine is ready or unavailable, or after a while."""
+        until = self._now() + STARTING_SECONDS
+        while self._is_starting and self._now() < until:
+            await asyncio.sleep(POLL_SECONDS)
+
     def diagnosed(self, uri: str, version: int, found: tuple[Diagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
         self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._files.documents}
@@ -122,8 +162,9 @@ class NextEdits:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether there are edits, or files, that the offer does not know."""
-        return self._files.history.has_changed_since(self._known) or (self._has_gap and not self._files.workspace.gap())
+        """Whether there are edits, or files, that the offer does not know, or an engine that had no part in it."""
+        has_gained = (self._has_gap and not self._files.workspace.gap()) or (self._lacked_engine and self._is_ready)
+        return self._files.history.has_changed_since(self._known) or has_gained
 
     def forget(self) -> None:
         self._offer = None
@@ -132,7 +173,8 @@ class NextEdits:
         since = self._clock() - self._rejected_at
         return "" if invoked or since >= QUIET_AFTER_REJECTION_SECONDS else "a next edit was rejected a moment ago"
 
-    async def _answered(self, uri: str, offset: int, invoked: bool) -> Answer:
+    async def _answered(self, uri: str, offset: int, invoked: bool, settled: float = 0.0) -> Answer:
+        """`settled` is when an edit by rule may be shown, by the loop's clock."""
         files = self._files
         for each in [uri, *(neighbour.uri for neighbour in files.neighbours(uri))]:
             if each in files.documents:
@@ -144,8 +186,15 @@ class NextEdits:
         mark, language = files.history.mark, files.documents[uri].language
         self._answered_at = mark
         answer, note = await self._found(uri, offset, invoked)
+        self._lacked_engine = self._is_starting
+        if invoked and self._is_starting and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
+            await self._started()
+            answer, note = await self._found(uri, offset, invoked)
+            self._lacked_engine = self._is_starting
         if answer.unshown:
             self._follow(answer.unshown)
+        if answer.offer and answer.offer.kind != "region":
+            await asyncio.sleep(max(settled - self._now(), 0.0))
         if answer.offer is None:
             self._offer = None
             return replace(answer, silence=self._silence(answer, note))
@@ -184,7 +233,8 @@ class NextEdits:
         question, note = self._question(uri, offset, invoked)
         answer = Answer(silence="no answer")
         await asyncio.sleep(0)
-        engine = self._questions.engine if self._questions.engine.status.state == "ready" else None
+        engine = self._questions.engine if self._is_ready else None
+        left_out = self._questions.engine.status.reason if self._is_starting else ""
         try:
             async with aclosing(next_edits(question, engine)) as answers:
                 async for latest in answers:
@@ -192,6 +242,9 @@ class NextEdits:
                     self._questions.tell(answer)
         except (EngineUnavailable, EngineError) as error:
             log.info("the engine had no part in a next edit: %s", error)
+            left_out = str(error)
+        if left_out and not answer.offer:
+            answer = replace(answer, silence=f"{answer.silence}; {left_out}", final=True)
         return answer, note
 
     def _question(self, uri: str, offset: int, invoked: bool) -> tuple[NextQuestion, str]:
@@ -202,7 +255,7 @@ class NextEdits:
         version, said = self._diagnosed.get(uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, offset, invoked=invoked)
         asked = NextQuestion.of(
-            replace(question, judge=self._questions.judge("nextEdit")),
+            replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
             refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
@@ -211,6 +264,13 @@ class NextEdits:
             rescoring=info.rescoring if info else None,
         )
         return asked, note
+
+    @property
+    def _deadline_ms(self) -> float:
+        """A rewrite is of use as long as the text stays as it is: only the user's own limit ends it early."""
+        budgets, settings = self._questions.budgets, self._questions.settings
+        is_long = "region" in asked_modes(self._questions.engine.status.info) and not settings.engine.deadline_ms
+        return LONGEST_DEADLINE_MS if is_long else budgets.deadline_ms
 
     def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what a rename leaves."""

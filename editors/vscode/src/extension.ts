@@ -51,7 +51,13 @@ class Mercury implements vscode.Disposable {
   constructor(context: vscode.ExtensionContext) {
     this.context = context;
     this.connection = new Connection(context.extension, this.log, {
-      engineChanged: (engine: Engine) => this.become({ engine }),
+      engineChanged: (engine: Engine) => {
+        const wasReady = this.state.engine?.state === 'ready';
+        this.become({ engine });
+        if (engine.state === 'ready' && !wasReady) {
+          this.nextEdits.refresh();
+        }
+      },
       runs: (server) => this.runs(server),
       grown: (uri) => this.ghost.grown(uri),
       inline: async (document, position, asked, token, next) => {

@@ -109,6 +109,13 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
+  /** Asks again for what follows from the last edits, unless something is on offer. */
+  refresh(): void {
+    if (this.offer === undefined) {
+      this.askSoon(PAUSE_MS);
+    }
+  }
+
   private askSoon(pause: number): void {
     this.stopAsking();
     if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {

@@ -33,13 +33,15 @@ SHOWN = 80
 
 
 class Attempt(Struct, frozen=True):
-    """A question to a server. `show` reads its answer; None as long as nothing in it can be shown."""
+    """A question to a server. `show` reads its answer; None as long as nothing in it can be shown. `rewrites` says that
+    the answer is a text that is there already, with changes: it means something only as a whole."""
 
     protocol: Protocol
     ask: Ask
     show: Callable[[Heard], Filled | None]
     sent: str
     forced: str = ""
+    rewrites: bool = False
 
 
 def count(text: str) -> int:
@@ -122,26 +124,27 @@ def rewriting(
     address: str,
     budget: int,
 ) -> Iterator[Attempt]:
-    """For next-edit models, whose answer means something only when it is whole."""
+    """For next-edit models, whose answer means something when it is whole, or has come back to the old text."""
     question = form.ask(asked, budget=budget, count=count)
     _refuse_specials(question.prompt, address)
     old = asked.windows[span.window].text
     restored = true.windows[span.window].text
 
     def show(heard: Heard) -> Filled | None:
-        if not heard.end and not any(end in heard.text for end in question.ends):
+        is_whole = heard.end == "stop" or any(end in heard.text for end in question.ends)
+        read = question.read(heard.text, is_whole) if is_whole else question.rejoined(heard.text, heard.least)
+        if read is None and not (is_whole or heard.end):
             return None
-        read = question.read(heard.text, heard.end == "stop")
         new = None if read is None else _with_secrets(old, restored, read)
         if new is None or new == restored:
-            return Filled(restored, complete=True)
+            return Filled(restored, complete=heard.end != "length" or is_whole)
         probabilities = heard.probabilities(len(heard.text))
         return Filled(new, probabilities, _p_accept(probabilities, is_whole=True), complete=True)
 
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
     ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, asked), prompt.forced)
+    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, asked), prompt.forced, rewrites=True)
 
 
 def _filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:

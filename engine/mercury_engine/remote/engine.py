@@ -71,6 +71,8 @@ CONTEXT = re.compile(rb"(?:context (?:length|size|window)\D{0,20}|n_ctx\W{1,4})(
 PICKY = frozenset({400, 422, 500})
 """How servers refuse a field that they do not know, or cannot honour."""
 
+NO_TEXT = "no text in time"
+
 Wait = Callable[[], float]
 
 
@@ -106,6 +108,8 @@ class RemoteEngine:
         self._has: list[str] = []
         self._open = 0
         self._late = 0
+        self._slowness = NO_TEXT
+        """How slow the last late answer was."""
 
     def infill(self, request: InfillRequest, *, wait: Wait | None = None) -> Iterator[Draft]:
         """Drafts as they arrive. A step without news yields the last draft again, the same object.
@@ -172,8 +176,8 @@ class RemoteEngine:
 
     @property
     def _lateness(self) -> str:
-        address = self._record.address
-        return f"{address} is slower than engine.deadline_ms allows: raise that, or use a smaller model there"
+        address, pace = self._record.address, self._slowness
+        return f"{address} is slower than engine.deadline_ms allows ({pace}): raise that, or use a smaller model there"
 
     def _slice(self) -> float:
         return SLICE_SECONDS / max(self._open, 1)
@@ -218,14 +222,13 @@ class RemoteEngine:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
         heard, events, untouched = Heard(attempt.forced, attempt.ask.tokens), None, latest
-        until = self._clock() + LONGEST_SECONDS
+        began = self._clock()
+        until, first = began + LONGEST_SECONDS, 0.0
         exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
             while not (heard.end or heard.is_endless or latest.spans[0].complete or self._clock() >= until):
                 data = self._taken(exchange, wait())
-                if not (data or heard.text) and self._clock() >= due:
-                    raise EngineError(self._lateness)
                 if exchange.status not in (0, 200):
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
                 if exchange.status and events is None:
@@ -235,18 +238,34 @@ class RemoteEngine:
                 if events is not None and self._hears(heard, events, data, exchange):
                     if heard.departs:
                         return untouched
+                    first = first or self._clock()
                     if (filled := attempt.show(heard)) is not None:
                         latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
+                if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or heard.text)):
+                    if self._late < PATIENCE:  # what is told stays the same until it is over
+                        self._slowness = slowness(began, first, self._clock(), len(heard.text))
+                    latest = self._when_due(attempt, heard, latest)
                 yield latest
             self._health.worked()
             return latest
         finally:
-            self._late = 0 if heard.text else self._late + (self._clock() >= due)
+            if self._clock() >= due and (attempt.rewrites or not heard.text):
+                self._late += 1
+            elif heard.text:
+                self._late = 0
             self._open -= 1
             if heard.end:
                 exchange.let_end()
             else:
                 exchange.close()
+
+    def _when_due(self, attempt: Attempt, heard: Heard, latest: Draft) -> Draft:
+        """What there is of an answer when it is due: of a rewrite, what has come back to the old text at all."""
+        heard.least = 1
+        filled = attempt.show(heard) if heard.text else None
+        if filled is None:
+            raise EngineError(self._lateness)
+        return Draft(latest.step + 1, (filled,), sent=attempt.sent)
 
     def _hears(self, heard: Heard, events: Events, data: bytes, exchange: Exchange) -> bool:
         """Whether there is more than before."""
@@ -368,6 +387,14 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
     engine = RemoteEngine(record, client_for(record))
     engine.look(FIRST_LOOK_SECONDS)
     return engine
+
+
+def slowness(began: float, first: float, now: float, characters: int) -> str:
+    """How slowly an answer came whose first text was there at `first`, or 0 if there was none."""
+    if not characters:
+        return NO_TEXT
+    speed = f", then {characters / (now - first):.0f} characters/s" if now > first else ""
+    return f"first text after {first - began:.1f} s{speed}"
 
 
 Way = tuple[Protocol, Dialect | EditFormat | None]

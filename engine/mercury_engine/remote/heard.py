@@ -3,6 +3,7 @@
 import math
 from typing import Literal
 
+from mercury_engine.prompts.edits.asked import REJOINED_LINES
 from mercury_engine.remote.protocols import Event
 
 __all__ = ["Heard"]
@@ -18,6 +19,8 @@ class Heard:
     def __init__(self, forced: str = "", tokens: int = 1 << 16) -> None:
         self._room = len(forced) + tokens * LONGEST_TOKENS
         self.end: Literal["", "stop", "length"] = ""
+        self.least = REJOINED_LINES
+        """How many lines a rewrite must repeat before the rest of it is taken for granted."""
         self._forced = forced
         self._said = ""
         self._tokens: list[tuple[int, int, float]] = []

@@ -63,6 +63,19 @@ def answer(editor, *edits: dict, **more: str) -> None:
     part.rename(editor.folder / "answer.json")
 
 
+def test_it_is_asked_for_again_once_the_engine_is_ready(editor):
+    editor.open(TEXT, "area.py")
+    editor.attached()
+    answer(editor, FIRST)
+    editor.lua(
+        "local id = vim.lsp.get_clients()[1].id\n"
+        "for _, state in ipairs({ 'loading', 'ready' }) do\n"
+        "  require('mercury.status').changed(id, { state = state, detail = '' })\n"
+        "end"
+    )
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+
+
 def taken(editor) -> None:
     editor.until(lambda: not (editor.folder / "answer.json").exists(), "the server to take its answer")
 

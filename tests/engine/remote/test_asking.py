@@ -1,11 +1,15 @@
 """What is asked, and what the answers mean, without any server."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.edits import FORMATS, edit_format
+from mercury_engine.prompts.edits.asked import Asked
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
+from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.remote import asking
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.protocols import Event, protocol_named
@@ -40,6 +44,63 @@ def rewritten(form, answer: str, asked=None, end="stop"):
     true = asked or region()
     (attempt,) = asking.rewriting(CHAT, form, asking.masked(true), true, true.spans[0], address="", budget=8192)
     return attempt, attempt.show(heard(answer, end))
+
+
+FUNCTIONS = "def area(w, h):\n    return w * h\n" + "".join(f"\n\ndef f{n}():\n    return {n}\n" for n in range(8))
+CHANGED = FUNCTIONS.replace("w * h", "abs(w * h)")
+
+
+@pytest.mark.parametrize(
+    ("form", "before"),
+    [
+        (edit_format("zeta-2"), ""),
+        (edit_format("zeta"), "<|editable_region_start|>\n"),
+        (edit_format("sweep"), ""),
+        (INCEPTION_EDIT, "```python\n"),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [(2, None), (6, None), (9, CHANGED), (12, CHANGED)],
+    ids=["the edit alone", "too few lines", "three lines", "more"],
+)
+def test_a_rewrite_that_repeats_the_old_text_is_whole(form, before, lines, expected):
+    said = before + CHANGED[: len("".join(CHANGED.splitlines(keepends=True)[:lines])) + 3]
+    asked = region(FUNCTIONS, FUNCTIONS.index("w * h"))
+    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
+    filled = attempt.show(heard(said, ""))
+    assert (filled and filled.text) == expected
+
+
+def test_blocks_that_name_their_ends_do_not_end_early():
+    form, asked = edit_format("zeta-2.1"), region(FUNCTIONS, FUNCTIONS.index("w * h"))
+    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
+    assert attempt.show(heard(f"<|marker_1|>\n{CHANGED}<|marker_2|>\n", "")) is None
+
+
+def test_lines_that_stand_twice_do_not_show_where_a_rewrite_is():
+    text = "a = 0\n" + "b = 1\nc = 2\nd = 3\n" * 2 + "e = 4\n"
+    changed = text.replace("a = 0", "a = 9")
+    asked = region(text, 0)
+    form = edit_format("zeta-2")
+    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
+    assert attempt.show(heard("".join(changed.splitlines(keepends=True)[:4]), "")) is None
+    assert attempt.show(heard("".join(changed.splitlines(keepends=True)[:8]), "")).text == changed
+
+
+LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c", "}", "d()", "e()"]), min_size=1, max_size=12)
+
+
+@given(LINES, LINES, st.data())
+def test_where_a_rewrite_ends_early_its_lines_stand_before_the_old_rest(old, new, data):
+    written = "\n".join([*new, *old])
+    asked = Asked(Prompt(()), "\n".join(old) + "\n", 0, len("\n".join(old)) + 1, lambda text: text)
+    cut = written[: data.draw(st.integers(0, len(written)))]
+    if (early := asked.rejoined(cut)) is not None:
+        whole = cut.rpartition("\n")[0]
+        assert early.startswith(whole)
+        assert asked.window.endswith(early[len(whole) :])
 
 
 EDIT = Edit("shapes.py", 0, "def area(w, height):", "def area(width, height):")

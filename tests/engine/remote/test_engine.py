@@ -3,6 +3,7 @@
 import json
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from threading import Event
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from mercury_engine.remote import asking
 from mercury_engine.remote.engine import RemoteEngine, open_remote
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client
-from tests.engine.remote.servers import FakeServer, document, free_port, lines_of, serving, streamed
+from tests.engine.remote.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
 
 BEFORE, AFTER = "def area(w, h):\n    return ", "\n\nprint(area(2, 3))\n"
 
@@ -505,6 +506,58 @@ def test_a_slow_server():
         server.answers["/completion"] = llama(" w")
         answer(engine)
         assert engine.info().notes == ()
+
+
+FUNCTIONS = "def area(w, h):\n    return w * h\n" + "".join(f"\n\ndef f{n}():\n    return {n}\n" for n in range(8))
+CHANGED = FUNCTIONS.replace("w * h", "abs(w * h)")
+
+
+def rewrite(**fields) -> InfillRequest:
+    span = Span(0, 0, len(FUNCTIONS), "region")
+    return replace(request(**fields), windows=(Window("shapes.py", "python", FUNCTIONS),), spans=(span,))
+
+
+def holding(server: FakeServer, text: str):
+    """Says so much, and then nothing more; and an event that is set once it has said that."""
+    has_said = Event()
+
+    def answer(line, asked):
+        line.head()
+        line.chunk(f"data: {json.dumps({'choices': [{'text': text}]})}\n\n")
+        has_said.set()
+        server.hold(line)
+
+    return answer, has_said
+
+
+def test_a_rewrite_that_is_back_in_the_old_text_is_hung_up_on():
+    with serving({}) as server, engine_for(record(server, "openai", "zeta-2")) as engine:
+        server.answers["/v1/completions"], _ = holding(server, "".join(CHANGED.splitlines(keepends=True)[:10]))
+        last = answer(engine, rewrite())
+        assert (last.spans[0].text, last.spans[0].complete) == (CHANGED, True)
+        assert server.left.wait(SECONDS)
+
+
+@pytest.mark.parametrize(("lines", "is_shown"), [(6, True), (2, False)])
+def test_a_rewrite_that_streams_past_its_deadline(lines, is_shown):
+    """Whether it is back in the old text at all decides; that the server is slow is told in any case."""
+    clock = Clock()
+    with serving({}) as server, engine_for(record(server, "openai", "zeta-2"), clock=clock) as engine:
+        for _ in range(2):
+            written = "".join(CHANGED.splitlines(keepends=True)[:lines])
+            server.answers["/v1/completions"], has_said = holding(server, written)
+            drafts = engine.infill(rewrite(deadline_ms=500))
+            next(drafts)
+            assert has_said.wait(SECONDS)
+            for _ in range(5):
+                next(drafts)
+            clock.now += 0.46
+            if is_shown:
+                assert [*drafts][-1].spans[0].text == CHANGED
+            else:
+                with pytest.raises(EngineError, match=r"first text after 0\.0 s"):
+                    next(drafts)
+        assert "slower than engine.deadline_ms allows (first text after" in engine.info().notes[0]
 
 
 def test_silence_is_a_failure():

@@ -289,6 +289,33 @@ def test_what_was_deleted_does_not_come_back():
     check_reverses(editor, "foo(a).b\n", False)
 
 
+@pytest.mark.parametrize(
+    ("typed", "proposed", "undoes"),
+    [
+        (["imfrom"], "x\nfrom\n", False),
+        (["fromm"], "x\nfrom\n", False),
+        (["im", "from"], "x\nfrom\n", False),
+        (["imfrom"], "x\n\n", True),
+        (["area", "_2"], "x\narea\n", True),
+        (["area_2", " + b"], "x\narea + b\n", True),
+        (["f(a, b)"], "x\nf(a)\n", True),
+    ],
+)
+def test_letters_of_a_word_that_was_just_typed_may_go(typed: list[str], proposed: str, undoes: bool):
+    """Before each text but the first is a pause."""
+    editor = Editor("x\n\n")
+    for text in typed:
+        at = len(editor.text) - 1
+        editor.change(at, at, text[0])
+        for n, letter in enumerate(text[1:], 1):
+            editor.change(at + n, at + n, letter, 0.1)
+    check_reverses(editor, proposed, undoes)
+
+
+def test_letters_added_to_a_word_that_stood_do_not_go():
+    check_reverses(Editor("x = width\n").type("width", "s"), "x = width\n", True)
+
+
 def test_what_was_deleted_letter_by_letter_does_not_come_back():
     check_reverses(Editor("foo(a, b)\n").erase("a, b", 3), "foo(a, b)\n", True)
     forwards = Editor("foo(a, b)\n")

@@ -1,5 +1,6 @@
 """What of a next-edit model's rewriting of a window is offered."""
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -11,11 +12,12 @@ from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, Rescoring
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.diagnostics import Diagnostic as Said
 from mercury_ls.code.documents import Document
-from mercury_ls.code.edits import applied
+from mercury_ls.code.edits import TextEdit, applied, widened
 from mercury_ls.completion.context import Budget
 from mercury_ls.completion.suggest import EVERYTHING, asked_modes
+from mercury_ls.next_edit import pipeline
 from mercury_ls.next_edit.pipeline import next_edits
-from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, edits_of, request
+from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, SURE_ENOUGH, edits_of, request
 from tests.mercury_ls.next_edit.test_pipeline import Engine, drawn_after, last_of, question_of
 
 SHAPES = """\
@@ -105,11 +107,116 @@ async def test_a_text_that_was_cut_is_not_used():
     await check(SHAPES, ("return width\n\n\ndef room():\n    return area(3)\n", ""), complete=False, expected="- ")
 
 
-async def test_nothing_is_asked_while_an_edit_is_being_typed():
+UNTOUCHED = "def add(a, b):\n    return a$0\n"
+SUM = ("return a\n", "return a + b\n")
+UNFINISHED = "def area(w, h):\n    return w * h\n\n\nsize = ⟦1→area(width, ⟧$0\nprint(size)\n"
+CLOSED = ("area(width, \n", "area(width, height)\n")
+
+
+async def test_who_asks_gets_the_models_edit_before_anything_was_edited():
+    await check(UNTOUCHED, SUM, expected="def add(a, b):\n    return a« + b»\n", invoked=True)
+
+
+async def test_by_itself_a_model_is_not_asked_before_anything_was_edited():
     engine = Engine(Rewrites())
-    answer = await last_of(question_of("x = 1⟦→ + f(a, ⟧$0\ny = 2\n", "python", modes=("region",)), engine)
-    assert answer.silence == "the statement at the cursor is not complete"
-    assert not engine.requests
+    answer = await last_of(question_of(UNTOUCHED, "python", modes=("region",)), engine)
+    assert (answer.silence, engine.requests) == ("nothing has been edited yet", [])
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+async def test_a_model_finishes_a_statement_from_which_rules_learn_nothing_yet(invoked):
+    expected = UNFINISHED.replace("⟦1→area(width, ⟧$0", "area(width, «height)»")
+    await check(UNFINISHED, CLOSED, expected=expected, invoked=invoked)
+    await check(UNFINISHED, expected="- the statement at the cursor is not complete; the model changes nothing here")
+
+
+async def test_a_model_that_only_fills_in_is_asked_for_no_next_edit_before_anything_was_edited():
+    engine = Engine(FakeEngine())
+    answer = await last_of(question_of(UNTOUCHED, "python", modes=("line", "block", "edit"), invoked=True), engine)
+    assert (answer.silence, engine.requests) == ("nothing has been edited yet", [])
+
+
+WRAPPED = """\
+def show(items):
+    print(⟦items.name→str(items.name)⟧)
+    log(⟦items.name→str(items.name)⟧$0)
+    send(items.name)
+    done()
+"""
+
+
+async def test_a_models_fuller_answer_comes_before_the_edit_of_a_rule_that_it_contains():
+    assert (await last_of(question_of(WRAPPED, "python"))).offer.p_accept >= SURE_ENOUGH
+    for rest in (("send(items.name)", "send(str(items.name), 1)"), ("done()", "done(items)")):
+        pieces = [("send(items.name)", "send(str(items.name))")] if rest[0] == "done()" else []
+        question = question_of(WRAPPED, "python", modes=("region",))
+        answer = await last_of(question, Engine(Rewrites(*pieces, rest, p=0.3)))
+        assert applied(question.snapshot.text, answer.edits).count(rest[1]) == 1
+        assert "send(str(items.name)" in applied(question.snapshot.text, answer.edits)
+
+
+async def test_a_likely_edit_by_rule_does_not_wait_for_long(monkeypatch):
+    class Never:
+        async def infill(self, request):
+            await asyncio.Event().wait()
+            yield
+
+    monkeypatch.setattr(pipeline, "SHORT_WAIT_SECONDS", 0.0)
+    alone = await last_of(question_of(WRAPPED, "python"))
+    answer = await last_of(question_of(WRAPPED, "python", modes=("region",)), Never())
+    assert answer.edits == alone.edits
+
+
+BROKEN = "def f(:\n    pass\n\n\ndef area(width, ⟦→height⟧$0):\n    return width\n\n\nclass (\n"
+
+
+async def test_a_file_that_was_broken_elsewhere_may_have_other_errors_there_as_well():
+    made = "    return width« * height»\n"
+    expected = BROKEN.replace("⟦→height⟧$0", "height").replace("    return width\n", made)
+    await check(BROKEN, ("return width\n", "return width * height\n"), expected=expected)
+    await check(BROKEN, ("return width\n", "return width * (\n"), expected="- the file would have more syntax errors")
+
+
+async def test_a_typo_that_was_just_made_may_be_mended():
+    await check("x = 1\n⟦→imfrom⟧$0 os import path\n", ("imfrom", "from"), expected="x = 1\n«from» os import path\n")
+
+
+@pytest.mark.parametrize(
+    ("piece", "known", "reason"),
+    [
+        (("", ""), {}, "the model changes nothing here"),
+        (("return width", "return  width"), {"complete": False}, "the model's answer was cut off"),
+        (("return width", "return width<|file_sep|>"), {}, "discarded: it contains special tokens"),
+        (("", "x = 1\n"), {}, "discarded: it rewrites or removes too much"),
+        (("width, height", "width, "), {}, "discarded: it would undo what was done a moment ago"),
+        (("return width", "return width * height"), {"p": 0.1}, "unsure: edit is 10% likely, under the bar of 25%"),
+        (("return width", "return width *"), {}, "the file would have more syntax errors than before"),
+    ],
+)
+async def test_a_silence_says_what_became_of_the_models_answer(piece, known, reason):
+    question = question_of(SHAPES, "python", modes=("region",))
+    answer = await last_of(question, Engine(Rewrites(piece, **known)))
+    assert answer.silence.endswith(reason)
+
+
+async def test_a_model_that_gives_no_draft_in_time_is_called_late():
+    class Late:
+        def infill(self, request):
+            yield Draft(0, (Filled(request.windows[0].text),), final=True)
+
+    answer = await last_of(question_of(SHAPES, "python", modes=("region",)), Engine(Late()))
+    assert answer.silence.endswith("; the model's answer came too late")
+
+
+async def test_a_rejected_edit_is_said_to_be_the_reason():
+    question = question_of(SHAPES, "python", modes=("region",))
+    text = question.snapshot.text
+    at = text.index("return width") + len("return width")
+    refused = frozenset({(question.snapshot.uri, *widened(text, TextEdit(at, at, " * height")))})
+    answer = await last_of(
+        replace(question, refused=refused), Engine(Rewrites(("return width", "return width * height")))
+    )
+    assert answer.silence.endswith("the model's edit was discarded: it was rejected before")
 
 
 async def test_the_window_around_the_cursor_is_asked_about_with_the_edits_as_they_were_made():

@@ -14,7 +14,7 @@ from mercury_ls.completion.offers import Offer
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.learn import rules
-from mercury_ls.next_edit.model import is_welcome
+from mercury_ls.next_edit.model import unwelcome
 from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.next_edits import path_of
@@ -291,7 +291,7 @@ def test_a_model_gives_nothing_else_the_new_name(written, expected):
     start = question.snapshot.text.index("os.samefile")
     end = start + len("os.samefile")
     edit = Candidate(question.snapshot.uri, start, end, written, "line", None, {})
-    assert is_welcome(question, [edit], ()) is expected
+    assert (not unwelcome(question, [edit], ())) is expected
 
 
 @pytest.mark.parametrize(

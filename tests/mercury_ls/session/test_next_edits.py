@@ -1,5 +1,6 @@
 """The next edit of a session: sought ahead, over files that are not open, and as the editor's servers complain."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import pytest
 from lsprotocol import types as lsp
 from msgspec.structs import replace
 
+from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.completion.offers import Answer
@@ -15,9 +17,14 @@ from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, Position, SuggestParams
 from mercury_ls.lsp.server import Server
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits
+from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.schema import Settings, SuggestSettings
+from tests.mercury_ls.clock import Clock
 from tests.mercury_ls.session.test_session import started
 
 NOWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
@@ -42,6 +49,19 @@ async def rewriting(tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
     engine = FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES)
     made = await started(engine, roots=[tmp_path])
+    yield made
+    await made.end()
+
+
+@pytest.fixture
+async def starting(tmp_path, monkeypatch):
+    """With a next-edit model that is ready once its engine is told to start."""
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
+    engine = InProcessClient(FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES))
+    settings, roots = Settings(), [tmp_path]
+    privacy = Privacy(settings.privacy, roots)
+    workspace = Workspace(roots, privacy, settings.context)
+    made = Session(settings, engine, privacy, workspace, NoRecorder(), Clock())
     yield made
     await made.end()
 
@@ -99,6 +119,103 @@ async def test_what_a_next_edit_model_wrote_and_the_user_refused_comes_back_only
     rewriting.change(uri, 3, [((0, 22, 0, 22), ", depth")], "utf-16")
     assert (await rewriting.next_edits.ask(uri, 29)).offer is None
     assert (await rewriting.next_edits.ask(uri, 29, invoked=True)).offer
+
+
+AREA = "def area(width):\n    return width\n"
+
+
+async def edited(session: Session, tmp_path: Path) -> str:
+    uri = opened(session, tmp_path / "here.py", AREA)
+    session.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    return uri
+
+
+async def test_who_asks_gets_an_edit_of_a_file_in_which_nothing_was_edited(rewriting, tmp_path):
+    uri = opened(rewriting, tmp_path / "here.py", AREA)
+    assert (await rewriting.next_edits.ask(uri, 14)).silence == "nothing has been edited yet"
+    offer = (await rewriting.next_edits.ask(uri, 14, invoked=True)).offer
+    assert [edit.text for edit in offer.edits] == [" * height"]
+
+
+async def test_who_asks_waits_for_an_engine_that_starts(starting, tmp_path):
+    uri = await edited(starting, tmp_path)
+    asked = asyncio.ensure_future(starting.next_edits.ask(uri, 22, invoked=True))
+    await asyncio.wait([asked], timeout=0.01)
+    assert not asked.done()
+    await starting.engine.start()
+    assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
+
+
+async def test_who_asks_is_told_that_the_engine_still_starts(starting, tmp_path, monkeypatch):
+    monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
+    uri = await edited(starting, tmp_path)
+    assert (await starting.next_edits.ask(uri, 22, invoked=True)).silence.endswith("; the engine is starting")
+
+
+async def test_what_was_asked_while_the_engine_started_is_there_once_it_is_ready(starting, tmp_path):
+    uri = await edited(starting, tmp_path)
+    assert (await starting.next_edits.ask(uri, 22)).offer is None
+    await starting.engine.start()
+    starting.next_edits.engine_changed()
+    assert starting.next_edits._ahead is not None
+    offer = (await starting.next_edits.ask(uri, 22)).offer
+    assert [edit.text for edit in offer.edits] == [" * height"]
+
+
+async def test_an_offer_by_rule_from_before_the_engine_was_ready_is_looked_for_again(starting, tmp_path):
+    uri = opened(starting, tmp_path / "here.py", DEFINED)
+    starting.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    assert (await starting.next_edits.ask(uri, 13)).offer
+    assert not starting.next_edits.is_outdated
+    await starting.engine.start()
+    assert starting.next_edits.is_outdated
+    assert (await starting.next_edits.ask(uri, 13)).offer
+    assert not starting.next_edits.is_outdated
+
+
+async def test_a_next_edit_model_is_asked_at_once_and_an_edit_by_rule_waits(rewriting, tmp_path, monkeypatch):
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.1)
+    uri = await edited(rewriting, tmp_path)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(next_edits.asyncio, "sleep", noted)
+        assert (await rewriting.next_edits.ask(uri, 22)).offer.kind == "region"
+        assert not any(pauses)
+        other = opened(rewriting, tmp_path / "renamed.py", DEFINED)
+        rewriting.change(other, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+        assert (await rewriting.next_edits.ask(other, 13)).offer.kind == "rename"
+        assert any(pauses)
+
+
+class Gone:
+    """An engine that cannot answer."""
+
+    infills = 0
+
+    def info(self):
+        return REWRITES
+
+    def infill(self, request):
+        raise EngineError("the server has gone")
+
+
+async def test_why_says_what_is_wrong_with_the_engine(tmp_path):
+    made = await started(Gone(), roots=[tmp_path])
+    uri = await edited(made, tmp_path)
+    assert (await made.next_edits.why(uri, 22)).endswith("; the server has gone")
+    await made.end()
+
+
+async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
+    uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return 1\n")
+    rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    assert "the model changes nothing here" in await rewriting.next_edits.why(uri, 22)
 
 
 async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
@@ -320,6 +437,9 @@ class Client:
 
     async def newest(self, kind: str, uri: str, work, otherwise):
         return await work
+
+    async def showing_work(self, work):
+        return await work()
 
 
 def asked(uri: str, **context) -> SuggestParams:

@@ -268,6 +268,11 @@ local function changed()
   if offer and not offers.is_current(offer) then
     M.clear()
   end
+  M.refresh()
+end
+
+-- Asks again for what follows from the last edits.
+function M.refresh()
   if options.current.next_edit then
     ask_soon()
   end

@@ -12,10 +12,14 @@ end
 
 -- A suggestion that the engine was not ready for is asked for again.
 function M.changed(id, params)
+  local was_ready = (states[id] or {}).state == "ready"
   states[id] = params
   M.announce()
   if params.state == "ready" then
     require("mercury.ghost").refresh(vim.api.nvim_get_current_buf())
+    if not was_ready then
+      require("mercury.nextedit").refresh()
+    end
   end
 end
 

@@ -14,6 +14,10 @@ __all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "refuse", "too_
 MOST_EXTRA_LINES = 20
 """An answer that adds more has gone astray."""
 
+REJOINED_LINES = 3
+"""So many lines of the old text, with words in them, show that an answer has made its edit and only copies the rest."""
+WORD = re.compile(r"\w")
+
 TOKENS = re.compile(r"<\|[\w▁.]+\|>|<\[[\w▁-]+\]>")
 
 Item = TypeVar("Item")
@@ -22,7 +26,8 @@ Item = TypeVar("Item")
 class Asked(Struct, frozen=True):
     """`prompt` asks for a new text of `window[start:end]`; `take` finds it in the answer, None where there is none. It
     ends with as many line feeds as before, which models are careless about. An answer that contains one of `ends` is
-    whole, whatever follows."""
+    whole, whatever follows. With `closing` behind them, the first lines of an answer can be taken too; None where they
+    mean nothing alone."""
 
     prompt: Prompt
     window: str
@@ -30,12 +35,27 @@ class Asked(Struct, frozen=True):
     end: int
     take: Callable[[str], str | None]
     ends: tuple[str, ...] = ()
+    closing: str | None = ""
 
     def read(self, text: str, finished: bool) -> str | None:
         """The window's whole new text. None if the answer changes nothing, is of no use, or was cut by its length."""
         if not finished and not any(end in text for end in self.ends):
             return None
-        old, taken = self.window[self.start : self.end], self.take(text)
+        return self._with(self.take(text))
+
+    def rejoined(self, text: str, least: int = REJOINED_LINES) -> str | None:
+        """The same for an answer that is still being written, once it has changed something and then repeats at least
+        that many lines of the old text: all that follows is taken from there. None as long as that is not so."""
+        lines = text.rpartition("\n")[0]
+        taken = self.take(lines + self.closing) if lines and self.closing is not None else None
+        if not taken:
+            return None
+        old, new = self.window[self.start : self.end].split("\n"), taken.split("\n")
+        at = _rejoins(old, new, least)
+        return self._with("\n".join([*new, *old[at:]])) if at else None
+
+    def _with(self, taken: str | None) -> str | None:
+        old = self.window[self.start : self.end]
         body = old.rstrip("\n")
         if not taken or not taken.strip():
             return None
@@ -43,6 +63,22 @@ class Asked(Struct, frozen=True):
         if new == old or _has_gone_astray(old, new):
             return None
         return self.window[: self.start] + new + self.window[self.end :]
+
+
+def _rejoins(old: Sequence[str], new: Sequence[str], least: int) -> int:
+    """Behind which of the old lines the new ones have arrived again, 0 if they have not: they end with some that are
+    not blank and stand only once below the first difference."""
+    old, new = ([line.rstrip() for line in lines] for lines in (old, new))
+    head = next((n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+    if head is None:
+        return 0
+    below, tail = old[head:], new[head:]
+    written = [n for n, line in enumerate(tail) if WORD.search(line)]
+    if len(written) < least:
+        return 0
+    tail = tail[written[-least] :]
+    places = [n for n in range(len(below) - len(tail) + 1) if below[n : n + len(tail)] == tail]
+    return head + places[0] + len(tail) if len(places) == 1 else 0
 
 
 def _has_gone_astray(old: str, new: str) -> bool:

@@ -43,7 +43,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
         most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
         copied=old,
     )
-    return Asked(prompt, window.text, region.start, region.end, _code_in)
+    return Asked(prompt, window.text, region.start, region.end, _code_in, closing=f"\n{FENCE}")
 
 
 def _message(

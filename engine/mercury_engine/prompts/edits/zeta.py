@@ -136,7 +136,7 @@ def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]
     pieces, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
     old = window.text[region.start : region.end]
     prompt = Prompt(pieces, "", (), (ENDED,), _most(region, window, request, count), old)
-    return Asked(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,))
+    return Asked(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,), None)
 
 
 def _seed(
