@@ -243,7 +243,7 @@ class RemoteEngine:
                         latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
                 if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or heard.text)):
                     if self._late < PATIENCE:  # what is told stays the same until it is over
-                        self._slowness = slowness(began, first, self._clock(), len(heard.text))
+                        self._slowness = _slowness(began, first, self._clock(), len(heard.text))
                     latest = self._when_due(attempt, heard, latest)
                 yield latest
             self._health.worked()
@@ -389,7 +389,7 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
     return engine
 
 
-def slowness(began: float, first: float, now: float, characters: int) -> str:
+def _slowness(began: float, first: float, now: float, characters: int) -> str:
     """How slowly an answer came whose first text was there at `first`, or 0 if there was none."""
     if not characters:
         return NO_TEXT
