@@ -46,7 +46,7 @@ async def adapted(
     options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom)
     async with serving(texts, options) as oracle, desk(oracle, MERCURY_RECORD_COUNTS="true") as at:
         found, chance = Adapted(), random.Random(0)
-        for number, row in enumerate(progress(f"{wisdom}, {share:.0%}", islice(cycle(rows), count))):
+        for number, row in enumerate(progress(f"{wisdom}, {share:.0%}", [*islice(cycle(rows), count)])):
             right = chance.random() < share
             answer = await met(at, oracle, row, AUTOMATIC, right=right)
             if number >= count - last:
