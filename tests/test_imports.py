@@ -53,8 +53,8 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "report", "abuse"),
-        *("demo", "documents", "edit_candidates", "effort", "engine_call", "judge", "load", "oracle"),
+        *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "oracle", "report"),
+        *("abuse", "demo", "documents", "edit_candidates", "effort", "engine_call", "judge", "load"),
         *("own_rows", "ratchet", "renames", "long_files", "names_cost", "server"),
         *("structured", "team"),
     ),

@@ -17,8 +17,8 @@ KEYS = 10
 
 @pytest.fixture(scope="module")
 def cut():
-    """Two rows of each file and of some kinds."""
-    return [row for file in FILES for kind in (*sorted(SINGLE), *SEVERAL) for row in rows([file], kinds=[kind])[:2]]
+    """One row of each file and of some kinds."""
+    return [row for file in FILES for kind in (*sorted(SINGLE), *SEVERAL) for row in rows([file], kinds=[kind])[:1]]
 
 
 async def test_what_is_shown_is_right_and_most_lines_are_shown(cut):
