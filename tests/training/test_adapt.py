@@ -200,7 +200,7 @@ def test_only_safetensors_beside_the_config_are_read(tmp_path):
     save_file(load_file(weights) | {"model.extra.weight": torch.zeros(2)}, weights)
     refused(tmp_path, "model.extra.weight")
     weights.write_bytes(b"cut short")
-    refused(tmp_path, "model.safetensors", "damaged")
+    refused(tmp_path, "model.safetensors", "download the checkpoint again")
     weights.rename(tmp_path / "pytorch_model.bin")
     refused(tmp_path, "model.safetensors", "only .safetensors are read")
 

@@ -29,13 +29,16 @@ async def test_what_is_shown_is_right_and_most_lines_are_shown(cut):
         for judged in outcome.rows:
             assert "wrong" not in (judged.typing, judged.request), judged
             assert "over" not in (judged.typing, judged.request), judged
-        assert shares([judged.typing for judged in lines])["whole"] >= 0.9
-        assert shares([judged.request for judged in lines])["whole"] >= 0.9
-        assert shares([judged.typing for judged in blocks])["begun"] >= 0.3
+        for verdicts in ([judged.typing for judged in lines], [judged.request for judged in lines]):
+            assert shares(verdicts)["whole"] >= 0.95
+        for verdicts in ([judged.typing for judged in blocks], [judged.request for judged in blocks]):
+            assert shares(verdicts)["begun"] >= 0.95
+            assert shares(verdicts)["whole"] >= 0.8
 
 
 @pytest.mark.parametrize("editor", ["VS Code", "Neovim"])
 async def test_somebody_who_types_saves_keys(editor):
     typed = await typed_by(editor, Options(tokens_per_second=1000.0), tasks(KEYS), editor)
     assert typed.wrong == 0
-    assert typed.asked >= typed.counts.requests > 0
+    assert typed.counts.requests > 0
+    assert typed.saved >= typed.ideal * 0.8

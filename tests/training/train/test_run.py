@@ -218,7 +218,7 @@ def test_what_a_user_can_mend_is_said_in_one_line(tmp_path):
 
 def test_a_budget_in_minutes_ends_the_schedule_in_time(corpus, tmp_path):
     found = run(settings(corpus, tmp_path, steps=None, minutes=1 / 60))
-    assert found.seconds >= 1
+    assert found.seconds >= 0.99
     assert [entry["progress"] for entry in steps(tmp_path)] == sorted(e["progress"] for e in steps(tmp_path))
     assert steps(tmp_path)[-1]["seconds"] == pytest.approx(found.seconds, abs=0.01)
 
