@@ -28,6 +28,8 @@ MOST_KILLED = 8
 AFTER = 25
 """Requests of each client after the last engine was killed."""
 SECONDS = 90.0
+IN_VAIN, LONGEST_WAIT = 1.0, 5.0
+"""Seconds. A stopped engine that is at work holds a request up; one that is idle holds up none."""
 
 
 class Team:
@@ -119,6 +121,8 @@ class Load:
         self.team = team
         self.left: int | None = None
         self.statuses: list[int] = []
+        self.waiting: dict[int, float] = {}
+        """When each client that waits for an answer asked."""
 
     async def more(self, number: int) -> None:
         """Until so many more have been answered."""
@@ -127,13 +131,22 @@ class Load:
             while len(self.statuses) < wanted:
                 await asyncio.sleep(0.01)
 
+    async def held_up(self) -> None:
+        """Until a request waits in vain, or nobody asks the engine that was stopped."""
+        clock = asyncio.get_running_loop().time
+        stopped = clock()
+        while clock() < stopped + LONGEST_WAIT and not any(asked < clock() - IN_VAIN for asked in self.waiting.values()):
+            await asyncio.sleep(0.05)
+
     async def ask(self, number: int) -> None:
         asked_after = 0
         async with self.team.client("ada" if number % 2 else "grace", f"program {number}") as client:
             while self.left is None or asked_after < self.left:
                 asked_after += self.left is not None
                 text = f"# {number}, {len(self.statuses)}\n{TEXT}"
+                self.waiting[number] = asyncio.get_running_loop().time()
                 answer = await client.post("/v1/completions", json=ASKED | {"prompt": text})
+                del self.waiting[number]
                 self.statuses.append(answer.status_code)
                 if answer.status_code == 200:
                     assert answer.json()["choices"][0]["text"] == "return width * height"
@@ -150,6 +163,8 @@ async def test_engines_that_are_killed_in_turn_cost_no_request(team):
             assert len(lost) < MOST_KILLED
             await load.more(20)
             engine = min(team.engines() - lost)
+            os.kill(engine, signal.SIGSTOP)
+            await load.held_up()
             os.kill(engine, signal.SIGKILL)
             lost.add(engine)
             await until_engines(team, lost)
