@@ -184,9 +184,10 @@ def opened(
 
 
 def steady(settings: Settings) -> Settings:
-    """The default settings, but without alternatives and deadlines, so that slower machines give the same answers."""
+    """The default settings, but without alternatives, deadlines and what is asked ahead, so that slower machines give
+    the same answers, and each row pays for its own."""
     engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
-    return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
+    return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1, ahead="off"))
 
 
 async def last_answer(session: Session, ask: InlineRequest) -> Answer:
