@@ -24,6 +24,8 @@ WRITING_SECONDS = 2.5
 LEAST_TOKENS, USUAL_TOKENS, MOST_TOKENS = 64, 128, 256
 METERED_PAUSE_MS = 150.0
 """The usual time between two keys: who types on does not pay for an answer in between."""
+PAUSE_AFTER_MISS_MS = 500.0
+"""A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
 READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 """How many tokens of context to read where the first token comes within so many milliseconds."""
 USUAL_CONTEXT = 2048
@@ -75,10 +77,12 @@ class Pace:
 
 
 class Budgets(Struct, frozen=True):
-    """`writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
+    """`pause_after_miss_ms`: how long to wait at least where the user has just typed something else than the last answer.
+    `writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
 
     deadline_ms: float
     pause_ms: float
+    pause_after_miss_ms: float
     tokens: int
     context: Budget
     writes_ahead: bool
@@ -94,6 +98,7 @@ def budgets_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budg
     return Budgets(
         deadline_ms=engine.deadline_ms or deadline_for(is_weak, pace, tokens),
         pause_ms=suggest.delay_ms if suggest.delay_ms >= 0 else pause_ms,
+        pause_after_miss_ms=0.0 if is_weak else PAUSE_AFTER_MISS_MS,
         tokens=suggest.max_tokens or tokens,
         context=context_for(info, pace, settings),
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),

@@ -94,6 +94,11 @@ class Questions:
         self.pace.follow(info)
         return budgets_for(info, self.pace, self.settings)
 
+    def pause_ms(self, snapshot: Snapshot, offset: int) -> float:
+        """How long to wait before the engine is asked about this place."""
+        budgets, is_missed = self.budgets, self.files.aftermath.missed(snapshot, offset)
+        return max(budgets.pause_ms, budgets.pause_after_miss_ms if is_missed else 0.0)
+
     def about(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:
         """What any question to the engine about this place tells it."""
         settings, info, budgets = self.settings, self.engine.status.info, self.budgets

@@ -215,9 +215,8 @@ class Session:
         return ""
 
     async def _begun(self, place: "Place", invoked: bool) -> Generation | Silence:
-        budgets = self.questions.budgets
-        if budgets.pause_ms and not invoked:
-            await asyncio.sleep(budgets.pause_ms / 1000)
+        if not invoked and (pause_ms := self.questions.pause_ms(place.snapshot, place.offset)):
+            await asyncio.sleep(pause_ms / 1000)
         self._follow_text(place.snapshot, place.offset)
         return self._begin(place.snapshot, place.offset, invoked)
 

@@ -42,6 +42,11 @@ def test_where_answers_cost_money_it_waits_a_moment_and_asks_for_nothing_ahead()
     check(metered, Pace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
 
 
+def test_only_a_strong_one_that_was_just_wrong_is_asked_later():
+    assert budgets_for(WEAK, Pace(), Settings()).pause_after_miss_ms == 0
+    assert budgets_for(STRONG, Pace(), Settings()).pause_after_miss_ms == 500
+
+
 def test_settings_win():
     settings = Settings(
         engine=EngineSettings(deadline_ms=70),

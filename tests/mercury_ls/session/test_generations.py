@@ -206,6 +206,21 @@ async def test_a_client_that_cancels_and_asks_again_keeps_its_answer(desk, typis
     assert texts(asked) == ["1 + 1"]
 
 
+async def test_a_strong_model_that_was_just_wrong_is_not_asked_at_the_next_key_unless_the_user_insists():
+    desk = Desk(replace(STRONG, strong=True))
+    typist = Typist(desk, SuggestSettings(ahead="off"))
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    typist.type("t")
+    await typist.ask()
+    assert len(desk.pens) == 1
+    await typist.ask(invoked=True)
+    assert len(desk.pens) == 2
+    await typist.session.end()
+
+
 async def test_going_back_over_a_typo_asks_nobody(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
