@@ -77,8 +77,8 @@ class Pace:
 
 
 class Budgets(Struct, frozen=True):
-    """`pause_after_miss_ms`: how long to wait at least where the user has just typed something else than the last answer.
-    `writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
+    """`pause_after_miss_ms`: how long to wait at least where the user has just typed something else than the last
+    answer. `writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
 
     deadline_ms: float
     pause_ms: float

@@ -65,6 +65,9 @@ class Order(Struct, frozen=True, kw_only=True):
     certificate_key: str = ""
 
 
+CHAT = "chat"
+"""The protocol and the format of prompts of models that only chat."""
+
 FOR_SERVERS = {
     "--model": "model",
     "--key": "key",
@@ -326,7 +329,9 @@ def add_server(
         )
     if reason := why_not(server.address, network):
         raise EngineError(f"{server.address} {reason}")
-    if order.prompt:
+    if order.prompt == CHAT:
+        order = replace(order, protocol=order.protocol or CHAT)
+    elif order.prompt:
         added.named_kind(order.prompt)
     record = asked_server(server, name, order)
     if not agreed(Plan(record=record, answers="what its model can")):

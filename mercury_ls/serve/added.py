@@ -98,7 +98,7 @@ def named_kind(prompt: str) -> tuple[Kind, str, str]:
         return "fim", prompt, LINES
     if prompt in (formats := [known.name for known in FORMATS]):
         return "next-edit", prompt, NEXT_EDITS
-    names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES)])
+    names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES), "chat (servers only)"])
     raise EngineError(f"--prompt: no such format as {prompt!r}; use one of {names}")
 
 

@@ -135,7 +135,9 @@ class Load:
         """Until a request waits in vain, or nobody asks the engine that was stopped."""
         clock = asyncio.get_running_loop().time
         stopped = clock()
-        while clock() < stopped + LONGEST_WAIT and not any(asked < clock() - IN_VAIN for asked in self.waiting.values()):
+        while clock() < stopped + LONGEST_WAIT and not any(
+            asked < clock() - IN_VAIN for asked in self.waiting.values()
+        ):
             await asyncio.sleep(0.05)
 
     async def ask(self, number: int) -> None:

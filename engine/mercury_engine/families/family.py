@@ -131,7 +131,8 @@ def family_for(config: Mapping[str, Any], added_tokens: Collection[str], name: s
     if kind in NOT_IN_PROCESS:
         raise EngineError(
             f"{name or kind}: {NOT_IN_PROCESS[kind]} does not run in this process; choose a model that does: "
-            "`mercury-ls model recommend`, or serve it on a GPU with vLLM or SGLang and add the server's address"
+            "`mercury-ls model recommend`; or serve it on a GPU with SGLang or vLLM, and let it propose next edits: "
+            "`mercury-ls model add http://127.0.0.1:30000 --prompt chat`"
         )
     family = _of_kind(kind, config, added_tokens, name.lower())
     if family is None:

@@ -12,6 +12,7 @@ from mercury_engine.addresses import why_not
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
+from mercury_engine.prompts.edits.chat import CHAT_EDIT
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
@@ -406,6 +407,8 @@ def _ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
     rewriting: dict[SpanMode, Way] = {"region": (protocol_named("inception-edit"), INCEPTION_EDIT)}
     if protocol.name == "inception-edit":
         return rewriting
+    if protocol.name == "chat" and record.prompt in ("", CHAT_EDIT.name):
+        return {"region": (protocol, CHAT_EDIT)}
     form = _form_of(record, protocol)
     if isinstance(form, EditFormat):
         return {"region": (protocol, form)}
@@ -417,7 +420,9 @@ def _form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | 
         if protocol.shape == "gap":
             return None
         raise EngineError(
-            f"{record.name}: nobody said how its prompts look: `mercury-ls model add {record.address} --prompt NAME`"
+            f"{record.name}: the format of its prompts is not known: "
+            f"`mercury-ls model add {record.address} --prompt NAME`, or `--prompt chat` for a "
+            "model that only chats"
         )
     forms = {form.name: form for form in (*DIALECTS, *FORMATS)}
     if record.prompt not in forms:

@@ -276,6 +276,18 @@ def test_inceptions_next_edits_are_a_chat():
         assert "<|code_to_edit|>\ndef area(w, h):" in message["content"]
 
 
+def test_next_edits_of_a_server_that_only_chats():
+    said = f"Here:\n\n```python\n{BEFORE}h * w{AFTER}```"
+    shape = streamed(
+        [{"choices": [{"delta": {"content": said}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    )
+    with against({"/v1/chat/completions": shape}, "chat", "") as (server, engine):
+        assert engine.info().answers == ("region",)
+        assert answer(engine, region()).spans[0].text == BEFORE + "h * w" + AFTER
+        (message,) = server.bodies[0]["messages"]
+        assert "<|edit_this|>\ndef area(w, h):" in message["content"]
+
+
 def test_what_leaves_the_machine_has_no_secrets_in_it():
     secret = 'API_KEY = "sk-1234567890abcdef1234"\n'
     for address, leaves in (("http://127.0.0.1:1", False), ("https://models.example.org", True)):

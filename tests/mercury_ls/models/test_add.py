@@ -379,6 +379,12 @@ def test_a_gateway_is_spoken_to_as_a_provider_but_gets_no_key_of_its(home, monke
     assert asked[0].protocol == "inception"
 
 
+def test_a_server_that_only_chats_proposes_next_edits(home, monkeypatch):
+    monkeypatch.setattr(added, "probe", lambda record: replace(server("llada-2"), protocol=record.protocol))
+    record, _ = made("http://127.0.0.1:30000", prompt="chat")
+    assert (record.protocol, record.prompt, record.model) == ("chat", "chat", "llada-2")
+
+
 def server(*names, note=""):
     offered = tuple(Served(name, "qwen", 4096) for name in names)
     return Found("http://127.0.0.1:8080", "a server", "llama", offered, note=note)

@@ -1,0 +1,157 @@
+"""The next-edit prompt for models that only chat: one message, answered with the new lines in a block of code."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.history import newest, unified
+from mercury_engine.prompts.edits.region import Region, around
+from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
+
+__all__ = ["CHAT_EDIT", "CLOSE", "CURSOR", "NOTHING", "OPEN"]
+
+RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
+"""Lines either side of the cursor: to rewrite, and to read."""
+MOST_EDITS, MOST_SNIPPETS, MOST_DIAGNOSTICS = 8, 5, 5
+ROOM_TO_GROW = 160
+OPEN, CLOSE, CURSOR = "<|edit_this|>", "<|/edit_this|>", "<|cursor|>"
+NOTHING = "NO_EDIT"
+FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*(?:\n|\Z)", re.MULTILINE)
+THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+WORDS = "existing|unchanged|rest of|remain|same|other|omitted|previous|code"
+OMISSION = re.compile(
+    rf"^\s*(?:(?:#|//|--|/\*|<!--|;|%|\{{/\*)\s*(?:(?:\.\.\.|…)|\(?(?:{WORDS})\b.*(?:\.\.\.|…))|…|\.\.\..*\b(?:{WORDS}))",
+    re.IGNORECASE,
+)
+"""A line that stands for lines which were left out."""
+
+INSTRUCTION = f"""\
+You predict the next edit in a code editor. Rewrite the lines between {OPEN} and {CLOSE} as their author will want \
+them after the recent edits. {CURSOR} is where the author is; finish what is begun there.
+
+Answer with all of these lines, and nothing else, in one fenced block of code. Copy the lines that stay as they are \
+exactly, never leave any out or abbreviate them, and leave the marks out. If no edit is due, answer {NOTHING}.
+"""
+
+
+def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window, cursor = window_of(request), cursor_of(request)
+    for radius, context in RADII:
+        region = around(window.text, cursor, radius, context)
+        left = budget - tokens_of(_message(window, region, cursor, ()), count)
+        if left >= 0:
+            break
+    else:
+        raise too_long(CHAT_EDIT.name, budget)
+    refuse((OPEN, CLOSE, CURSOR), window.text[region.first : region.last], CHAT_EDIT.name)
+    edits = fitting(newest(request.edits, MOST_EDITS), _history, left, count)
+    left -= tokens_of(edits, count)
+    nearest = sorted(request.diagnostics, key=partial(_distance, row=window.text.count("\n", 0, cursor), window=window))
+    diagnostics = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, left, count)
+    left -= tokens_of(diagnostics, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], _related, left, count)
+    old = window.text[region.start : region.end]
+    prompt = Prompt(
+        joined(_message(window, region, cursor, (*snippets, *diagnostics, *edits))),
+        most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
+        copied=old,
+    )
+    return Asked(prompt, window.text, region.start, region.end, partial(_lines_in, old), closing="\n```")
+
+
+def _message(window: Window, region: Region, cursor: int, about: Sequence[Piece]) -> tuple[Piece, ...]:
+    text = window.text
+    return (
+        *(
+            INSTRUCTION,
+            *about,
+            f"\nThe file {window.path}:\n\n```{window.language}\n",
+            text[region.first : region.start],
+        ),
+        *(OPEN, "\n", text[region.start : cursor], CURSOR, text[cursor : region.end], "\n", CLOSE),
+        *(text[region.end : region.last].removesuffix("\n"), "\n```\n"),
+    )
+
+
+def _related(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+    return [f"\nFrom {snippet.path}:\n\n```\n{snippet.text.removesuffix(chr(10))}\n```\n" for snippet in snippets]
+
+
+def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
+    lines = [f"{known.path}:{known.line + 1}: {known.severity}: {known.message}\n" for known in diagnostics]
+    return ["\nDiagnostics:\n\n", *lines]
+
+
+def _distance(diagnostic: Diagnostic, *, row: int, window: Window) -> tuple[bool, int]:
+    return diagnostic.path != window.path, abs(diagnostic.line - window.first_line - row)
+
+
+def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
+    """Oldest first."""
+    diffs = "".join(f"--- {edit.path}\n+++ {edit.path}\n{unified(edit)}" for edit in reversed(edits))
+    return ["\nThe recent edits, the last one at the end:\n\n```diff\n", diffs, "```\n"]
+
+
+def _lines_in(old: str, answer: str) -> str | None:
+    """The new lines in an answer, which may say more around them. None where it says that no edit is due, where it is
+    not clear which lines are meant, and where some were left out."""
+    answer = THOUGHT.sub("", answer)
+    if answer.strip("`~ \n") == NOTHING:
+        return None
+    lines = _between_marks(answer) if OPEN in answer or CLOSE in answer else _in_fence(answer, has_fences="```" in old)
+    if lines is None:
+        return None
+    lines = lines if CURSOR in old else lines.replace(CURSOR, "")
+    return lines if lines.strip() and _is_all(old, lines) else None
+
+
+def _between_marks(answer: str) -> str | None:
+    """A model may repeat the marks of the question."""
+    if answer.count(OPEN) > 1 or answer.count(CLOSE) > 1:
+        return None
+    lines = answer.partition(OPEN)[2].removeprefix("\n") if OPEN in answer else _opened(answer)
+    body, mark, _ = lines.partition(CLOSE)
+    return body.removesuffix("\n") if mark else _closed(body)
+
+
+def _in_fence(answer: str, *, has_fences: bool) -> str | None:
+    """What stands in the only block of code; all of the answer if it has none. Lines that contain fences themselves
+    reach from the first to the last one."""
+    fences = [*FENCE.finditer(answer)]
+    if not fences:
+        return answer
+    if len(fences) > 2 and not has_fences:
+        return None
+    if len(fences) == 1:  # either the model did not open the block, or it has not closed it
+        return answer[: fences[0].start()].removesuffix("\n") or answer[fences[0].end() :]
+    return answer[fences[0].end() : fences[-1].start()].removesuffix("\n")
+
+
+def _opened(answer: str) -> str:
+    fence = FENCE.search(answer)
+    return answer[fence.end() :] if fence else answer
+
+
+def _closed(answer: str) -> str:
+    fence = FENCE.search(answer)
+    return answer[: fence.start()].removesuffix("\n") if fence else answer
+
+
+def _is_all(old: str, new: str) -> bool:
+    """Whether the new lines are all that there are to be: none stands for others, and at least half of the old ones
+    are still there."""
+    before = [line.strip() for line in old.split("\n") if line.strip()]
+    after = Counter(line.strip() for line in new.split("\n") if line.strip())
+    if any(OMISSION.match(line) and line not in before for line in after):
+        return False
+    if "..." in after and "..." not in before and after.total() < len(before):
+        return False
+    kept = sum((Counter(before) & after).values())
+    return 2 * kept >= len(before) - 1
+
+
+CHAT_EDIT = EditFormat("chat", r"(?!)", _ask)
+"""No model is trained with it: the user says that one is to be asked so."""

@@ -1,0 +1,176 @@
+"""Next edits by models that only chat: the message, and the lines in answers of all kinds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercury_engine.api import Diagnostic, EngineError
+from mercury_engine.prompts.edits.chat import CHAT_EDIT, INSTRUCTION
+from tests.engine.prompts.examples import count, request
+
+OLD = """\
+def area(width, height):
+    return w$0 * h
+
+
+def volume(width, height, depth):
+    return area(w, h) * depth
+"""
+NEW = OLD.replace("$0", "").replace("w * h", "width * height").replace("(w, h)", "(width, height)")
+
+
+def ask(text=OLD, **options):
+    return CHAT_EDIT.ask(request(text, mode="region", **options), budget=4000, count=count)
+
+
+def check(answer, expected, text=OLD):
+    assert ask(text).read(answer, True) == expected
+
+
+def test_the_message():
+    edits = [("src/cart.py", 0, "def area(w, h):\n", "def area(width, height):\n")]
+    asked = request(OLD, mode="region", snippets=[("src/units.py", "INCH = 2.54\n")], edits=edits)
+    asked = type(asked)(
+        **{name: getattr(asked, name) for name in asked.__struct_fields__}
+        | {"diagnostics": (Diagnostic("src/cart.py", 1, 11, "w is not defined"),)}
+    )
+    message = CHAT_EDIT.ask(asked, budget=4000, count=count).prompt.text
+    assert (
+        message
+        == INSTRUCTION
+        + """
+From src/units.py:
+
+```
+INCH = 2.54
+```
+
+Diagnostics:
+
+src/cart.py:2: error: w is not defined
+
+The recent edits, the last one at the end:
+
+```diff
+--- src/cart.py
++++ src/cart.py
+@@ -1,1 +1,1 @@
+-def area(w, h):
++def area(width, height):
+```
+
+The file src/cart.py:
+
+```python
+<|edit_this|>
+def area(width, height):
+    return w<|cursor|> * h
+
+
+def volume(width, height, depth):
+    return area(w, h) * depth
+
+<|/edit_this|>
+```
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NEW,
+        f"```python\n{NEW}```",
+        f"```\n{NEW}\n```\n",
+        f"Here are the lines:\n\n```python\n{NEW}```\n\nI renamed both uses.",
+        f"<think>w is gone.\n```\nw\n```\n</think>\n\n```python\n{NEW}```",
+        f"```python\n<|edit_this|>\n{NEW}<|/edit_this|>\n```",
+        f"<|edit_this|>\n{NEW}<|/edit_this|>",
+        f"~~~python\n{NEW}~~~",
+        f"{NEW}```",
+        "```python\n" + NEW.replace("return width", "return wi<|cursor|>dth") + "```",
+    ],
+)
+def test_the_lines_are_taken_from_whatever_is_around_them(answer):
+    check(answer, NEW)
+
+
+@pytest.mark.parametrize(
+    "answer", ["NO_EDIT", "`NO_EDIT`", "```\nNO_EDIT\n```", f"```\n{OLD.replace('$0', '')}```", ""]
+)
+def test_no_edit(answer):
+    check(answer, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# ... existing code ...",
+        "    # … unchanged …",
+        "// rest of the file...",
+        "# (rest of the code remains the same ...)",
+        "...",
+        "... (unchanged)",
+        "…",
+        "/* ... */",
+    ],
+)
+def test_lines_that_were_left_out_are_never_taken_away(line):
+    head, _, tail = NEW.partition("\n\n\n")
+    check(f"```python\n{head}\n{line}\n```", None)
+    check(f"```python\n{line}\n{tail}```", None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The code looks fine to me.",
+        "```python\n    return width * height\n```",
+        f"```python\n{NEW}```\nor\n```python\n{NEW}```",
+        "I would write:\n```python\nreturn width * height\n```",
+        f"<|edit_this|>\n{NEW}<|/edit_this|>\n<|edit_this|>\n{NEW}<|/edit_this|>",
+    ],
+)
+def test_prose_fragments_and_several_blocks_are_not_taken(answer):
+    check(answer, None)
+
+
+def test_a_body_of_three_dots_is_an_edit():
+    check(
+        "```\nclass A:\n    ...\n\n    def f(self):\n        pass\n```",
+        "class A:\n    ...\n\n    def f(self):\n        pass\n",
+        "class A:\n    $0\n    def f(self):\n        pass\n",
+    )
+
+
+def test_lines_with_fences_in_them():
+    old = "# Use\n\n```sh\nrun$0\n```\n\nThen stop.\n"
+    new = old.replace("run$0", "run --now")
+    check(f"```markdown\n{new}```", new, old)
+
+
+def test_an_answer_that_was_cut_is_not_taken():
+    assert ask().read(f"```python\n{NEW}", False) is None
+
+
+def test_its_marks_in_the_file():
+    with pytest.raises(EngineError, match="a mark of the chat format"):
+        ask("x = '<|edit_this|>'$0\n")
+
+
+LINES = st.lists(st.text("abc(){}=+ .#\tß", min_size=1, max_size=20), min_size=2, max_size=10, unique_by=str.strip)
+
+
+@given(
+    LINES, st.integers(0, 9), st.sampled_from(["", "```\n{}\n```", "```python\n{}\n```\nDone.", "Sure:\n```\n{}\n```"])
+)
+def test_a_changed_line_is_applied_exactly_whatever_is_around_the_answer(lines, row, around):
+    lines = [line for line in lines if line.strip()]
+    text = "\n".join(lines) + "\n"
+    row %= max(len(lines), 1)
+    new = "\n".join([*lines[:row], "changed = 1", *lines[row + 1 :]]) + "\n"
+    answer = (around or "{}").replace("{}", new.rstrip("\n"), 1)
+    read = ask("$0" + text).read(answer, True)
+    assert read in (new, None)
+    if len(lines) > 2 and "..." not in text and "# " not in new:
+        assert read == new
