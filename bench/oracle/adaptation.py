@@ -65,22 +65,23 @@ async def comes_back(rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom) 
 
 
 async def met(at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: bool) -> Answer | None:
-    """What is shown at a row. The user accepts what is right, and types the true text over what is not."""
+    """What is shown at a row. The user accepts what is right, and types the true text over what is not, or where there
+    is nothing."""
     oracle.options.right, oracle.options.seed = float(right), len(at.opened)
     buffer = at.open_row(row)
     answers = await buffer.asked(len(row.before), kind)
     if answers and fits(row, answers[0]):
         buffer.accept(answers[0], len(row.before))
-    elif answers:
-        await typed_over(buffer, row)
+    else:
+        await typed(buffer, row)
     buffer.close()
     return answers[0] if answers else None
 
 
-async def typed_over(buffer: Buffer, row: Row) -> None:
-    """Two characters more, and the request that follows them."""
+async def typed(buffer: Buffer, row: Row) -> None:
+    """All of it, and the request that follows."""
     cursor = len(row.before)
-    for character in row.middle[:3]:
+    for character in row.middle:
         buffer.replace(cursor, cursor, character)
         cursor += 1
     await buffer.asked(cursor, AUTOMATIC)

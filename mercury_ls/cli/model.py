@@ -71,6 +71,11 @@ def add(options: argparse.Namespace) -> int:
         sys.stderr.write("nothing was added\n")
         return 3
     print(f"added {record.name}; `mercury-ls model use {record.name}` chooses it")
+    if record.kind != "server":
+        try:
+            print(f"it {measure.examined(record.name, settings)}")
+        except ERRORS as error:
+            return failed(options, f"{record.name} cannot be asked: {abbreviated(str(error))}")
     return 0
 
 

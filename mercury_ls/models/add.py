@@ -14,7 +14,7 @@ from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
-from mercury_ls.models import hub, library, places
+from mercury_ls.models import canary, hub, library, places
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import (
     HOSTED,
@@ -64,9 +64,6 @@ class Order(Struct, frozen=True, kw_only=True):
     certificate: str = ""
     certificate_key: str = ""
 
-
-CHAT = "chat"
-"""The protocol and the format of prompts of models that only chat."""
 
 FOR_SERVERS = {
     "--model": "model",
@@ -301,9 +298,10 @@ def check_room(plan: Plan, supply: Supply) -> None:
 def described(plan: Plan) -> Iterator[str]:
     record = plan.record
     yield f"{record.source}" + (f" at {record.revision[:12]}" if record.revision else "")
-    yield from (f"  {note}" for note in plan.notes)
+    yield from (f"  {note}" for note in plan.notes if record.kind != "server")
     if record.kind == "server":
         yield f"  server       {record.address}, spoken to as {record.protocol}, model {record.model or '(its own)'}"
+        yield from (f"  model        {note}" for note in plan.notes)
         if record.key:
             yield f"  key          from {record.key}"
         for header, value in record.headers.items():
@@ -329,16 +327,37 @@ def add_server(
         )
     if reason := why_not(server.address, network):
         raise EngineError(f"{server.address} {reason}")
-    if order.prompt == CHAT:
-        order = replace(order, protocol=order.protocol or CHAT)
+    if order.prompt == added.CHAT:
+        order = replace(order, protocol=order.protocol or added.CHAT)
     elif order.prompt:
         added.named_kind(order.prompt)
     record = asked_server(server, name, order)
-    if not agreed(Plan(record=record, answers="what its model can")):
+    record, note = examined(record, order, network)
+    if not agreed(Plan(record=record, answers="what its model can", notes=(note,) if note else ())):
         return None
     with library.workplace(name, order.source) as place:
         library.finish(record, places.empty(place, library.MADE), place)
     return record
+
+
+def examined(record: ModelRecord, order: Order, network: bool) -> tuple[ModelRecord, str]:
+    """The record, in the format that the model answers in unless the user named one, and what is said of that. Nothing
+    where answers cost money."""
+    if record.protocol in HOSTED:
+        return record, ""
+    others = added.other_formats(record)
+    start = record if record.prompt or not others else added.in_format(record, others.pop(0))
+    try:
+        with added.served(start, network) as engine:
+            verdict = canary.judged(
+                engine, others, lambda prompt: added.served(added.in_format(record, prompt), network)
+            )
+    except EngineError as error:
+        return record, f"could not be examined: {error}"
+    if verdict.better and not order.prompt:
+        record = added.in_format(record, verdict.better)
+        return record, f"answers in the format {verdict.better}, and not in {start.prompt}"
+    return (start if verdict.fits else record), str(verdict)
 
 
 def asked_server(server: Server, name: str, order: Order) -> ModelRecord:

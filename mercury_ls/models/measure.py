@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, Span, Window
 from mercury_ls.link import local
-from mercury_ls.models import library
+from mercury_ls.models import canary, library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.library import Measured
 from mercury_ls.serve import added
@@ -17,7 +17,7 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["SNIPPETS", "Answer", "Result", "Snippet", "described", "measure", "test"]
+__all__ = ["SNIPPETS", "Answer", "Result", "Snippet", "described", "examined", "measure", "test"]
 
 CURSOR = "‸"
 TOKENS = 32
@@ -84,6 +84,7 @@ class Result(Struct, frozen=True):
     info: EngineInfo
     answers: tuple[Answer, ...]
     measured: Measured
+    verdict: canary.Verdict = canary.Verdict(0, 0)
 
 
 def test(name: str, settings: Settings, report: Report) -> Result:
@@ -92,10 +93,17 @@ def test(name: str, settings: Settings, report: Report) -> Result:
     before, started = local.resident_memory(), time.perf_counter()
     with added.opened(name, settings, report) as engine:
         result = measure(engine, 1000 * (time.perf_counter() - started))
+        result = replace(result, verdict=canary.examined(engine, time.monotonic() + canary.SECONDS))
     used = local.resident_memory() - before
     result = replace(result, measured=replace(result.measured, memory=max(used, 0) or result.info.bytes))
     library.note(folder.name if folder else models.FAKE, result.measured)
     return result
+
+
+def examined(name: str, settings: Settings) -> canary.Verdict:
+    """Whether a model that was just added understands its prompts."""
+    with added.opened(name, settings, lambda done, about: None) as engine:
+        return canary.examined(engine, time.monotonic() + canary.SECONDS)
 
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> Result:
@@ -183,5 +191,7 @@ def described(result: Result) -> Iterator[str]:
     if measured.tokens_per_second:
         speed = f"{measured.tokens_per_second:,.0f} a second"
         yield f"warm, the first token comes after {measured.first_ms:,.0f} ms, and then {speed}"
+    if result.verdict.asked:
+        yield str(result.verdict)
     if not info.calibrated:
         yield "how likely it is to be accepted is a guess until you have taken or refused some"

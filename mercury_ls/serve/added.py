@@ -21,20 +21,26 @@ if TYPE_CHECKING:
     from mercury_engine.remote.probe import Found
 
 __all__ = [
+    "CHAT",
     "Identity",
     "complete_tokenizer",
     "convert",
     "describe_gguf",
     "identify",
+    "in_format",
     "named_kind",
     "next_edit_format",
     "opened",
+    "other_formats",
     "probe",
     "running",
+    "served",
     "weigh",
     "write_gguf",
 ]
 
+CHAT = "chat"
+"""The protocol and the format of prompts of models that only chat."""
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
 FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
@@ -198,6 +204,34 @@ def probe(record: ModelRecord) -> "Found":
     if found.note:
         raise EngineError(f"{record.address} ({found.server}): {found.note}")
     return found
+
+
+@contextmanager
+def served(record: ModelRecord, network: bool) -> Iterator[Engine]:
+    """The engine that asks a server, before the model is added."""
+    from mercury_engine.remote.engine import open_remote
+
+    engine = open_remote(record, network=network)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def in_format(record: ModelRecord, prompt: str) -> ModelRecord:
+    """The same server, asked in another format."""
+    return replace(record, prompt=prompt, protocol=CHAT if prompt == CHAT else record.protocol)
+
+
+def other_formats(record: ModelRecord) -> list[str]:
+    """In which the server of a model can be asked as well."""
+    from mercury_engine.prompts.dialects import DIALECTS
+    from mercury_engine.prompts.edits import FORMATS
+    from mercury_engine.remote.protocols import protocol_named
+
+    if record.kind != "server" or protocol_named(record.protocol).shape != "raw":
+        return []
+    return [form.name for form in (*DIALECTS, *FORMATS) if form.name != record.prompt] + [CHAT]
 
 
 def running() -> "list[Found]":

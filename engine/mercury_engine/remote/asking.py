@@ -12,6 +12,7 @@ from mercury_engine.decode.confidence import UNCALIBRATED
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
+from mercury_engine.prompts.edits.asked import has_marks
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
@@ -156,7 +157,7 @@ def _filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[
         text, is_whole = cut(
             before, heard.text, after, language=window.language, mode=span.mode, finished=heard.end == "stop"
         )
-        if hides and MASKS.search(text):
+        if (hides and MASKS.search(text)) or has_marks(text, window.text):
             return Filled("", complete=True)
         probabilities = heard.probabilities(len(text))
         return Filled(text, probabilities, _p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)

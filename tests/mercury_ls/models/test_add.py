@@ -19,6 +19,7 @@ from mercury_ls.serve import added
 from mercury_ls.settings import models
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
 from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
+from tests.mercury_ls.models.test_canary import opened
 from tests.mercury_ls.models.tiny import SPECIALS, checkpoint
 
 SMALL = ("config.json", "tokenizer.json")
@@ -388,6 +389,22 @@ def test_a_server_that_only_chats_proposes_next_edits(home, monkeypatch):
 def server(*names, note=""):
     offered = tuple(Served(name, "qwen", 4096) for name in names)
     return Found("http://127.0.0.1:8080", "a server", "llama", offered, note=note)
+
+
+@pytest.mark.parametrize(
+    ("order", "prompt", "told"),
+    [
+        ({}, "zeta-2", "answers in the format zeta-2, and not in qwen"),
+        ({"prompt": "zeta"}, "zeta", "but not in this format (2 of 10 right): try --prompt zeta-2"),
+        ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 10 of 10"),
+    ],
+)
+def test_a_server_is_asked_in_the_format_that_its_model_answers_in(home, monkeypatch, order, prompt, told):
+    monkeypatch.setattr(added, "probe", lambda *_: server("named-qwen"))
+    monkeypatch.setattr(added, "served", lambda record, network: opened("zeta-2", record.prompt))
+    record, shown = made("http://127.0.0.1:8080", **order)
+    assert record.prompt == prompt
+    assert told in shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from mercury_engine.api import EngineError, InfillRequest, Window
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "refuse", "too_long", "window_of"]
+__all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "has_marks", "refuse", "too_long", "window_of"]
 
 MOST_EXTRA_LINES = 20
 """An answer that adds more has gone astray."""
@@ -18,7 +18,10 @@ REJOINED_LINES = 3
 """So many lines of the old text, with words in them, show that an answer has made its edit and only copies the rest."""
 WORD = re.compile(r"\w")
 
-TOKENS = re.compile(r"<\|[\w▁.]+\|>|<\[[\w▁-]+\]>")
+MARKS = re.compile(r"<\|/?[\w▁.]+\|>|<\[[\w▁-]+\]>|^(?:<{7}|>{7}) (?:CURRENT|UPDATED)$", re.MULTILINE)
+"""Tokens and marks of any format: an answer with one that the text has not was written in another format."""
+FENCE = re.compile(r"\A\s*```.*$|^\s*```\s*\Z", re.MULTILINE)
+"""Around an answer: blocks of code in the middle of a text may be its own."""
 
 Item = TypeVar("Item")
 
@@ -82,10 +85,15 @@ def _rejoins(old: Sequence[str], new: Sequence[str], least: int) -> int:
 
 
 def _has_gone_astray(old: str, new: str) -> bool:
-    """Whether it goes on and on, stops in the middle of what it copies, or speaks of tokens of the model."""
+    """Whether it goes on and on, stops in the middle of what it copies, or has marks of a format in it."""
     added = new.count("\n") - old.count("\n")
     stopped = added < -1 and old.startswith(new.rstrip("\n"))
-    return added > MOST_EXTRA_LINES or stopped or any(token not in old for token in TOKENS.findall(new))
+    return added > MOST_EXTRA_LINES or stopped or has_marks(new, old)
+
+
+def has_marks(new: str, old: str) -> bool:
+    """Whether the new text has marks of a format of prompts in it, or a fence around it, that the old one has not."""
+    return any(mark not in old for mark in MARKS.findall(new)) or (bool(FENCE.search(new)) and not FENCE.search(old))
 
 
 class Ask(Protocol):

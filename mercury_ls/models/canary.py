@@ -1,0 +1,214 @@
+"""Whether a model understands its prompts: questions whose answers every model knows that was trained for them."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+
+from msgspec import Struct
+
+from mercury_engine.api import Edit, Engine, EngineError, InfillRequest, Span, Window
+
+__all__ = ["GAPS", "REWRITES", "Gap", "Rewrite", "Verdict", "examined", "judged"]
+
+CURSOR = "‸"
+SECONDS = 20.0
+"""For its own format; and again for all others together."""
+DEADLINE_MS = 5000.0
+GAP_TOKENS, REWRITE_TOKENS = 16, 96
+SAMPLE = 3
+"""Questions after which it is clear that another format is no better."""
+
+
+class Gap(Struct, frozen=True):
+    """`known` are the answers that are right; more may follow them."""
+
+    path: str
+    language: str
+    text: str
+    known: tuple[str, ...]
+
+    def request(self, modes: Iterable[str]) -> InfillRequest:
+        before, _, after = self.text.partition(CURSOR)
+        span = Span(0, len(before), len(before), "line" if "line" in modes else "block", GAP_TOKENS)
+        window = Window(self.path, self.language, before + after)
+        return InfillRequest(
+            session="canary",
+            windows=(window,),
+            spans=(span,),
+            cursor=len(before),
+            deadline_ms=DEADLINE_MS,
+            invoked=True,
+        )
+
+    def is_right(self, answer: str) -> bool:
+        line = answer.strip().split("\n")[0]
+        return any(bare(line) == bare(known) for known in self.known)
+
+
+class Rewrite(Struct, frozen=True):
+    """A line was edited from `before` to `after`. In the text that this left, `due` is what the line below it should
+    become; nothing else may change. No edit is due if that is empty."""
+
+    path: str
+    language: str
+    above: str
+    before: str
+    after: str
+    below: str
+    due: str = ""
+
+    def request(self, modes: Iterable[str]) -> InfillRequest:
+        text = self.above + self.after + self.below
+        edit = Edit(self.path, self.above.count("\n"), self.before, self.after, self.above, self.below)
+        return InfillRequest(
+            session="canary",
+            windows=(Window(self.path, self.language, text),),
+            spans=(Span(0, 0, len(text), "region", REWRITE_TOKENS),),
+            edits=(edit,),
+            cursor=len(self.above + self.after) - 1,
+            deadline_ms=DEADLINE_MS,
+            invoked=True,
+        )
+
+    def is_right(self, answer: str) -> bool:
+        first, feed, rest = self.below.partition("\n")
+        wanted = self.above + self.after + (self.due or first) + feed + rest
+        return answer.rstrip() == wanted.rstrip()
+
+
+Question = Gap | Rewrite
+
+GAPS = (
+    Gap("add.py", "python", "def add(a, b):\n    return ‸\n\n\nprint(add(1, 2))\n", ("a + b", "b + a")),
+    Gap("square.js", "javascript", "function square(n) {\n  return ‸;\n}\n", ("n * n", "n ** 2", "Math.pow(n, 2)")),
+    Gap("max.go", "go", "func max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn ‸\n}\n", ("b",)),
+    Gap(
+        "point.py",
+        "python",
+        "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = ‸\n",
+        ("y",),
+    ),
+    Gap(
+        "load.py",
+        "python",
+        "import json\n\n\ndef load(path):\n    with open(path) as file:\n        return json.‸\n",
+        ("load(file)",),
+    ),
+    Gap("points.py", "python", "north = 1\nsouth = 2\n\nprint(north)\nprint(‸)\n", ("south",)),
+    Gap("count.py", "python", "numbers = [1, 2, 3]\nfor number in ‸:\n    print(number)\n", ("numbers",)),
+    Gap("double.rs", "rust", "fn double(x: i32) -> i32 {\n    x * ‸\n}\n", ("2",)),
+    Gap("even.py", "python", "def is_even(n):\n    return n % 2 == ‸\n", ("0",)),
+    Gap("area.ts", "typescript", "const area = (width: number, height: number) => width * ‸;\n", ("height",)),
+)
+REWRITES = (
+    Rewrite(
+        *("area.py", "python", "", "def area(w, height):\n", "def area(width, height):\n"),
+        *("    return w * height\n", "    return width * height"),
+    ),
+    Rewrite(
+        *("user.ts", "typescript", "", "const userName = load();\n", "const accountName = load();\n"),
+        *("console.log(userName);\n", "console.log(accountName);"),
+    ),
+    Rewrite(
+        *("say.py", "python", "import log\n\n", 'print("one")\n', 'log.info("one")\n'),
+        *('print("two")\n', 'log.info("two")'),
+    ),
+    Rewrite(
+        *("limit.go", "go", "func check(n int) bool {\n", "\tlimit := 10\n", "\tmaximum := 10\n"),
+        *("\treturn n < limit\n}\n", "\treturn n < maximum"),
+    ),
+    Rewrite(
+        *("greet.py", "python", "", "def greet(person):\n", "def greet(name):\n"),
+        *('    return "Hello " + person\n', '    return "Hello " + name'),
+    ),
+    Rewrite(
+        *("total.rs", "rust", "fn sum(prices: &[u32]) -> u32 {\n", "    let mut t = 0;\n", "    let mut total = 0;\n"),
+        *("    for p in prices { t += p; }\n    total\n}\n", "    for p in prices { total += p; }"),
+    ),
+    Rewrite(
+        *("first.js", "javascript", "", "const items = fetchAll();\n", "const rows = fetchAll();\n"),
+        *("const first = items[0];\n", "const first = rows[0];"),
+    ),
+    Rewrite(
+        *("close.py", "python", "", "handle = open(path)\n", "file = open(path)\n"),
+        *("text = handle.read()\n", "text = file.read()"),
+    ),
+    Rewrite(
+        *("done.py", "python", "def one():\n", "    return 2\n", "    return 1\n", "\n\ndef two():\n    return 2\n")
+    ),
+    Rewrite(*("comment.py", "python", "# The rate.\n", "RATE = 1\n", "RATE = 2\n", "\n\nprint(RATE)\n")),
+)
+
+
+class Verdict(Struct, frozen=True):
+    """Of `asked` questions `right` got the right answer. In the format `better`, if there is one, the model does better
+    than in its own."""
+
+    right: int
+    asked: int
+    better: str = ""
+
+    @property
+    def fits(self) -> bool:
+        return 2 * self.right > self.asked
+
+    def __str__(self) -> str:
+        if self.fits:
+            return f"answers in its format: {self.right} of {self.asked} questions with a known answer are right"
+        if self.better:
+            return f"answers, but not in this format ({self.right} of {self.asked} right): try --prompt {self.better}"
+        if not self.asked:
+            return "was too slow to be examined"
+        return f"is weak: {self.right} of {self.asked} questions with a known answer are right"
+
+
+Open = Callable[[str], AbstractContextManager[Engine]]
+"""The model, asked in the format of that name."""
+
+
+def judged(engine: Engine, others: Iterable[str], opened: Open, clock: Callable[[], float] = time.monotonic) -> Verdict:
+    """How a model does in the format that it is asked in, and if it does not answer in that, in which of the others it
+    does better."""
+    verdict = examined(engine, clock() + SECONDS, clock)
+    if verdict.fits:
+        return verdict
+    until, best, better = clock() + SECONDS, max(verdict.right / max(verdict.asked, 1), 1 / SAMPLE), ""
+    for other in others:
+        if clock() >= until or best == 1.0:
+            break
+        try:
+            with opened(other) as engine:
+                sample = examined(engine, until, clock, SAMPLE)
+        except EngineError:
+            continue
+        if sample.right > best * SAMPLE:
+            best, better = sample.right / SAMPLE, other
+    return Verdict(verdict.right, verdict.asked, better)
+
+
+def examined(engine: Engine, until: float, clock: Callable[[], float] = time.monotonic, most: int = 10) -> Verdict:
+    """The questions that fit what the model answers, as many as there is time for."""
+    modes = engine.info().answers
+    questions: tuple[Question, ...] = GAPS if "line" in modes or "block" in modes else REWRITES
+    right = asked = 0
+    for question in questions[:most]:
+        if clock() >= until:
+            break
+        asked += 1
+        right += question.is_right(answer(engine, question.request(modes)))
+    return Verdict(right, asked)
+
+
+def answer(engine: Engine, request: InfillRequest) -> str:
+    """Empty where the engine cannot say anything, as where it is too late."""
+    text = ""
+    try:
+        for draft in engine.infill(request):
+            text = draft.spans[0].text
+    except EngineError:
+        return ""
+    return text
+
+
+def bare(line: str) -> str:
+    return "".join(line.split()).rstrip(";")

@@ -1,0 +1,126 @@
+"""Models that are asked in a format that they were not trained on are caught, whichever it is."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from mercury_engine.api import Draft, EngineInfo
+from mercury_engine.prompts.dialects import DIALECTS, Dialect
+from mercury_engine.prompts.edits import FORMATS
+from mercury_engine.prompts.edits.chat import CHAT_EDIT
+from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
+from mercury_engine.remote import asking
+from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.protocols import Event, protocol_named
+from mercury_ls.models.canary import CURSOR, GAPS, REWRITES, Gap, examined, judged
+
+FORMS = {form.name: form for form in (*DIALECTS, *FORMATS, INCEPTION_EDIT, CHAT_EDIT)}
+EDITS = [name for name, form in FORMS.items() if not isinstance(form, Dialect)]
+FAMILIES = ["qwen", *EDITS]
+"""All dialects of gaps answer with nothing but the text of the gap."""
+
+
+def rewritten(rewrite):
+    first, feed, rest = rewrite.below.partition("\n")
+    return rewrite.above + rewrite.after + (rewrite.due or first) + feed + rest
+
+
+def spoken(family, question):
+    """What a model of the family answers that knows what is right."""
+    if isinstance(question, Gap):
+        middle = question.known[0]
+        before, _, after = question.text.partition(CURSOR)
+        new = before + middle + after
+    else:
+        middle, new = question.due, rewritten(question)
+    if isinstance(FORMS[family], Dialect):
+        return middle
+    if family == "sweep-2":  # continues behind the lines above the cursor's
+        cursor = question.text.index(CURSOR) if isinstance(question, Gap) else len(question.above + question.after) - 1
+        return new[new.rfind("\n", 0, cursor) + 1 :] + "<|endoftext|>"
+    wrapped = {
+        "zeta": "<|editable_region_start|>\n{}\n<|editable_region_end|>",
+        "zeta-2": "{}\n>>>>>>> UPDATED\n",
+        "zeta-2.1": "<|marker_1|>\n{}\n<|marker_2|>",
+        "sweep": "{}\n<|endoftext|>",
+        "mercury-edit": "```python\n{}\n```",
+        "chat": "```python\n{}\n```",
+    }
+    return wrapped[family].format(new.rstrip("\n"))
+
+
+class Model:
+    """Of a family; it is asked in another format, and answers as it was trained to."""
+
+    def __init__(self, family, form):
+        self.family, self.form = family, FORMS[form]
+
+    def info(self):
+        answers = ("line", "block") if isinstance(self.form, Dialect) else ("region",)
+        return EngineInfo("server", self.family, "http", 4096, answers=answers)
+
+    def infill(self, request):
+        protocol = protocol_named("openai")
+        questions = GAPS if isinstance(self.form, Dialect) else REWRITES
+        (question,) = [known for known in questions if known.request(self.info().answers) == request]
+        ask = asking.filling if isinstance(self.form, Dialect) else asking.rewriting
+        attempt = next(ask(protocol, self.form, request, request, request.spans[0], address="", budget=4096))
+        said = Heard(attempt.forced)
+        said.add(Event(attempt.forced + spoken(self.family, question), end="stop"))
+        filled = attempt.show(said)
+        yield Draft(1, (filled,), final=True)
+
+
+@contextmanager
+def opened(family, form):
+    yield Model(family, form)
+
+
+def verdict(family, form, others=()):
+    return judged(Model(family, form), others, lambda name: opened(family, name))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_in_its_own_format_fits(family):
+    assert (found := verdict(family, family)).fits, found
+    assert "answers in its format: 10 of 10" in str(found)
+
+
+ALIKE = {("mercury-edit", "chat"), ("chat", "mercury-edit"), ("sweep", "zeta-2"), ("zeta-2", "sweep")}
+WRONG = [(family, form) for family in FAMILIES for form in FAMILIES if family != form]
+
+
+@pytest.mark.parametrize(("family", "form"), WRONG)
+def test_one_in_another_format_is_caught_and_damages_nothing(family, form):
+    found = verdict(family, form)
+    if found.fits:  # then what it writes is the right text, whatever its format is called
+        assert (found.right, found.asked) == (10, 10)
+        assert (family, form) in ALIKE
+    marks = ("<|", "```", ">>>>>>>", "<<<<<<<")
+    model = Model(family, form)
+    questions = GAPS if isinstance(model.form, Dialect) else REWRITES
+    for question in questions:
+        (draft,) = model.infill(question.request(model.info().answers))
+        assert not any(mark in draft.spans[0].text for mark in marks), draft.spans[0].text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_format_that_it_was_trained_on_is_found(family):
+    form = "qwen" if family != "qwen" else "zeta"
+    found = verdict(family, form, [name for name in FORMS if name != form])
+    assert not found.fits
+    assert found.better
+    assert verdict(family, found.better).fits
+    assert f"try --prompt {found.better}" in str(found)
+
+
+def test_a_model_that_knows_nothing_is_weak():
+    found = verdict("zeta-2.1", "zeta", ["qwen"])
+    assert "is weak: 2 of 10 questions with a known answer are right" in str(found)
+
+
+def test_a_model_that_takes_too_long_is_not_examined_further():
+    ticks = iter(range(0, 1000, 8))
+    model = Model("qwen", "qwen")
+    found = examined(model, 20.0, lambda: next(ticks))
+    assert (found.right, found.asked) == (3, 3)
