@@ -22,6 +22,7 @@ from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
+from mercury_ls.session.gate import Gate
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.stats import Kind
@@ -54,8 +55,8 @@ class Questions:
     ):
         self.session = uuid.uuid4().hex[:12]
         self.settings = settings
-        self.engine = engine
         self.files = files
+        self.connect(engine)
         self.clock = clock
         self.outcomes = outcomes or Outcomes()
         self.outcomes.enabled = settings.record.counts
@@ -66,6 +67,10 @@ class Questions:
         """What went to another program last, and where."""
         self._related: Related | None = None
         self._forgotten = 0
+
+    def connect(self, engine: EngineLink) -> None:
+        """To this engine, which is told nothing of hidden files."""
+        self.engine = Gate(engine, lambda path: self.files.privacy.why_hidden(path))
 
     def snooze(self, minutes: float) -> None:
         """For a year at most; not at all for zero, a negative number or NaN."""

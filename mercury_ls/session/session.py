@@ -19,6 +19,7 @@ from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.gate import Gate
 from mercury_ls.session.generations import CHANGED, Generation, Generations
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
@@ -100,7 +101,7 @@ class Session:
         return self.questions.settings
 
     @property
-    def engine(self) -> EngineLink:
+    def engine(self) -> Gate:
         return self.questions.engine
 
     def adopt(

@@ -127,7 +127,8 @@ class Wiring:
 
     async def renew_engine(self, session: Session) -> None:
         """Connect to the engine that the settings name now; the old connection is closed with its requests."""
-        before, session.questions.engine = session.engine, self._engine(session.settings)
+        before = session.engine
+        session.questions.connect(self._engine(session.settings))
         try:
             await before.close()
         finally:

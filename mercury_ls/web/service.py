@@ -156,7 +156,7 @@ class Service:
             return None
         question = self._gap(place, wish)
         span = where(question)
-        return None if isinstance(span, Silence) else request(question, span)
+        return None if isinstance(span, Silence) else place.questions.engine.cleared(request(question, span))
 
     async def chat(self, asked: ChatRequest, client: Client) -> AsyncGenerator[Said]:
         """Growing and revised answers, the last one final."""

@@ -97,7 +97,7 @@ async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_decl
     uri = await renamed(session, tmp_path, files, "M3UFile(1", "M3U(1")
     for name in ("m3u.py", "o.py"):
         session.open((tmp_path / name).as_uri(), str(tmp_path / name), "", 1, files[name])
-    session.questions.engine = NoEngine()
+    session.questions.connect(NoEngine())
     assert (await session.next_edits.ask(uri, 0, invoked=True)).offer is None
 
 
@@ -106,7 +106,7 @@ async def test_a_word_of_a_text_is_no_name_in_other_files(session, tmp_path):
     other = '"""Reads a media file."""\n\nlog("{}: file not found")\nkind = "file"\n'
     uri = await renamed(session, tmp_path, {"a.py": said, "m.py": other}, "file exists", "target exists")
     session.open((tmp_path / "m.py").as_uri(), str(tmp_path / "m.py"), "", 1, other)
-    session.questions.engine = NoEngine()
+    session.questions.connect(NoEngine())
     offer = (await session.next_edits.ask(uri, 0, invoked=True)).offer
     assert [(Path(path_of(each.uri)).name, each.text) for each in offer.edits] == [("a.py", "target")]
 

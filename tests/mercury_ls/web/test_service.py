@@ -7,6 +7,7 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.settings.schema import Settings, SuggestSettings
 from mercury_ls.web.access import Access
+from tests.engine.prompts.published import REWRITTEN, Case, Change
 from tests.mercury_ls.web.serving import client, served
 
 AREA = {"prompt": "def area(w, h):\n    ", "path": "a.py"}
@@ -129,3 +130,33 @@ async def test_without_a_token_pages_and_other_names_are_still_refused():
         assert (await asking.get("/v1/models")).status_code == 200
         assert (await asking.get("/v1/models", headers={"host": "rebound.example.com"})).status_code == 403
         assert (await asking.get("/v1/models", headers={"origin": "https://evil.example.com"})).status_code == 403
+
+
+class Listening(FakeEngine):
+    """Keeps what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def infill(self, request, **options):
+        self.asked.append(request)
+        return super().infill(request, **options)
+
+
+@pytest.mark.parametrize("dialect", ["zeta", "zeta-2", "mercury-edit"])
+async def test_edits_of_hidden_files_do_not_reach_the_engine_in_any_dialect(dialect):
+    canary = "tOp-SeCrEt-42"
+    changes = [Change("b.py", "a = 1\n", "a = 2\n"), Change(".env", "TOKEN=\n", f"TOKEN={canary}\n")]
+    prompt = REWRITTEN[dialect](Case("a.py", "x = 1\ny = \n", 10, changes=changes, files=[(".env.py", canary)]))
+    engine = Listening()
+    async with served(engine) as (_, app), client(app) as asking:
+        if dialect == "mercury-edit":
+            path, body = "/v1/edit/completions", {"messages": [{"role": "user", "content": prompt}]}
+        else:
+            path, body = "/v1/completions", {"prompt": prompt}
+        answer = await asking.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert engine.asked
+    assert canary not in repr(engine.asked)
+    assert any(edit.path == "b.py" for request in engine.asked for edit in request.edits)
