@@ -31,7 +31,10 @@ LONGEST_MARK = 16
 
 MAX_PENDING = 64
 QUICK_BYTES, QUICK_FIRST = 1 << 15, 1 << 12
-"""Texts of fewer bytes are parsed without a time limit: after a change, and for the first time."""
+"""Texts of fewer bytes are parsed at once: after a change, and for the first time."""
+QUICK_SECONDS, WHOLE_SECONDS = 0.1, 1.0
+"""Of processor time, within which the change of such a text is parsed, and any text as a whole: usual code of
+`TREE_LIMIT` takes a quarter. The slowest is a run of escaped line ends, which takes that of its length squared."""
 SLICE_SECONDS, MOST_SECONDS = 0.01, 5.0
 """Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
@@ -233,7 +236,7 @@ class Document:
         if self._grammar is None or not parseable(snapshot.text):
             return None
         if snapshot.text is not self.text:
-            return languages.parser(self._grammar).parse(snapshot.text.encode())
+            return parse_within(languages.parser(self._grammar), snapshot.text.encode(), None, WHOLE_SECONDS)
         tree = self._reparse(self._grammar)
         if tree is not None or self._begun is not self.text:
             self._begun = None
@@ -275,8 +278,11 @@ class Document:
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
-            tree = languages.parser(grammar).parse(self.text.encode())
-            self._parsed = tree, self.text
+            tree = parse_within(languages.parser(grammar), self.text.encode(), None, WHOLE_SECONDS)
+            if tree is None:
+                self._grammar = None
+            else:
+                self._parsed = tree, self.text
             return tree
         if not self._pending:
             return self._parsed[0]
@@ -343,10 +349,12 @@ def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[T
     return tree, text
 
 
-def parse_within(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
-    if math.isinf(patience) or len(text) <= QUICK_BYTES:
-        return parser.parse(text, old)
-    tree = parse_for(patience, parser, text, old)
+def parse_within(parser: Parser, text: bytes, old: Tree | None, patience: float) -> Tree | None:
+    """None if it takes longer than `patience`, or than any usual text of its length does."""
+    if len(text) <= QUICK_FIRST:
+        return parser.parse(text) if old is None else parser.parse(text, old)
+    seconds = min(max(patience, QUICK_SECONDS if len(text) <= QUICK_BYTES else 0.0), WHOLE_SECONDS)
+    tree = parse_for(seconds, parser, text, old)
     if tree is None:
         parser.reset()
     return tree

@@ -364,6 +364,18 @@ def test_a_text_that_a_grammar_is_too_slow_for_has_no_tree(monkeypatch):
     assert sliced(document) == 0
 
 
+def test_a_file_that_a_grammar_is_too_slow_for_holds_nobody_up_and_has_no_tree(monkeypatch):
+    """Its time is that of the length squared: without an end to it, half an hour."""
+    monkeypatch.setattr(documents, "WHOLE_SECONDS", 0.05)
+    escaped = "\\\n" * (documents.TREE_LIMIT // 8)
+    document = Document("", "a.py", "python", 1, escaped)
+    older = document.snapshot()
+    assert document.snapshot().tree is None
+    document.apply([((0, 0, 0, 0), "b = 2\n")], 2, "utf-16")
+    assert document.snapshot().tree is None
+    assert older.tree is None
+
+
 def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
