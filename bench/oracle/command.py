@@ -1,10 +1,11 @@
 """What a perfect model behind the real language server loses before its answers reach the screen.
 
-    python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
+    python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next] [edits]
 
 The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
 kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types
-(typing), to what it learns from its user (adaptation), and between one suggestion and the next (next).
+(typing), to what it learns from its user (adaptation), between one suggestion and the next (next), and of next edits in
+every format (edits).
 """
 
 import argparse
@@ -17,6 +18,8 @@ from typing import Any, get_args
 from bench.harness.measures import machine, percentile
 from bench.oracle.adaptation import adapted, comes_back
 from bench.oracle.asked import Judged, Outcome, by_latency, by_wisdom, next_suggestions
+from bench.oracle.edits import FORMATS as EDIT_FORMATS
+from bench.oracle.edits import Offered, edit_rows, edits_asked
 from bench.oracle.rows import SINGLE, Row, rows, sources
 from bench.oracle.server import Options
 from bench.oracle.truth import Wisdom
@@ -199,10 +202,40 @@ def cells(held: Sequence[Judged], way: str) -> str:
     return "".join(f"{share:7.0%}" for share in (told["shown"], told["begun"], told["whole"], wrong))
 
 
+async def edits_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    """In every format; `cut` and `texts` are of other parts."""
+    chosen = edit_rows(unseen=texts == [file.text for file in sources(unseen=True)])
+    settings = [(0, 1.0), (150, 1.0), (1200, 1.0), (150, 0.5)][: 1 if quick else None]
+    print(
+        "\nnext edits: offered, and all of what was due (of rows with a next edit); quiet rows; over the server's, ms"
+    )
+    found: Figures = {}
+    for name in list(EDIT_FORMATS)[-2:] if quick else EDIT_FORMATS:
+        for latency, right in settings:
+            setting = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
+            offered = await edits_asked(name, chosen, right=right, first_ms=latency)
+            found.setdefault(name, {})[setting] = told = of_edits(offered)
+            print(f"{name:14}{setting:20}" + "".join(f"  {figure} {value}" for figure, value in told.items()))
+    return found
+
+
+def of_edits(offered: Sequence[Offered]) -> Figures:
+    due = [one for one in offered if one.row.due]
+    quiet = [one for one in offered if not one.row.due]
+    return {
+        "n": len(due),
+        "shown": round(sum(one.shown for one in due) / len(due), 4),
+        "exact": round(sum(one.exact for one in due) / len(due), 4),
+        "quiet": round(sum(not one.shown for one in quiet) / len(quiet), 4),
+        "over_ms": round(percentile([one.over_ms for one in due], 50), 1),
+    }
+
+
 PARTS = {
     "rows": rows_part,
     "requests": requests_part,
     "typing": typing_part,
     "adaptation": adaptation_part,
     "next": next_part,
+    "edits": edits_part,
 }

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from bench.harness.client import Client, RequestError, isolated, running, until_ready
 from bench.oracle.rows import Row
-from bench.oracle.server import OracleServer
 from bench.oracle.truth import common
 from mercury_ls.code.documents import Document, Snapshot
 
@@ -24,6 +23,10 @@ INLINE = "textDocument/inlineCompletion"
 INVOKED, AUTOMATIC = 1, 2
 NAME = "oracle"
 PATIENCE_SECONDS = 60.0
+
+
+class Oracle(Protocol):
+    address: str
 
 
 class Answer(Struct, frozen=True):
@@ -126,9 +129,9 @@ class Desk(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def desk(oracle: OracleServer, **settings: str) -> AsyncIterator[Desk]:
-    """A language server whose model was added by the oracle's address, as a user adds one. `settings` are those of its
-    environment."""
+async def desk(oracle: "Oracle", *options: str, **settings: str) -> AsyncIterator[Desk]:
+    """A language server whose model was added by the oracle's address, as a user adds one, with these `options`.
+    `settings` are those of its environment."""
     with TemporaryDirectory() as folder:
         home, root = Path(folder).resolve(), Path(folder).resolve() / "project"
         (root / ".git").mkdir(parents=True)
@@ -136,7 +139,7 @@ async def desk(oracle: OracleServer, **settings: str) -> AsyncIterator[Desk]:
         environment = isolated(home) | {name: str(path) for name, path in own.items()}
         environment |= {"MERCURY_LOG_LEVEL": "error", **settings}
         del environment["MERCURY_ENGINE_MODEL"]
-        await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes")
+        await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes", *options)
         environment["MERCURY_ENGINE_MODEL"] = NAME
         try:
             async with running(root, **environment) as client:

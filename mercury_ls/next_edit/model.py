@@ -15,6 +15,7 @@ from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.candidates import Candidate, distinct, lines_of, permitted
 from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.once import is_prose
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
 
@@ -188,15 +189,16 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
 
 
 def unwelcome(question: NextQuestion, written: Sequence[Candidate], found: Iterable[Candidate]) -> str:
-    """Why what a model has written is not shown: it restores what the user has just changed, or writes the new name for
-    something else that has the old one; empty if it does neither."""
+    """Why what a model has written is not shown: it restores what the user has just changed, or in code it writes the
+    new name for something else that has the old one; empty if it does neither."""
     if any(question.is_reversal(each.uri, each) for each in written):
         return "it would undo what was done a moment ago"
     known = question.files
     learned = rules(question.edits)
     renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
     kept = permitted([*found, *written], renames, known)
-    return "" if all(each in kept for each in written) else "it would rename something else too"
+    is_welcome = all(edit in kept or is_prose(known[edit.uri], edit.start) for edit in written)
+    return "" if is_welcome else "it would rename something else too"
 
 
 def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:
