@@ -1,14 +1,11 @@
 """Schemas that strangers send: how deep they may be, and a trial of the compiler in a process that may die of them."""
 
 import json
-import subprocess
-import sys
-import threading
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from mercury_engine.api import RequestError
+from mercury_engine.chat.kept import KeptProcess
 
 __all__ = ["TRIAL_STACK", "Trial", "check_depth"]
 
@@ -18,7 +15,6 @@ LONGEST_PATTERN = 10_000
 TRIAL_SECONDS = 10.0
 TRIAL_STACK = 2_000_000
 """No more than threads have on any system: what survives here survives in the engine."""
-COMMAND = (sys.executable, "-P", "-m", "mercury_engine.chat.schema_trial")
 
 
 def check_depth(schema: Any, whose: str) -> None:
@@ -87,47 +83,17 @@ def _referred(schema: Any, reference: str) -> Any:
 
 
 class Trial:
-    """A process in which grammars are compiled first. It is started with the first grammar, and again after a crash."""
+    """A process in which grammars are compiled first."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: Callable[[], object] = lambda: None
-        self._lock = threading.Lock()
+        self._process = KeptProcess("mercury_engine.chat.schema_trial", TRIAL_SECONDS)
 
     def survives(self, grammar: str, most_symbols: int) -> str:
         """Why the compiler did not live through this grammar, "" if it did; what it says of the grammar is its own
         business."""
-        with self._lock:
-            process = self._started()
-            timer = threading.Timer(TRIAL_SECONDS, process.kill)
-            timer.start()
-            try:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write(json.dumps([grammar, most_symbols]).encode() + b"\n")
-                process.stdin.flush()
-                if process.stdout.readline() == b"lived\n":
-                    return ""
-            except OSError:
-                pass
-            finally:
-                timer.cancel()
-            self.close()
-            return f"the compiler took more than {TRIAL_SECONDS:.0f} s, or crashed"
+        if self._process.answer(json.dumps([grammar, most_symbols]).encode()) == b"lived\n":
+            return ""
+        return f"the compiler took more than {TRIAL_SECONDS:.0f} s, or crashed"
 
     def close(self) -> None:
-        self._process = None
-        self._end()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-            self._end = weakref.finalize(self, _ended, self._process)
-        return self._process
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
+        self._process.close()

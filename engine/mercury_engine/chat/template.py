@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from mercury_engine.api import EngineError, Message, RequestError, Tool
 from mercury_engine.bounds import small_bytes
+from mercury_engine.chat.kept import KeptProcess
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["CONFIG_FILE", "TEMPLATE_FILE", "ChatTemplate", "Source", "read_source"]
@@ -21,9 +22,7 @@ EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"
 
 GUARD = "\ufdd0"
 """Put into the name of a special token where a message has it: there it is text. No text has this noncharacter."""
-
-GENERATION = re.compile(r"\{%(-?)\s*(end)?generation\s*(-?)%\}")
-"""What transformers marks answers with while it trains; here it marks nothing."""
+RENDERING_SECONDS = 5.0
 
 
 class Source(Struct, frozen=True):
@@ -72,12 +71,13 @@ class ChatTemplate:
     """Renders conversations. What a message says is text: the name of a special token in it stays text."""
 
     def __init__(self, source: Source, tokenizer: PretrainedTokenizer) -> None:
-        environment = _environment()
-        try:
-            self._plain = environment.from_string(GENERATION.sub(_no_mark, source.template))
-            self._with_tools = environment.from_string(GENERATION.sub(_no_mark, source.with_tools))
-        except Exception as error:  # of a template by somebody else
-            raise EngineError(f"the model's chat template cannot be read: {error}") from error
+        if find_spec("jinja2") is None:
+            raise EngineError(f"to chat, {EXTRA}")
+        self._source = source
+        self._process = KeptProcess("mercury_engine.chat.template_process", RENDERING_SECONDS)
+        for template in {source.template, source.with_tools}:
+            if reason := self._asked(template, None).get("error"):
+                raise EngineError(f"the model's chat template cannot be read: {reason}")
         names = {"bos_token": "", "eos_token": "", **source.names}
         self._names = {name: text for name, text in names.items() if name.endswith("_token")}
         self._tokenizer = tokenizer
@@ -86,19 +86,24 @@ class ChatTemplate:
 
     def render(self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, answer: bool = True) -> str:
         """With `answer`, up to where the model's answer begins."""
-        template = self._with_tools if tools else self._plain
         names = {call.id: call.name for message in messages for call in message.calls}
-        try:
-            return template.render(
-                messages=[self._message(message, names) for message in messages],
-                tools=[self._tool(tool) for tool in tools] or None,
-                add_generation_prompt=answer,
-                **self._names,
-            )
-        except RequestError:
-            raise
-        except Exception as error:  # of a template by somebody else
-            raise RequestError(f"the model's chat template does not take this conversation: {error}") from error
+        given = {
+            "messages": [self._message(message, names) for message in messages],
+            "tools": [self._tool(tool) for tool in tools] or None,
+            "add_generation_prompt": answer,
+            **self._names,
+        }
+        said = self._asked(self._source.with_tools if tools else self._source.template, given)
+        if (reason := said.get("refusal", said.get("error"))) is not None:
+            raise RequestError(f"the model's chat template does not take this conversation: {reason}")
+        return said["text"]
+
+    def _asked(self, template: str, given: Mapping[str, Any] | None) -> dict[str, str]:
+        """Templates are programs of somebody else: a process of their own renders them."""
+        answer = self._process.answer(json.dumps({"template": template, "given": given}).encode())
+        if answer is None:
+            return {"error": f"it takes more than {RENDERING_SECONDS:.0f} s, or too much memory"}
+        return json.loads(answer)
 
     def encode(self, rendered: str) -> list[int]:
         ids: list[int] = []
@@ -132,54 +137,16 @@ class ChatTemplate:
             written |= {"tool_call_id": message.answers, "name": names.get(message.answers, "")}
         return written
 
-    def _arguments(self, text: str) -> "_Verbatim":
+    def _arguments(self, text: str) -> tuple[dict[str, Any], str]:
+        """The object, and how the model wrote it."""
         try:
             found = json.loads(text or "{}")
         except ValueError as error:
             raise RequestError(f"the arguments of an earlier call are not JSON ({error}): {text[:80]!r}") from error
         if not isinstance(found, dict):
             raise RequestError(f"the arguments of an earlier call are not a JSON object: {text[:80]!r}")
-        return _Verbatim(found, self.guarded(text or "{}"))
+        return found, self.guarded(text or "{}")
 
     def _tool(self, tool: Tool) -> dict[str, Any]:
         function = {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
         return {"type": "function", "function": json.loads(self.guarded(json.dumps(function, ensure_ascii=False)))}
-
-
-class _Verbatim(dict):
-    """A JSON object that is written as it was read, so that what the model said is found in its cache again."""
-
-    def __init__(self, value: dict[str, Any], text: str) -> None:
-        super().__init__(value)
-        self.text = text
-
-
-def _no_mark(found: re.Match[str]) -> str:
-    return f"{{%{found[1]} {'endif' if found[2] else 'if true'} {found[3]}%}}"
-
-
-def _environment() -> Any:
-    """As transformers renders templates: sandboxed, since they are programs of somebody else."""
-    try:
-        from jinja2.ext import loopcontrols
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise EngineError(f"to chat, {EXTRA}") from error
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    environment.filters["tojson"] = _to_json
-    environment.globals |= {"raise_exception": _refuse, "strftime_now": _now}
-    return environment
-
-
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
-    if isinstance(value, _Verbatim) and indent is None:
-        return value.text
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
-
-
-def _now(pattern: str) -> str:
-    return datetime.now().strftime(pattern)
-
-
-def _refuse(message: str) -> None:
-    raise RequestError(f"the model's chat template does not take this conversation: {message}")

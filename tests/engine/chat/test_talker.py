@@ -237,7 +237,7 @@ def test_a_template_that_cannot_be_read_fails_the_conversation_and_nothing_else(
 def test_without_its_libraries_a_model_says_what_to_install(tmp_path, monkeypatch):
     engine = opened(tmp_path, "dream")
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "jinja2.ext", None)
+        patch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
             next(engine.chat(request()))
     next(engine.chat(request()))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mercury_engine.api import EngineError, Message, RequestError, Tool, ToolCall
+from mercury_engine.chat import template
 from mercury_engine.chat.template import ChatTemplate, Source, read_source
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from tests.engine.chat.models import CHATML, LLAMA, TOKENS, WITH_TOOLS
@@ -105,3 +106,23 @@ def test_templates_are_found_where_models_have_them(tmp_path):
     config.write_text("{")
     with pytest.raises(EngineError, match=r"tokenizer_config.json: cannot be read"):
         read_source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        ("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "it takes more than"),
+        ("{{ ('x' * 9999999999) | length }}", "too much memory"),
+        (
+            "{% set all = namespace(x='x') %}{% for a in range(99) %}{% set all.x = all.x + all.x %}{% endfor %}",
+            "memory",
+        ),
+        ("{{ 'x' * 9999999 }}", "its text has 10,000,003 characters"),
+    ],
+)
+def test_a_hostile_template_costs_its_own_conversation_only(tokens, monkeypatch, hostile, reason):
+    monkeypatch.setattr(template, "RENDERING_SECONDS", 1.0)
+    rendering = template_of(tokens, "{% if messages[0].content == 'go' %}" + hostile + "{% endif %}fine")
+    with pytest.raises(RequestError, match=reason):
+        rendering.render((Message("user", "go"),))
+    assert rendering.render((Message("user", "stay"),)) == "fine"

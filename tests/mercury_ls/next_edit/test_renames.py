@@ -91,6 +91,16 @@ async def test_an_argument_is_added_once_however_many_files_the_offer_was_of(ses
     assert [text.count("False") for text in texts] == [4, 4]
 
 
+async def test_uses_by_a_dotted_path_are_renamed_too(session, tmp_path):
+    files = {
+        "shop/model.py": "def volume(a):\n    return a\n",
+        "app.py": "import shop.model\nfrom shop.model import volume\n\nx = shop.model.volume(3)\ny = volume(1)\n",
+    }
+    uri = await renamed(session, tmp_path, files, "volume", "capacity")
+    offer = await asked(session, uri)
+    assert [offer.base[edit.uri].text.count("\n", 0, edit.start) for edit in offer.edits] == [1, 3, 4]
+
+
 async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_declare(session, tmp_path):
     used = "from m3u import M3UFile\n\n\ndef f():\n    M3UFile(1)\n    M3UFile(2)\n"
     files = {"a.py": used, "m3u.py": "class M3UFile:\n    pass\n", "o.py": "from m3u import M3UFile\n\nM3UFile(4)\n"}

@@ -1,0 +1,58 @@
+"""A process that does for the engine what a stranger's schema or template could make it die of, or never finish."""
+
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+
+__all__ = ["KeptProcess"]
+
+
+class KeptProcess:
+    """Runs a module that answers each line of its input by a line. It is started with the first, and again after its
+    end; one that takes longer than `seconds` for an answer is ended."""
+
+    def __init__(self, module: str, seconds: float) -> None:
+        self._command = (sys.executable, "-P", "-m", module)
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = lambda: None
+        self._lock = threading.Lock()
+
+    def answer(self, line: bytes) -> bytes | None:
+        """None if it crashed, or took too long."""
+        with self._lock:
+            process = self._started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            timer = threading.Timer(self._seconds, process.kill)
+            timer.start()
+            try:
+                process.stdin.write(line + b"\n")
+                process.stdin.flush()
+                if (answer := process.stdout.readline()).endswith(b"\n"):
+                    return answer
+            except OSError:
+                pass
+            finally:
+                timer.cancel()
+            self.close()
+            return None
+
+    def close(self) -> None:
+        self._process = None
+        self._end()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+            self._end = weakref.finalize(self, _ended, self._process)
+        return self._process
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()

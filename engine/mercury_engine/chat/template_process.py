@@ -1,0 +1,101 @@
+"""A process that renders chat templates, which are programs of somebody else: `python -m
+mercury_engine.chat.template_process`. A line is a template and what it is given, an answer the text, or an error."""
+
+import json
+import re
+import sys
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+__all__: list[str] = []
+
+MOST_BYTES = 1 << 30
+"""Of address space: a usual template needs a hundredth."""
+LONGEST_TEXT = 1 << 23
+GENERATION = re.compile(r"\{%(-?)\s*(end)?generation\s*(-?)%\}")
+"""What transformers marks answers with while it trains; here it marks nothing."""
+
+
+class _Verbatim(dict[str, Any]):
+    """A JSON object that is written as it was read, so that what the model said is found in its cache again."""
+
+    def __init__(self, value: dict[str, Any], text: str) -> None:
+        super().__init__(value)
+        self.text = text
+
+
+class _RefusedError(Exception):
+    """The template says that it does not take this conversation."""
+
+
+def _main() -> None:
+    _limit_memory()
+    for line in sys.stdin:
+        try:
+            answer = _answer(**json.loads(line))
+        except _RefusedError as error:
+            answer = {"refusal": str(error)}
+        except MemoryError:
+            answer = {"error": "it takes too much memory"}
+        except Exception as error:  # of a template by somebody else
+            answer = {"error": str(error) or type(error).__name__}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _answer(template: str, given: dict[str, Any] | None) -> dict[str, str]:
+    """What is given is rendered; without anything the template is only read."""
+    compiled = _compiled(template)
+    if given is None:
+        return {"text": ""}
+    for message in given["messages"]:
+        for call in message.get("tool_calls", ()):
+            call["function"]["arguments"] = _Verbatim(*call["function"]["arguments"])
+    text = compiled.render(**given)
+    return {"text": text} if len(text) <= LONGEST_TEXT else {"error": f"its text has {len(text):,} characters"}
+
+
+@lru_cache(maxsize=8)
+def _compiled(template: str) -> Any:
+    return _environment().from_string(GENERATION.sub(_no_mark, template))
+
+
+def _no_mark(found: re.Match[str]) -> str:
+    return f"{{%{found[1]} {'endif' if found[2] else 'if true'} {found[3]}%}}"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> ImmutableSandboxedEnvironment:
+    """As transformers renders templates."""
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = _to_json
+    environment.globals |= {
+        "raise_exception": _refuse,
+        "strftime_now": lambda pattern: datetime.now().strftime(pattern),
+    }
+    return environment
+
+
+def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
+    if isinstance(value, _Verbatim) and indent is None:
+        return value.text
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
+
+
+def _refuse(message: str) -> None:
+    raise _RefusedError(message)
+
+
+def _limit_memory() -> None:
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+if __name__ == "__main__":
+    _main()
