@@ -39,6 +39,7 @@ interface Offer {
 const PAUSE_MS = 100;
 const WORD_PAUSE_MS = 400;
 const NEAR = 2;
+const LONGEST_HINT = 64;
 const AUTOMATIC = 2;
 const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
 const MESSAGE_MS = 8_000;
@@ -195,8 +196,9 @@ export class NextEdits implements vscode.Disposable {
     if (vscode.window.visibleTextEditors.some((one) => !isIntact(one.document, offer))) {
       return this.drop();
     }
-    vscode.window.visibleTextEditors.forEach((one) => this.draw(one, one === editor));
-    this.allow(true, !indents(editor) || this.hasArrived(editor));
+    const concerned = offer.made > 0 || offer.from === uri || offer.edits.some((edit) => edit.uri === uri);
+    vscode.window.visibleTextEditors.forEach((one) => this.draw(one, concerned && one === editor));
+    this.allow(concerned, !indents(editor) || this.hasArrived(editor));
     this.report(offer.id);
   }
 
@@ -228,7 +230,7 @@ export class NextEdits implements vscode.Disposable {
       return undefined;
     }
     const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));
-    return { line, text: `${this.direction(editor)} (${byTab ? 'Tab' : KEY})${note && ` · ${note}`}` };
+    return { line, text: shortened(`${this.direction(editor)} (${byTab ? 'Tab' : KEY})${note && ` · ${note}`}`) };
   }
 
   private direction(editor: vscode.TextEditor): string {
@@ -459,4 +461,9 @@ function isNear(editor: vscode.TextEditor, edit: Edit): boolean {
 function indents(editor: vscode.TextEditor): boolean {
   const { line, character } = editor.selection.active;
   return /^\s*$/.test(editor.document.lineAt(line).text.slice(0, character));
+}
+
+/** What fits beside usual code before the minimap; the list of all edits says the rest. */
+function shortened(hint: string): string {
+  return hint.length <= LONGEST_HINT ? hint : `${hint.slice(0, LONGEST_HINT - 1).trimEnd()}…`;
 }

@@ -124,6 +124,23 @@ def test_it_goes_on_in_another_file(window):
     window.has("print(area(1))\n")
 
 
+def test_an_offer_that_is_ignored_takes_no_key_in_another_file(window):
+    offered(window, FIRST)
+    window.until(lambda: window.marks, "the edit")
+    other = window.folder / "unrelated.py"
+    other.write_text("y = 1\n", encoding="utf-8")
+    window.show(other, len("y = 1"))
+    shows(window)
+    window.press("Tab")
+    window.has("y = 1   \n")
+
+
+def test_a_long_hint_is_cut(window):
+    offered(window, FIRST, note="2 more places cannot be judged: a_long_name_of_a_report.py:105, b.py:3")
+    long = "↓ next edit: line 3 (Tab) · 2 more places cannot be judged: a_l…"
+    shows(window, "hight", "height", long)
+
+
 FAR = "# shapes\nprint(aera(1))\n" + SPACES + "print(aera(2))\n"
 FAR_EDITS = edit(1, 6, 10, "area", oldText="aera"), edit(122, 6, 10, "area", oldText="aera")
 
