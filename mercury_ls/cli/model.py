@@ -195,7 +195,8 @@ def test(options: argparse.Namespace) -> int:
 
 
 def recommend(options: argparse.Namespace) -> int:
-    found = recommended.recommend(settings_in_effect(options).engine.threads)
+    jobs = [job.replace("-", " ") for job in options.jobs]
+    found = recommended.recommend(settings_in_effect(options).engine.threads, jobs)
     if options.json:
         print(msgspec.json.encode(found).decode())
     else:

@@ -116,7 +116,10 @@ def add_model(commands: Any) -> None:
         "recommend",
         """Recommend models that this machine can run.
         Memory and its speed are measured, and the time for a token is predicted from them. Nothing is downloaded.""",
-        "mercury-ls model recommend",
+        "mercury-ls model recommend --for next-edits",
+    )
+    recommend.add_argument(
+        "--for", dest="jobs", choices=["completions", "next-edits"], action="append", default=[], help="default: both"
     )
     recommend.add_argument("--json", action="store_true", help="print JSON")
 

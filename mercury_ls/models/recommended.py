@@ -16,7 +16,8 @@ from mercury_ls.models.hub import megabytes
 
 __all__ = ["Choice", "Known", "Machine", "Recommendation", "choices", "described", "known", "machine", "recommend"]
 
-LINE_TOKENS = 16
+TOKENS = {"completions": 16, "next edits": 40}
+"""Of a usual line, and of the lines that a next edit rewrites."""
 SMOOTH_MS = 400.0
 """Somebody who types waits about that long at the end of a thought."""
 BEARABLE_MS = 2000.0
@@ -31,16 +32,32 @@ SHOWN = 6
 
 Clock = Callable[[], float]
 Fit = Literal["smooth", "on request", "too slow"]
+Job = Literal["completions", "next edits"]
+SERVER = "llama-server -m {name}.gguf -c 16384 -np 2 --cache-reuse 256 --port 8080"
 
 
 class Known(Struct, frozen=True):
-    """A model that is known to be of use. The licence is as it was when this list was written: its page decides."""
+    """A model that is known to be of use. The licence is as it was when this list was written: its page decides.
+    `active`: how many parameters a token needs, if not all. `prompt`: its format, if it runs in llama-server only."""
 
     id: str
     parameters: int
     licence: str
     kind: str
     use: str
+    active: int = 0
+    prompt: str = ""
+
+    @property
+    def job(self) -> Job:
+        return "next edits" if self.kind == "next-edit" else "completions"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if not self.prompt:
+            return (f"mercury-ls model add {self.id}",)
+        name = self.id.rpartition("/")[2]
+        return SERVER.format(name=name), f"mercury-ls model add http://127.0.0.1:8080 --prompt {self.prompt}"
 
 
 class Machine(Struct, frozen=True):
@@ -52,15 +69,15 @@ class Machine(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """`fit` is `smooth`, `on request` or `too slow`, from the predicted time for a line."""
+    """`fit` is `smooth`, `on request` or `too slow`, from the predicted time for a usual answer."""
 
     known: Known
     precision: Precision
     memory: int
     token_ms: float
-    line_ms: float
+    answer_ms: float
     fit: Fit
-    command: str
+    commands: tuple[str, ...]
 
 
 class Recommendation(Struct, frozen=True):
@@ -74,8 +91,9 @@ def known() -> tuple[Known, ...]:
     return msgspec.json.decode((Path(__file__).parent / "known.json").read_bytes(), type=tuple[Known, ...])
 
 
-def recommend(threads: int = 0) -> Recommendation:
-    return choices(machine(threads or 2), known())
+def recommend(threads: int = 0, jobs: Sequence[str] = ()) -> Recommendation:
+    """For these jobs; for both if none is named."""
+    return choices(machine(threads or 2), [model for model in known() if not jobs or model.job in jobs])
 
 
 def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
@@ -95,15 +113,15 @@ def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
         else:
             fitting.append(choice(model, precision, memory, machine))
     return Recommendation(
-        machine, tuple(sorted(fitting, key=lambda each: each.line_ms)), tuple(too_large), tuple(others)
+        machine, tuple(sorted(fitting, key=lambda choice: choice.answer_ms)), tuple(too_large), tuple(others)
     )
 
 
 def choice(model: Known, precision: Precision, memory: int, machine: Machine) -> Choice:
-    token_ms = 1000 * bytes_of(model.parameters, precision) / (EFFICIENCY * machine.bandwidth)
-    line_ms = LINE_TOKENS * token_ms
-    fit: Fit = "smooth" if line_ms <= SMOOTH_MS else "on request" if line_ms <= BEARABLE_MS else "too slow"
-    return Choice(model, precision, memory, token_ms, line_ms, fit, f"mercury-ls model add {model.id}")
+    token_ms = 1000 * bytes_of(model.active or model.parameters, precision) / (EFFICIENCY * machine.bandwidth)
+    answer_ms = TOKENS[model.job] * token_ms
+    fit: Fit = "smooth" if answer_ms <= SMOOTH_MS else "on request" if answer_ms <= BEARABLE_MS else "too slow"
+    return Choice(model, precision, memory, token_ms, answer_ms, fit, model.commands)
 
 
 def machine(threads: int) -> Machine:
@@ -137,20 +155,22 @@ def described(found: Recommendation) -> Iterator[str]:
     here = found.machine
     memory = megabytes(here.memory) if here.memory else "unknown memory"
     yield f"this machine: {memory}; {here.threads} threads read {here.bandwidth / 1e9:.0f} GB/s (measured just now)"
-    yield f"predicted, not measured, for a line of {LINE_TOKENS} tokens whose context is cached:"
-    for each in (usable := [each for each in found.choices if each.fit != "too slow"][:SHOWN]):
+    yield "predicted, not measured, with a cached context; *on request*: too slow to follow your typing, fast enough by"
+    yield "its key"
+    shown: list[Choice] = []
+    for job, tokens in TOKENS.items():
+        usable = [one for one in found.choices if one.known.job == job and one.fit != "too slow"][:SHOWN]
+        shown += usable
         yield ""
-        yield f"  {each.known.id}  ({each.known.kind}, {each.known.licence})"
-        yield f"    {each.known.use}"
-        yield (
-            f"    {each.precision}: {each.token_ms:,.0f} ms a token, {each.line_ms:,.0f} ms a line ({each.fit}), "
-            f"{megabytes(each.memory)} of memory"
-        )
-        yield f"    {each.command}"
-    if any(each.fit == "on request" for each in usable):
-        yield ""
-        yield "(on request): too slow to follow your typing, fast enough when you ask for a suggestion by its key"
-    slow = [each.known.id for each in found.choices if each not in usable]
+        yield f"{job}, {tokens} tokens:" if usable else f"{job}: none is quick enough here without a GPU"
+        for one in usable:
+            yield ""
+            yield f"  {one.known.id}  ({one.known.licence})"
+            yield f"    {one.known.use}"
+            times = f"{one.token_ms:,.0f} ms a token, {one.answer_ms:,.0f} ms in all ({one.fit})"
+            yield f"    {one.precision}: {times}, {megabytes(one.memory)} of memory"
+            yield from (f"    {command}" for command in one.commands)
+    slow = [one.known.id for one in found.choices if one not in shown]
     yield ""
     if slow or found.too_large:
         yield f"too slow or too large here: {', '.join([*slow, *(model.id for model in found.too_large)])}"

@@ -19,7 +19,25 @@ def test_a_token_takes_as_long_as_reading_the_weights(millions, precision, token
     found = choices(Machine(64 * 10**9, 30e9, 2), [model(millions)])
     (choice,) = found.choices
     assert (choice.precision, round(choice.token_ms, 1), choice.fit) == (precision, token_ms, fit)
-    assert choice.command == f"mercury-ls model add org/m{millions}"
+    assert choice.commands == (f"mercury-ls model add org/m{millions}",)
+
+
+def test_a_mixture_of_experts_reads_only_what_a_token_needs_and_runs_in_a_server():
+    mixture = Known("org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum")
+    (choice,) = choices(Machine(64 * 10**9, 30e9, 2), [mixture]).choices
+    assert (choice.memory > 7 * 10**9, round(choice.token_ms)) == (True, 58)
+    assert choice.commands == (
+        "llama-server -m Mix-12B.gguf -c 16384 -np 2 --cache-reuse 256 --port 8080",
+        "mercury-ls model add http://127.0.0.1:8080 --prompt mellum",
+    )
+
+
+def test_jobs_are_told_apart():
+    found = choices(Machine(64 * 10**9, 30e9, 2), [model(400), model(500, "next-edit")])
+    said = "\n".join(described(found))
+    assert said.index("completions, 16 tokens:") < said.index("org/m400") < said.index("next edits, 40 tokens:")
+    assert said.index("next edits, 40 tokens:") < said.index("org/m500")
+    assert "next edits: none is quick enough here" in "\n".join(described(choices(found.machine, [model(400)])))
 
 
 def test_what_does_not_fit_is_not_recommended():
@@ -42,7 +60,7 @@ def test_the_list_is_short_and_says_that_it_is_predicted():
     said = "\n".join(described(choices(Machine(64 * 10**9, 30e9, 2), known())))
     assert "64.0 GB; 2 threads read 30 GB/s (measured just now)" in said
     assert "predicted, not measured" in said
-    assert said.count("mercury-ls model add ") <= 7
+    assert said.count("mercury-ls model add ") <= 13
     assert "too slow or too large here: " in said
 
 
