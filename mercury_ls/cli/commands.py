@@ -23,6 +23,7 @@ from mercury_ls.cli.given import (
     settings_in_effect,
     start_log,
 )
+from mercury_ls.session.figures import comparable
 from mercury_ls.session.stats import Stats, default_file, recent, table
 from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
@@ -99,7 +100,8 @@ def stats(options: argparse.Namespace) -> int:
     if options.json:
         print(msgspec.json.encode({"days": rows}).decode())
     else:
-        print(f"{table(rows) if rows else 'nothing has been counted'}\n\n{counted.where}")
+        parts = [table(rows), *comparable(rows)] if rows else ["nothing has been counted"]
+        print("\n\n".join([*parts, counted.where]))
     return 0 if rows else 1
 
 

@@ -9,6 +9,7 @@ from lsprotocol import types as lsp
 from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
+from mercury_ls.session.figures import comparable
 from mercury_ls.session.stats import markdown, recent
 from mercury_ls.wording import abbreviated, one_line, remarks
 
@@ -53,7 +54,7 @@ def status_command(ls: Server) -> dict[str, Any]:
 def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     counted = ls.started.stats
     rows = counted.rows()
-    return {"page": markdown(rows, counted.where), "days": msgspec.to_builtins(rows)}
+    return {"page": markdown(rows, counted.where, comparable(rows)), "days": msgspec.to_builtins(rows)}
 
 
 async def why(ls: Server, params: PlaceParams) -> dict[str, str]:

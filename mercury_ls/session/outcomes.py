@@ -16,7 +16,7 @@ from mercury_ls.code.files import read_small
 from mercury_ls.completion.judge import MOST_OUTCOMES, UNTAUGHT, Evidence, Judge, Outcome, fitted
 from mercury_ls.session.stats import Kind, append_lines, locked, readable_rows, rewrite
 
-__all__ = ["Fate", "Outcomes"]
+__all__ = ["Fate", "Outcomes", "name_of"]
 
 log = logging.getLogger(__name__)
 

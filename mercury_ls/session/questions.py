@@ -24,7 +24,7 @@ from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
 from mercury_ls.session.gate import Gate
 from mercury_ls.session.open_files import OpenFiles, unfit
-from mercury_ls.session.outcomes import Outcomes
+from mercury_ls.session.outcomes import Outcomes, name_of
 from mercury_ls.session.stats import Kind
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
@@ -141,6 +141,12 @@ class Questions:
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
         self.outcomes.enabled = settings.record.counts
+
+    @property
+    def model(self) -> str:
+        """The engine's, by its name; of a file, without its folder."""
+        info = self.engine.status.info
+        return name_of(info.model) if info else ""
 
     def judge(self, kind: Kind) -> Judge:
         """What decides how likely the model's answers are to be kept here."""

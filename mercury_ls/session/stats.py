@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from mercury_ls.link.local import lock_file
 from mercury_ls.wording import readable
 
 __all__ = [
+    "Count",
     "Kind",
     "Row",
     "Stats",
@@ -34,15 +35,20 @@ __all__ = [
     "recent",
     "rewrite",
     "table",
+    "total",
 ]
 
 log = logging.getLogger(__name__)
 
 Kind = Literal["inline", "nextEdit"]
 Stored = TypeVar("Stored", bound=Struct)
-Count = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
+Shown = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
+Compared = Literal["typed", "opportunities", "lingered", "kept_half_minute", "kept_five_minutes"]
+Count = Shown | Compared
 
-COUNTS: tuple[Count, ...] = ("shown", "typed_through", "accepted", "rejected", "characters")
+IN_TABLE: tuple[Shown, ...] = get_args(Shown)
+COUNTS: tuple[Count, ...] = (*IN_TABLE, *get_args(Compared))
+LINGERING_SECONDS = 0.75
 REMEMBERED_OFFERS = 64
 SECONDS_BETWEEN_WRITES = 30.0
 COMPACTED_BYTES = 1 << 16
@@ -53,8 +59,12 @@ LANGUAGE = re.compile(r"[\w+#.-]{1,32}", re.ASCII)
 NAMES = {"inline": "inline", "nextEdit": "next edits"}
 
 
+Key = tuple[date, str, str, str]
+
+
 class Row(Struct, frozen=True, rename="camel"):
-    """The counts of one day, language and kind. Nothing else is stored: no text, no path, no time of day."""
+    """The counts of one day, language, kind and model. Nothing else is stored: no text, no path, no time of day.
+    `lingered` are those that were on the screen for 750 ms, `typed` the characters that the user wrote by hand."""
 
     day: date
     language: str
@@ -64,10 +74,16 @@ class Row(Struct, frozen=True, rename="camel"):
     accepted: int = 0
     rejected: int = 0
     characters: int = 0
+    typed: int = 0
+    opportunities: int = 0
+    lingered: int = 0
+    kept_half_minute: int = 0
+    kept_five_minutes: int = 0
+    model: str = ""
 
     @property
-    def key(self) -> tuple[date, str, str]:
-        return self.day, self.language, self.kind
+    def key(self) -> Key:
+        return self.day, self.language, self.kind, self.model
 
 
 def default_file() -> Path | None:
@@ -89,10 +105,16 @@ class Stats:
         self.path = path
         self.enabled = True
         self._clock = clock
-        self._new: dict[tuple[date, str, str], Row] = {}
+        self.model: Callable[[], str] = lambda: ""
+        """The name of the model that suggests by now."""
+        self._new: dict[Key, Row] = {}
         self._written_at = clock()
         self._compacted = 0
         self._problem = ""
+
+    @property
+    def now(self) -> float:
+        return self._clock()
 
     @property
     def today(self) -> date:
@@ -113,7 +135,7 @@ class Stats:
         if not self.enabled:
             return
         language = language if LANGUAGE.fullmatch(language) else "other"
-        row = Row(self.today, language, kind)
+        row = Row(self.today, language, kind, model=self.model())
         row = self._new.get(row.key, row)
         self._new[row.key] = replace(row, **{count: getattr(row, count) + number})
 
@@ -163,6 +185,7 @@ class Offer(Struct, eq=False):
     kind: Kind
     learn: Callable[[bool], None] | None
     is_shown: bool = False
+    shown_at: float | None = None
     is_settled: bool = False
     is_typed: bool = False
 
@@ -207,6 +230,7 @@ class Tally:
         offer = self._offers.get(id)
         if offer and not offer.is_settled and not offer.is_typed:
             offer.is_typed = True
+            self._leave(offer)
             self._count(offer, "typed_through")
             self._learn(offer, is_taken=True)
 
@@ -233,6 +257,7 @@ class Tally:
         if offer is None or offer.is_settled:
             return False
         offer.is_settled = True
+        self._leave(offer)
         self._learn(offer, is_taken=False)
         return True
 
@@ -245,6 +270,7 @@ class Tally:
         if offer.is_settled:
             return False
         offer.is_settled = True
+        self._leave(offer)
         self._count(offer, count)
         self._learn(offer, is_taken=count == "accepted")
         return True
@@ -257,8 +283,14 @@ class Tally:
 
     def _show(self, offer: Offer) -> None:
         if not offer.is_shown:
-            offer.is_shown = True
+            offer.is_shown, offer.shown_at = True, self.stats.now
             self._count(offer, "shown")
+
+    def _leave(self, offer: Offer) -> None:
+        """It is on the screen no longer."""
+        since, offer.shown_at = offer.shown_at, None
+        if since is not None and self.stats.now - since >= LINGERING_SECONDS:
+            self._count(offer, "lingered")
 
     def _count(self, offer: Offer, count: Count, number: int = 1) -> None:
         self.stats.add(offer.language, offer.kind, count, number)
@@ -271,10 +303,10 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    found: dict[tuple[date, str, str], Row] = {}
+    found: dict[Key, Row] = {}
     for row in rows:
         found[row.key] = total([found[row.key], row]) if row.key in found else row
-    return sorted(found.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind))
+    return sorted(found.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind, row.model))
 
 
 def read(path: Path) -> list[Row]:
@@ -354,7 +386,13 @@ def recent(rows: Sequence[Row], days: int, today: date) -> list[Row]:
 
 
 def cells(row: Row, day: str, language: str) -> tuple[str, ...]:
-    return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in COUNTS)
+    return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in IN_TABLE)
+
+
+def by_language(rows: Iterable[Row]) -> list[Row]:
+    """Those in which something was offered, whichever the model."""
+    together = merged(replace(row, model="") for row in rows)
+    return [row for row in together if any(getattr(row, name) for name in IN_TABLE)]
 
 
 HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "rejected", "characters saved")
@@ -362,6 +400,7 @@ HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "reject
 
 def table(rows: Sequence[Row]) -> str:
     """The statistics for a terminal."""
+    rows = by_language(rows)
     lines = [HEAD, *(cells(row, str(row.day), row.language) for row in rows), *sums(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
@@ -376,10 +415,16 @@ def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return [cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
 
 
-def markdown(rows: Sequence[Row], where: str) -> str:
-    """The statistics page for editors."""
+def markdown(rows: Sequence[Row], where: str, more: Iterable[str] = ()) -> str:
+    """The statistics page for editors; `more` are lines below the table."""
+    more = "".join(f"* {line}\n" for line in more)
+    rows = by_language(rows)
     if not rows:
         return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
     lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, str(row.day), row.language) for row in rows)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"
+    return (
+        f"# mercury-ls: suggestions\n\n{body}\n\n{more}\n{where}\n"
+        if more
+        else f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"
+    )

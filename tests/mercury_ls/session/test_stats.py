@@ -88,7 +88,8 @@ def test_the_file_is_for_its_user_alone_and_holds_only_numbers(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == (
         b'{"day":"%s","language":"other","kind":"inline","shown":0,"typedThrough":0,"accepted":0,"rejected":0,'
-        b'"characters":7}\n' % str(counted.today).encode()
+        b'"characters":7,"typed":0,"opportunities":0,"lingered":0,"keptHalfMinute":0,"keptFiveMinutes":0,"model":""}\n'
+        % str(counted.today).encode()
     )
 
 
