@@ -167,9 +167,19 @@ def test_a_change_since_is_never_lost_by_taking_back(editor):
     made(editor)
     editor.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('other.py'), 0, 0, false, { '# mine' })")
     editor.command("Mercury next undo")
-    editor.says("not undone: other.py changed since; press u there")
+    editor.says("not undone: other.py changed or closed since; press u where it is open")
     reach(editor, MADE)
     assert lines(editor, "other.py") == "# mine\narea"
+
+
+def test_what_was_wiped_since_cannot_be_taken_back_and_is_named(editor):
+    beside(editor)
+    made(editor)
+    editor.command("silent wall")
+    editor.command("bwipeout other.py")
+    editor.command("Mercury next undo")
+    editor.says("not undone: other.py changed or closed since; press u where it is open")
+    reach(editor, MADE)
 
 
 def test_in_a_buffer_without_a_window_two_offers_are_two_steps(editor):

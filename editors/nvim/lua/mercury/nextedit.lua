@@ -462,7 +462,7 @@ function M.undo()
   local any, changed_since = offers.undo()
   if #changed_since > 0 then
     local names = table.concat(changed_since, ", ")
-    say(("not undone: %s changed since; press u there"):format(names), vim.log.levels.WARN)
+    say(("not undone: %s changed or closed since; press u where it is open"):format(names), vim.log.levels.WARN)
   elseif not any then
     say("there is no next edit to undo")
   end

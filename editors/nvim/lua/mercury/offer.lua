@@ -25,9 +25,14 @@ local M = {}
 ---@field ticks table<integer, integer> each loaded buffer's changedtick that the ranges are of
 ---@field count integer how many edits there were
 ---@field made integer how many of them were accepted already
----@field steps table<integer, { before: integer, after: integer }> by buffer, its place in the undo tree
+---@field steps table<integer, mercury.Step> by buffer
 
-local last = {} ---@type table<integer, { before: integer, after: integer }> the steps of the offer that was made last
+---@class mercury.Step
+---@field name string
+---@field before integer a place in the buffer's undo tree
+---@field after integer
+
+local last = {} ---@type table<integer, mercury.Step> the steps of the offer that was made last
 
 function M.name(buf)
   return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buf), ":~:.")
@@ -245,7 +250,7 @@ end
 local function begin_step(offer, buf)
   if not offer.steps[buf] then
     end_step(buf)
-    offer.steps[buf] = { before = place_in_undo_tree(buf) }
+    offer.steps[buf] = { before = place_in_undo_tree(buf), name = M.name(buf) }
   end
 end
 
@@ -269,7 +274,7 @@ function M.finish(offer)
   vim.tbl_map(end_step, vim.tbl_keys(offer.steps))
 end
 
--- Takes back the offer that was made last, in all of its buffers or in none; says which were changed since.
+-- Takes back the offer that was made last, in all of its buffers or in none; says which were changed or closed since.
 ---@return boolean whether there was something to take back
 ---@return string[] names of buffers with changes that this would lose
 function M.undo()
@@ -279,7 +284,7 @@ function M.undo()
     if now == step.after then
       made[buf] = step.before
     elseif now ~= step.before then
-      table.insert(changed, M.name(buf))
+      table.insert(changed, step.name)
     end
   end
   if #changed > 0 then
