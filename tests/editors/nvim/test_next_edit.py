@@ -119,6 +119,11 @@ def test_an_insertion_is_ghost_text_where_the_server_says_so(editor):
     shows(editor, ["~", 1, "  # fixed"])
 
 
+def test_inserted_lines_strike_nothing_out(editor):
+    offered(editor, edit(4, 0, 0, "def perimeter(a, b):\n    return 2 * (a + b)\n"))
+    shows(editor, ["+", 3, "def perimeter(a, b):"], ["+", 3, "    return 2 * (a + b)"])
+
+
 def test_changed_lines_stand_whole_below_the_struck_ones(editor):
     offered(editor, edit(0, 3, 24, " area(w, h):\n    return w * h", to=1))
     shows(

@@ -54,6 +54,13 @@ local function draw_below(hunk, range, lines, group)
   })
 end
 
+-- Whether only lines come in, before one that stays, and the line above is on the screen: what hangs below it is seen.
+local function inserts_in_sight(hunk, range)
+  local win = vim.fn.bufwinid(hunk.buf)
+  local inserts = range[1] == range[3] and range[2] == range[4]
+  return inserts and win ~= -1 and range[1] > vim.fn.line("w0", win) - 1
+end
+
 -- A change of whole lines, without one at either end that stays: the old ones are struck, the new ones stand below,
 -- complete.
 local function draw_lines(hunk, range, lines)
@@ -61,7 +68,8 @@ local function draw_lines(hunk, range, lines)
   lines[1] = first:sub(1, range[2]) .. lines[1]
   lines[#lines] = lines[#lines] .. last:sub(range[4] + 1)
   local start, stop = range[1], range[3]
-  if range[4] == 0 and stop > range[1] and lines[#lines] == last then
+  local from_below = range[4] == 0 and stop > start
+  if (from_below or inserts_in_sight(hunk, range)) and lines[#lines] == last then
     table.remove(lines)
     stop = stop - 1
   end
