@@ -45,6 +45,7 @@ fix: $(READY)
 	$(BIN)/python -m mercury_ls.manual --write docs
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m tests.house
+	$(BIN)/python -m release.version
 
 test: check
 	$(PYTEST) -m "not editor"
