@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-editors test-gpu vscode bench clean
+.PHONY: help demo check fix test test-editors test-gpu vscode bench release clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -21,6 +21,7 @@ help:
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
+	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml
@@ -65,6 +66,10 @@ bench: $(READY)
 	$(PIP) -e '.[dev,peers,train]'
 	$(BIN)/python -m bench.report $(QUICK)
 	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
+
+release: $(BASE)
+	$(PIP) -e '.[release]'
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -16,5 +16,5 @@ def test_every_file_tells_the_version(name, place):
 
 
 def test_a_file_without_a_place_for_it_is_told():
-    with pytest.raises(ValueError, match="correct release/version.py"):
+    with pytest.raises(ValueError, match=r"correct release/version\.py"):
         renewed("nothing", r'^version = "(.*)"', "1.0.0")
