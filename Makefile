@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-editors test-gpu vscode bench release clean
+.PHONY: help demo check fix test test-editors test-gpu vscode bench release workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
+	@echo "make workflows  lint GitHub's workflows with actionlint, which its installation loads from GitHub"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
 	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
@@ -39,6 +40,12 @@ demo: $(BASE)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet .github
+
+# actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.
+workflows: $(READY)
+	$(PIP) -e '.[workflows]'
+	$(BIN)/actionlint
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .

