@@ -6,10 +6,15 @@ time of the import. OpenVINO works without either.
 
 import sys
 
+from mercury_engine.api import WITHOUT_OPENVINO, EngineError
+
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
 sys.modules["openvino.tools.ovc"] = None  # type: ignore[assignment]
 
-import openvino as ov  # noqa: E402, TID251
-from openvino import opset13 as ops  # noqa: E402, TID251
+try:
+    import openvino as ov  # noqa: TID251
+    from openvino import opset13 as ops  # noqa: TID251
+except ModuleNotFoundError as error:
+    raise EngineError(WITHOUT_OPENVINO) from error
 
 __all__ = ["ops", "ov"]
