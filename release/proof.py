@@ -43,7 +43,7 @@ class Room(NamedTuple):
 
 
 def python_package(room: Room, artefact: Path) -> str:
-    """`doctor` finds no problem, `complete` answers, and the demo shows a completion and a rename."""
+    """`doctor` finds no problem, `complete` answers, the plugins lie in it, and the demo shows a completion and a rename."""
     programs = installed(room, artefact)
     alone = isolated(room.folder)
     command = programs / "mercury-ls"
@@ -54,10 +54,11 @@ def python_package(room: Room, artefact: Path) -> str:
     try:
         room.run([command, "doctor"], room.folder, alone)
         room.run([command, "complete", f"{sample}:{SAMPLE.count(chr(10)) + 1}:5"], room.folder, alone)
+        room.run([command, "editor", "nvim"], room.folder, alone)
         room.run([programs / "python", "-m", "bench.demo"], room.folder, {**alone, "PYTHONPATH": str(room.bench)})
     finally:
         room.run([command, "serve", "--stop"], room.folder, alone)
-    return "doctor, complete, demo"
+    return "doctor, complete, editor, demo"
 
 
 def installed(room: Room, artefact: Path) -> Path:

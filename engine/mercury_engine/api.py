@@ -43,8 +43,9 @@ Effort = Literal["instant", "low", "medium", "high"]
 
 
 WITHOUT_OPENVINO = (
-    "OpenVINO, by which models run on this machine's processor, is not installed: run `pip install openvino`; where there"
-    " is none for the system, name a server with `mercury-ls model add http://127.0.0.1:8080` and `mercury-ls model use`"
+    "OpenVINO, by which models run on this machine's processor, is not installed: run `pip install openvino`; "
+    "where there is none for the system, name a server with `mercury-ls model add http://127.0.0.1:8080` and "
+    "`mercury-ls model use`"
 )
 
 
