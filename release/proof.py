@@ -29,7 +29,10 @@ def total(items: list[Item]) -> float:
 
 def weight(items: list[Item]) -> float:
 """
-LUA = "lua assert(require('mercury.version') == '{version}'); require('mercury').setup({{}}); vim.cmd('Mercury status')"
+LUA = (
+    "lua assert(require('mercury.version').plugin == '{version}'); "
+    "require('mercury').setup({{}}); vim.cmd('Mercury status')"
+)
 
 
 class Room(NamedTuple):
@@ -43,7 +46,7 @@ class Room(NamedTuple):
 
 
 def python_package(room: Room, artefact: Path) -> str:
-    """`doctor` finds no problem, `complete` answers, the plugins lie in it, and the demo shows a completion and a rename."""
+    """`doctor` finds no problem, `complete` answers, the plugins lie in it, and the demo shows its moment."""
     programs = installed(room, artefact)
     alone = isolated(room.folder)
     command = programs / "mercury-ls"

@@ -13,7 +13,7 @@ FOLLOWERS = {
     "editors/zed/extension.toml": r'^version = "(.*)"',
     "editors/zed/Cargo.toml": r'\A\[package\]\n.*\nversion = "(.*)"',
     "CITATION.cff": r"^version: (.*)",
-    "editors/nvim/lua/mercury/version.lua": r'^return "(.*)"',
+    "editors/nvim/lua/mercury/version.lua": r'^M\.plugin = "(.*)"',
 }
 """The files that repeat it, and where: the first group of every match."""
 

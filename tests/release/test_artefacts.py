@@ -21,7 +21,7 @@ REPOSITORY = {
     "CHANGELOG.md": f"# Changelog\n\n## {__version__}\n\n* It exists.\n",
     "bench/demo.py": "",
     "release/Containerfile": "FROM scratch\n",
-    "editors/nvim/lua/mercury/version.lua": f'return "{__version__}"\n',
+    "editors/nvim/lua/mercury/version.lua": f'M.plugin = "{__version__}"\n',
     "editors/zed/extension.toml": f'version = "{__version__}"\n',
     "editors/zed/Cargo.toml": f'[package]\nversion = "{__version__}"\n',
 }
