@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-editors test-gpu vscode bench clean
+.PHONY: help demo check fix test test-editors test-gpu vscode bench release workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -19,8 +19,10 @@ help:
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
+	@echo "make workflows  lint GitHub's workflows with actionlint, which its installation loads from GitHub"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
+	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml
@@ -38,6 +40,12 @@ demo: $(BASE)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet .github
+
+# actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.
+workflows: $(READY)
+	$(PIP) -e '.[workflows]'
+	$(BIN)/actionlint
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .
@@ -45,6 +53,7 @@ fix: $(READY)
 	$(BIN)/python -m mercury_ls.manual --write docs
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m tests.house
+	$(BIN)/python -m release.version
 
 test: check
 	$(PYTEST) -m "not editor"
@@ -64,6 +73,10 @@ bench: $(READY)
 	$(PIP) -e '.[dev,peers,train]'
 	$(BIN)/python -m bench.report $(QUICK)
 	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
+
+release: $(BASE)
+	$(PIP) -e '.[release]'
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

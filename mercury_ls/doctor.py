@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.record import read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
@@ -34,6 +34,7 @@ __all__ = ["Finding", "examine", "report"]
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
 """Parameters."""
+OPENVINO = "openvino"
 WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "pip install --force-reinstall mercury-ls"
 
@@ -80,11 +81,13 @@ def installation() -> Iterator[Finding]:
 
 
 def required() -> list[str]:
+    """Without OpenVINO, which not every system has: it belongs to the device."""
     try:
         wanted = importlib.metadata.requires("mercury-ls") or []
     except importlib.metadata.PackageNotFoundError:
         return []
-    return [w.split(">")[0].split("<")[0].split("=")[0].strip() for w in wanted if "extra ==" not in w]
+    names = [w.split(">")[0].split("<")[0].split("=")[0].strip() for w in wanted if "extra ==" not in w]
+    return [name for name in names if name != OPENVINO]
 
 
 def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
@@ -147,7 +150,17 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     else:
         small = f"; {STRONGER}" if is_small(folder) else ""
         yield Finding("model", f"{folder.name} in {folder}{small}", damage(folder))
-        yield device(loaded.settings.engine.device)
+        if runs_here(folder):
+            yield device(loaded.settings.engine.device)
+
+
+def runs_here(folder: Path) -> bool:
+    """Returns False for a server of somebody else that no model of this machine stands beside."""
+    try:
+        record = read_record(folder)
+    except EngineError:
+        return True
+    return record is None or record.kind != "server" or bool(record.local)
 
 
 def is_small(folder: Path) -> bool:
@@ -175,10 +188,13 @@ def device(chosen: str) -> Finding:
     if missing and chosen == "gpu":
         remedy = "fix that, or set engine.device = auto"
         return Finding("device", f"gpu, as engine.device says, but {missing}", remedy)
+    without = importlib.util.find_spec(OPENVINO) is None and (missing or chosen == "cpu")
+    remedy = WITHOUT_OPENVINO.partition(": ")[2] if without else ""
+    lacking = ", but OpenVINO is not installed" if without else ""
     if chosen != "auto":
-        return Finding("device", f"{chosen}, as engine.device says")
+        return Finding("device", f"{chosen}, as engine.device says{lacking}", remedy)
     if missing:
-        return Finding("device", f"auto: cpu, because {missing}")
+        return Finding("device", f"auto: cpu, because {missing}{lacking}", remedy)
     by = "by our kernels or torch, whichever is faster" if importlib.util.find_spec("triton") else WITHOUT_TRITON
     return Finding("device", f"auto: gpu, because nvidia-smi and torch are installed, {by}; cpu if torch cannot use it")
 

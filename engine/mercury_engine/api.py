@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "WITHOUT_OPENVINO",
     "ChatEngine",
     "ChatRequest",
     "Diagnostic",
@@ -39,6 +40,13 @@ PROTOCOL_VERSION = 1
 """Part of the socket's name, so that two installed versions never talk to each other."""
 
 Effort = Literal["instant", "low", "medium", "high"]
+
+
+WITHOUT_OPENVINO = (
+    "OpenVINO, by which models run on this machine's processor, is not installed: run `pip install openvino`; "
+    "where there is none for the system, name a server with `mercury-ls model add http://127.0.0.1:8080` and "
+    "`mercury-ls model use`"
+)
 
 
 class EngineError(Exception):

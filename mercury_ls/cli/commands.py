@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mercury_ls import complete as one_shot
 from mercury_ls import doctor as checks
+from mercury_ls import editor as pages
 from mercury_ls.cli.given import (
     UsageError,
     assigned,
@@ -29,7 +30,7 @@ from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
 from mercury_ls.wording import abbreviated, harmless, one_line, readable
 
-__all__ = ["complete", "config", "doctor", "record", "stats"]
+__all__ = ["complete", "config", "doctor", "editor", "record", "stats"]
 
 
 def complete(options: argparse.Namespace) -> int:
@@ -51,6 +52,19 @@ def complete(options: argparse.Namespace) -> int:
     else:
         sys.stderr.write(f"nothing to suggest: {one_line(reply['silence'])}\n")
     return 0 if reply["items"] else 1
+
+
+def editor(options: argparse.Namespace) -> int:
+    names = pages.editors()
+    if options.editor is None:
+        print("\n".join(names))
+    elif options.editor in names:
+        print(pages.instructions(options.editor))
+    else:
+        raise UsageError(
+            f"{options.editor!r} is none of {', '.join(names)}: have its LSP client start `mercury-ls --stdio`"
+        )
+    return 0
 
 
 def split_place(place: str) -> tuple[str, int, int]:

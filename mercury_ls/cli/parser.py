@@ -37,7 +37,17 @@ def parser() -> argparse.ArgumentParser:
     add_common(top)
     top.set_defaults(run="speak.lsp", command="mercury-ls", usage=top.print_usage)
     commands = top.add_subparsers(metavar="COMMAND")
-    for add in (add_serve, add_complete, add_doctor, add_config, add_stats, add_record, add_model, add_tune):
+    for add in (
+        add_serve,
+        add_complete,
+        add_doctor,
+        add_config,
+        add_stats,
+        add_record,
+        add_model,
+        add_tune,
+        add_editor,
+    ):
         add(commands)
     return top
 
@@ -288,6 +298,18 @@ def add_record(commands: Any) -> None:
         _1="recording could not be switched, or `record.enabled` keeps it on",
     )
     record.add_argument("switch", choices=("on", "off", "status"), help="turn it on or off, or say whether it is on")
+
+
+def add_editor(commands: Any) -> None:
+    editor = add_command(
+        commands,
+        "editor",
+        """Show how to set up an editor: where its plugin lies, and the lines to paste.
+        The plugin comes with the server, so both are of one version.""",
+        "mercury-ls editor nvim",
+        _2="there are no files for such an editor",
+    )
+    editor.add_argument("editor", metavar="EDITOR", nargs="?", help="its name (default: list the names)")
 
 
 def add_tune(commands: Any) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import re
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -78,6 +79,7 @@ class Server(LanguageServer):
     async def initialized(self) -> None:
         session = self.started
         self.report_problems()
+        self.compare_plugin()
         self.keep(session.idle.tend())
         self.keep(session.engine.start())
         await self.watch_files()
@@ -347,6 +349,16 @@ class Server(LanguageServer):
     def show(self, kind: lsp.MessageType, message: str) -> None:
         self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))
 
+    def compare_plugin(self) -> None:
+        """A plugin that is older than the server would not say so: whichever is newer knows what has changed."""
+        version = self.of_mercury.get("version") if isinstance(self.of_mercury, dict) else None
+        if isinstance(version, str) and is_older(version, __version__):
+            self.show(
+                lsp.MessageType.Warning,
+                f"the editor's plugin is {version}, and this server {__version__}: update the plugin, or take the one "
+                "that came with the server, where `mercury-ls editor` says",
+            )
+
     async def watch_files(self) -> None:
         """Ask to be told about changed files: definitions, ignore rules, settings and branches follow them."""
         workspace = self.protocol.client_capabilities.workspace
@@ -396,6 +408,12 @@ def roots_of(params: lsp.InitializeParams) -> list[str]:
     if params.root_uri:
         return [path_of(params.root_uri)]
     return [params.root_path] if params.root_path else []
+
+
+def is_older(version: str, other: str) -> bool:
+    """By the first two numbers, which say whether they fit; False for what is no version."""
+    first, second = (re.match(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)", text) for text in (version, other))
+    return bool(first and second) and tuple(map(int, first.groups())) < tuple(map(int, second.groups()))
 
 
 def path_of(uri: str) -> str:

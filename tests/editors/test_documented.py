@@ -23,6 +23,13 @@ def test_sublime_texts_is_json_that_starts_the_server():
     assert all(find(f"{group}.{name}") for group, tree in client["initializationOptions"].items() for name in tree)
 
 
+def test_vims_is_json_that_starts_the_server():
+    (configuration,) = blocks("vim", "json")
+    server = json.loads(configuration)["languageserver"]["mercury"]
+    assert [server["command"], *server["args"]] == ["mercury-ls", "--stdio"]
+    assert all(find(f"{group}.{name}") for group, tree in server["initializationOptions"].items() for name in tree)
+
+
 def test_kakounes_is_toml_that_starts_the_server():
     (configuration,) = blocks("kakoune", "kak")
     servers = tomllib.loads(re.search(r"lsp_servers %\{(.*?)\}", configuration, re.DOTALL)[1])

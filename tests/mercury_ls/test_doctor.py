@@ -98,12 +98,28 @@ def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
     check([doctor.device("auto")], "device", "gpu, because nvidia-smi and torch are installed, by our kernels or torch")
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "triton" else name)
     check([doctor.device("auto")], "device", "by torch alone, because triton is not")
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "torch" else name)
     check([doctor.device("auto")], "device", "cpu, because torch is missing")
     nvidia.unlink()
     check([doctor.device("auto")], "device", "cpu, because nvidia-smi is missing")
     check([doctor.device("cpu")], "device", "cpu, as engine.device says")
     check([doctor.device("gpu")], "device", "gpu, as engine.device says, but nvidia-smi is missing", "auto")
+
+
+def test_a_cpu_is_no_device_without_openvino(nvidia, monkeypatch):
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "openvino" else name)
+    check(
+        [doctor.device("cpu")], "device", "cpu, as engine.device says, but OpenVINO is not", "mercury-ls model add http"
+    )
+    check([doctor.device("auto")], "device", "auto: gpu")
+    nvidia.unlink()
+    check([doctor.device("auto")], "device", "there is no NVIDIA driver, but OpenVINO is not", "pip install openvino")
+
+
+def test_a_server_of_somebody_else_needs_no_device_here(tmp_path):
+    server = {"kind": "server", "prompt": "qwen", "protocol": "openai", "address": "http://127.0.0.1:1"}
+    write_record(ModelRecord(name="theirs", **server), tmp_path)
+    assert [finding.part for finding in model(tmp_path)] == ["model"]
 
 
 @asynccontextmanager

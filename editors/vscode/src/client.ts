@@ -12,6 +12,7 @@ import {
 import { type Asked, answer } from './names.ts';
 import { explicit } from './settings.ts';
 import type { Engine } from './state.ts';
+import { complaint } from './versions.ts';
 
 const SCHEMES = ['file', 'untitled', 'vscode-notebook-cell', 'vscode-vfs', 'vscode-remote'];
 export const SELECTOR = SCHEMES.map((scheme) => ({ scheme }));
@@ -110,7 +111,7 @@ export class Connection implements vscode.Disposable {
     const server = { command: program, args: [...rest, '--stdio'] };
     const client = new LanguageClient('mercury-ls', 'Mercury', server, this.options());
     client.registerFeature({
-      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: { names: true, grows: true } }),
+      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: { names: true, grows: true, version: this.version } }),
       initialize: () => undefined,
       getState: () => ({ kind: 'static' }),
       clear: () => undefined,
@@ -128,6 +129,10 @@ export class Connection implements vscode.Disposable {
     client.onNotification('mercury/didGrow', ({ uri }: { uri: string }) => this.hearing.grown(uri));
     client.onRequest('mercury/names', (asked: Asked) => answer(client, asked));
     await client.start();
+    const older = complaint(client.initializeResult?.serverInfo?.version, this.version);
+    if (older !== undefined) {
+      void vscode.window.showWarningMessage(older);
+    }
     const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
     if (engine !== null && !told && client === this.wanted) {  // what it has told meanwhile is newer than its answer
       this.hearing.engineChanged(engine);
@@ -139,6 +144,10 @@ export class Connection implements vscode.Disposable {
       const names = { [Running.Running]: 'running', [Running.Stopped]: 'stopped' } as const;
       this.hearing.runs(state in names ? names[state as keyof typeof names] : 'starting');
     }
+  }
+
+  private get version(): string {
+    return this.extension.packageJSON.version as string;
   }
 
   private options(): LanguageClientOptions {

@@ -4,10 +4,16 @@ Telemetry reports every import, assumes consent, and stores a user id in the hom
 time of the import. OpenVINO works without either.
 """
 
+import importlib.util
 import sys
+
+from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
 sys.modules["openvino.tools.ovc"] = None  # type: ignore[assignment]
+
+if importlib.util.find_spec("openvino") is None:
+    raise EngineError(WITHOUT_OPENVINO)
 
 import openvino as ov  # noqa: E402, TID251
 from openvino import opset13 as ops  # noqa: E402, TID251

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls import __version__
 from mercury_ls.cli.parser import parser
 from mercury_ls.code.languages import LANGUAGES, find
 from mercury_ls.settings.schema import find as setting
@@ -23,7 +22,6 @@ from tests.editors.scenes import SHOP
 HERE = Path(__file__).parent
 EXTENSION = EDITORS / "zed"
 MANIFEST = tomllib.loads((EXTENSION / "extension.toml").read_text(encoding="utf-8"))
-CARGO = tomllib.loads((EXTENSION / "Cargo.toml").read_text(encoding="utf-8"))
 
 
 def test_every_language_of_ours_is_registered_by_its_name_in_zed():
@@ -31,10 +29,6 @@ def test_every_language_of_ours_is_registered_by_its_name_in_zed():
     ids = server["language_ids"]
     assert sorted(server["languages"]) == sorted(ids)
     assert {find(id, "").id for id in ids.values()} == {language.id for language in LANGUAGES}
-
-
-def test_its_version_is_the_servers():
-    assert MANIFEST["version"] == CARGO["package"]["version"] == __version__
 
 
 def test_it_carries_the_licence_that_zeds_registry_asks_for():

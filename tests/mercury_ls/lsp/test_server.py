@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls import __version__
 from mercury_ls.link.client import Status
 from mercury_ls.lsp import server as server_module
 from mercury_ls.lsp.app import create_server
@@ -330,6 +331,33 @@ async def test_drafts_say_how_many_tokens_they_are(client):
 
 def shown(client: Client) -> list[str]:
     return [m["params"]["message"] for m in client.sent if m.get("method") == "window/showMessage"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "is_told"),
+    [("0.0.9", True), ("0.0", True), (__version__, False), ("99.0.0", False), ("newest", False), (1, False)],
+    ids=str,
+)
+async def test_a_plugin_older_than_the_server_is_named(client, plugin, is_told):
+    await client.initialize({**INLINE, "experimental": {"mercury": {"version": plugin}}})
+    told = [message for message in shown(client) if "update the plugin" in message]
+    assert len(told) == is_told
+    assert all(plugin in message and __version__ in message for message in told)
+
+
+@pytest.mark.parametrize(
+    ("version", "other", "older"),
+    [
+        ("0.9.9", "0.10.0", True),
+        ("0.10.0", "0.9.0", False),
+        ("0.1.0", "0.1.5", False),
+        ("0.1.0", "1.0.0", True),
+        ("1", "2.0", False),
+        ("0.1x", "9.0", False),
+    ],
+)
+def test_only_versions_that_do_not_fit_are_older(version, other, older):
+    assert server_module.is_older(version, other) == older
 
 
 @pytest.mark.parametrize("capabilities", [INLINE, {**INLINE, "experimental": {"mercury": {}}}])

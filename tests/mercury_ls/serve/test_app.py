@@ -5,6 +5,7 @@ import pytest
 
 from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
 from mercury_engine.fake import FakeEngine
+from mercury_ls import __version__
 from mercury_ls.link.wire import BODY_LIMIT, Answer, Frames, Status, encode
 from mercury_ls.serve.app import Activity, App, guarded
 from mercury_ls.serve.worker import Worker
@@ -76,7 +77,7 @@ async def refused(app, status, match, *arguments, **fields):
 
 async def test_health_tells_state_and_protocol(app):
     call = await Call("GET", "/health").to(app)
-    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 1, "version": "0.1.0"}
+    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 1, "version": __version__}
 
 
 async def test_info_names_the_engine(app):

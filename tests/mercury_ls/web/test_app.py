@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls import __version__
 from tests.mercury_ls.web.serving import TOKEN, client, served
 
 AREA = {"path": "a.py", "prompt": "def area(w, h):\n    ", "suffix": "\n"}
@@ -17,7 +18,7 @@ async def asking():
 
 async def test_health_is_open_and_says_whether_the_engine_answers(asking):
     answer = await asking.get("/health", headers={"authorization": ""})
-    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 1, "version": "0.1.0"}
+    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 1, "version": __version__}
 
 
 async def test_the_model_has_the_same_name_everywhere(asking):

@@ -83,6 +83,11 @@ function M.attached(id, buf)
   end
   require("mercury.ghost")
   require("mercury.nextedit")
+  local complaint = require("mercury.version").complaint(client.server_info)
+  if complaint and not client.mercury_compared then
+    saying.say(complaint, vim.log.levels.WARN)
+  end
+  client.mercury_compared = true
   if vim.lsp.inline_completion and not client.mercury_guarded then
     client.mercury_guarded = true
     require("mercury.native").guard(client)

@@ -210,6 +210,10 @@ function commands.restart()
   client_of.restart()
 end
 
+function commands.install()
+  require("mercury.install").run()
+end
+
 function commands.sample()
   require("mercury.welcome").sample()
 end

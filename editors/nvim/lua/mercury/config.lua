@@ -8,7 +8,7 @@ function M.named(name, init_options)
     init_options = init_options,
     capabilities = {
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
-      experimental = { mercury = { names = true, grows = true } },
+      experimental = { mercury = { names = true, grows = true, version = require("mercury.version").plugin } },
     },
     before_init = function()
       require("mercury.client").hush(name)

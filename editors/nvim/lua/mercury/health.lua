@@ -15,7 +15,7 @@ local faces = {
 
 local function check_editor()
   health.start("mercury: Neovim")
-  health.ok(("version %s"):format(tostring(vim.version())))
+  health.ok(("version %s, this plugin %s"):format(tostring(vim.version()), require("mercury.version").plugin))
   local face = client_of.chosen_face()
   if options.current.ghost == "native" and face ~= "native" then
     health.warn("ghost = native, but this Neovim has no inline completion", "use 0.12, or ghost = auto")
@@ -58,7 +58,7 @@ end
 
 local function not_found(program)
   local remedies = {
-    "install it in a clone: `uv tool install .`, or `pip install .`",
+    "run `:Mercury install`, or in a clone `uv tool install .` or `pip install .`",
     "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
   }
   for _, path in ipairs(elsewhere(program)) do
@@ -97,6 +97,10 @@ local function check_clients()
     local info = require("mercury.status").info(next(client.attached_buffers))
     local count = vim.tbl_count(client.attached_buffers)
     health.ok(("%s: %s, %d %s"):format(client.name, info.state, count, count == 1 and "buffer" or "buffers"))
+    local complaint = require("mercury.version").complaint(client.server_info)
+    if complaint then
+      health.warn(complaint)
+    end
   end
   for _, client in ipairs(vim.lsp.get_clients()) do
     local other = not vim.list_contains(client_of.names, client.name)

@@ -1,0 +1,38 @@
+"""`mercury-ls editor`: where the files for an editor lie, and the lines that set it up."""
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+__all__ = ["editors", "folder", "instructions"]
+
+HERE = Path(__file__).parent
+HOMES = (HERE / "editors", HERE.parent / "editors")
+"""Of an installation, and of a clone."""
+
+NAMED = "/path/to/mercury-ls/editors"
+"""What the pages call the folder; a user gets its real name."""
+
+
+def folder() -> Path:
+    return next(home for home in HOMES if home.is_dir())
+
+
+def editors() -> list[str]:
+    return sorted(page.parent.name for page in folder().glob("*/README.md"))
+
+
+def instructions(name: str) -> str:
+    """The second step of the editor's page: the first one, the server, is there already."""
+    home = folder()
+    page = (home / name / "README.md").read_text(encoding="utf-8").replace(NAMED, str(home))
+    step = re.search(r"^2\. (.*?)(?=^3\. )", page, re.MULTILINE | re.DOTALL)
+    if step is None:
+        raise ValueError(f"{home / name / 'README.md'} has no second step")
+    text = dedent(f"   {step[1]}").strip()
+    text = re.sub(r"^```\w*\n(.*?)^```$", lambda block: indented(block[1]), text, flags=re.MULTILINE | re.DOTALL)
+    return f"{home / name}\n\n{text}\n\nmore: {home / name / 'README.md'}"
+
+
+def indented(code: str) -> str:
+    return "".join(f"    {line}" if line.strip() else line for line in code.splitlines(keepends=True)).rstrip("\n")

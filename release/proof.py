@@ -1,0 +1,156 @@
+"""Installs each artefact, not the clone, into an empty environment, and has it do what it is for."""
+
+import json
+import shutil
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from release.shell import CommandError, Run
+
+SAMPLE = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class Item:
+    price: float
+    weight: float
+    quantity: int
+
+
+def total(items: list[Item]) -> float:
+    return sum(item.price * item.quantity for item in items)
+
+
+def weight(items: list[Item]) -> float:
+"""
+LUA = (
+    "lua assert(require('mercury.version').plugin == '{version}'); "
+    "require('mercury').setup({{}}); vim.cmd('Mercury status')"
+)
+
+
+class Room(NamedTuple):
+    """An empty folder for one artefact; `bench` is the demo's code, which no artefact has."""
+
+    run: Run
+    folder: Path
+    bench: Path
+    version: str
+    neovim: Path | None
+
+
+def python_package(room: Room, artefact: Path) -> str:
+    """`doctor` finds no problem, `complete` answers, the plugins lie in it, and the demo shows its moment."""
+    programs = installed(room, artefact)
+    alone = isolated(room.folder)
+    command = programs / "mercury-ls"
+    if (told := room.run([command, "--version"], room.folder, alone).strip()) != f"mercury-ls {room.version}":
+        raise CommandError(f"{artefact.name} calls itself {told}: expected {room.version}")
+    sample = room.folder / "sample.py"
+    sample.write_text(f"{SAMPLE}    ", encoding="utf-8")
+    try:
+        room.run([command, "doctor"], room.folder, alone)
+        room.run([command, "complete", f"{sample}:{SAMPLE.count(chr(10)) + 1}:5"], room.folder, alone)
+        room.run([command, "editor", "nvim"], room.folder, alone)
+        room.run([programs / "python", "-m", "bench.demo"], room.folder, {**alone, "PYTHONPATH": str(room.bench)})
+    finally:
+        room.run([command, "serve", "--stop"], room.folder, alone)
+    return "doctor, complete, editor, demo"
+
+
+def installed(room: Room, artefact: Path) -> Path:
+    """The folder of programs of a new environment that has the artefact and what it needs."""
+    environment = room.folder / "environment"
+    room.run([sys.executable, "-m", "venv", environment], room.folder)
+    programs = environment / ("Scripts" if sys.platform == "win32" else "bin")
+    room.run([programs / "python", "-m", "pip", "install", "--quiet", artefact], room.folder)
+    return programs
+
+
+def isolated(folder: Path) -> dict[str, str]:
+    """A home and runtime folder of its own: nothing of the user's settings or running servers takes part."""
+    home, runtime = folder / "home", folder / "run"
+    home.mkdir()
+    runtime.mkdir(mode=0o700)
+    names = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+    return {**dict.fromkeys(names, str(home)), "XDG_RUNTIME_DIR": str(runtime), "PYTHONPATH": ""}
+
+
+def extension_package(room: Room, artefact: Path) -> str:
+    with zipfile.ZipFile(artefact) as package:
+        package.extractall(room.folder)
+    extension = room.folder / "extension"
+    manifest = json.loads((extension / "package.json").read_text(encoding="utf-8"))
+    checked(artefact, manifest["version"], room.version)
+    if not (extension / manifest["main"]).is_file():
+        raise CommandError(f"{artefact.name} lacks its program {manifest['main']}")
+    return "unpacked: its version and program; `make test-editors` drives it"
+
+
+def neovim_plugin(room: Room, artefact: Path) -> str:
+    plugin = unpacked(room, artefact)
+    told = (plugin / "lua/mercury/version.lua").read_text(encoding="utf-8")
+    checked(artefact, told.split('"')[1], room.version)
+    if room.neovim is None:
+        return "unpacked: its version; Neovim is not on this machine"
+    lua = LUA.format(version=room.version)
+    start = [room.neovim, "--headless", "-u", "NONE", "--cmd", f"set rtp^={plugin}", "+runtime plugin/mercury.lua"]
+    room.run([*start, f"+{lua}", "+helptags ALL", "+qa!"], room.folder, isolated(room.folder))
+    return "Neovim loads it; its help has tags"
+
+
+def zed_extension(room: Room, artefact: Path) -> str:
+    extension = unpacked(room, artefact)
+    for name, path in (("extension.toml", ()), ("Cargo.toml", ("package",))):
+        table = tomllib.loads((extension / name).read_text(encoding="utf-8"))
+        for key in path:
+            table = table[key]
+        checked(artefact, table["version"], room.version)
+    return "unpacked: its versions; Zed compiles it itself"
+
+
+def container_context(room: Room, artefact: Path) -> str:
+    context = unpacked(room, artefact)
+    if shutil.which("docker") is None or not answers(room):
+        return "unpacked; docker is not running here, so no image was built"
+    name = f"mercury-ls-release:{room.version}"
+    room.run(["docker", "build", "--quiet", "-t", name, "-f", context / "Containerfile", context], room.folder)
+    room.run(["docker", "run", "--rm", name, "doctor"], room.folder)
+    return "image: doctor"
+
+
+def answers(room: Room) -> bool:
+    try:
+        room.run(["docker", "info"], room.folder)
+    except CommandError:
+        return False
+    return True
+
+
+def unpacked(room: Room, artefact: Path) -> Path:
+    """The one folder that the archive holds."""
+    with tarfile.open(artefact) as archive:
+        archive.extractall(room.folder, filter="data")
+    return room.folder / artefact.name.removesuffix(".tar.gz").removesuffix(f"-{room.version}")
+
+
+def checked(artefact: Path, told: str, version: str) -> None:
+    if told != version:
+        raise CommandError(f"{artefact.name} calls itself {told}: expected {version}; run `make fix`")
+
+
+PROOFS: dict[str, Callable[[Room, Path], str]] = {
+    "sdist": python_package,
+    "wheel": python_package,
+    "VS Code": extension_package,
+    "Neovim": neovim_plugin,
+    "Zed": zed_extension,
+    "container": container_context,
+}
+"""The same names as the builders have; each returns what was seen."""

@@ -1,0 +1,57 @@
+"""What `mercury-ls editor` prints is what the pages say, with the folder that is there."""
+
+import json
+import tomllib
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from mercury_ls import editor
+from mercury_ls.cli import main
+
+PAGES = Path(__file__).parents[2] / "editors"
+
+
+def told(capsys, *arguments) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["editor", *arguments])
+    return ended.value.code, *capsys.readouterr()
+
+
+def test_every_folder_with_a_page_is_an_editor():
+    assert editor.editors() == sorted(page.parent.name for page in PAGES.glob("*/README.md"))
+
+
+@pytest.mark.parametrize("name", editor.editors())
+def test_an_editor_gets_its_folder_and_what_to_do(name, capsys):
+    code, output, errors = told(capsys, name)
+    assert (code, errors) == (0, "")
+    first, _, rest = output.partition("\n\n")
+    assert first == str(PAGES / name)
+    assert rest.strip()
+    assert "```" not in output
+    assert "/path/to" not in output
+
+
+def test_neovims_lines_name_the_folder(capsys):
+    _, output, _ = told(capsys, "nvim")
+    assert f'    vim.opt.runtimepath:append("{PAGES / "nvim"}")\n    require("mercury").setup' in output
+
+
+@pytest.mark.parametrize(("name", "read"), [("helix", tomllib.loads), ("sublime", json.loads)])
+def test_a_configuration_can_be_pasted(name, read, capsys):
+    _, output, _ = told(capsys, name)
+    assert read(dedent("\n".join(line for line in output.splitlines() if line.startswith("    ") or not line)))
+
+
+def test_without_a_name_all_are_listed(capsys):
+    assert told(capsys) == (0, "".join(f"{name}\n" for name in editor.editors()), "")
+
+
+@pytest.mark.parametrize("name", ["notepad", "../nvim", ""])
+def test_another_editor_is_told_what_any_client_does(name, capsys):
+    code, output, errors = told(capsys, name)
+    assert (code, output) == (2, "")
+    assert "mercury-ls --stdio" in errors
+    assert "nvim" in errors

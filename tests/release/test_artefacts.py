@@ -1,0 +1,130 @@
+"""What is built from a small repository, by real git and by stand-ins for everything that takes minutes."""
+
+import hashlib
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mercury_ls import __version__
+from release.__main__ import released, table
+from release.artefacts import BUILDERS, NOTES, SUMS
+from release.proof import PROOFS, Room
+from release.shell import CommandError, run
+from tests.repositories import committed
+
+SDIST = f"mercury_ls-{__version__}.tar.gz"
+WHEEL = f"mercury_ls-{__version__}-py3-none-any.whl"
+REPOSITORY = {
+    "CHANGELOG.md": f"# Changelog\n\n## {__version__}\n\n* It exists.\n",
+    "bench/demo.py": "",
+    "release/Containerfile": "FROM scratch\n",
+    "editors/nvim/lua/mercury/version.lua": f'M.plugin = "{__version__}"\n',
+    "editors/zed/extension.toml": f'version = "{__version__}"\n',
+    "editors/zed/Cargo.toml": f'[package]\nversion = "{__version__}"\n',
+}
+
+
+class Machine:
+    """Runs git; builders write files without a content, and installed programs answer as they should."""
+
+    def __init__(self, failing: str = "", version: str = __version__):
+        self.failing, self.version = failing, version
+        self.commands: list[str] = []
+
+    def __call__(self, command, folder, more=None):
+        words = list(map(str, command))
+        told = " ".join([Path(words[0]).name.split(".")[0], *words[1:]])
+        self.commands.append(told)
+        if self.failing and self.failing in told:
+            raise CommandError(f"{told} ended with 1")
+        if words[0] == "git":
+            return run(command, folder)
+        if "hatchling" in words:
+            (Path(words[-1]) / SDIST).write_bytes(b"sdist")
+        if "wheel" in words:
+            (Path(words[-2]) / WHEEL).write_bytes(b"wheel")
+        if "tests.editors.vscode.package" in words:
+            return f"{self.extension(Path(folder) / 'x.vsix')}\n"
+        return f"mercury-ls {self.version}\n" if "--version" in words else ""
+
+    def extension(self, path: Path) -> Path:
+        with zipfile.ZipFile(path, "w") as package:
+            manifest = {"version": self.version, "main": "dist/extension.cjs"}
+            package.writestr("extension/package.json", json.dumps(manifest))
+            package.writestr("extension/dist/extension.cjs", "")
+        return path
+
+    def asked(self, program: str) -> list[str]:
+        return [told.removeprefix(f"{program} ") for told in self.commands if told.startswith(f"{program} ")]
+
+
+@pytest.fixture
+def source(tmp_path):
+    committed(tmp_path / "source", REPOSITORY)
+    return tmp_path / "source"
+
+
+def test_every_artefact_is_built_and_tried(source, tmp_path):
+    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    assert [row.kind for row in rows] == list(BUILDERS) == list(PROOFS)
+    assert [row.path.parent for row in rows] == [tmp_path / "out"] * len(rows)
+    for row in rows:
+        assert f"| {row.kind} | {row.path.name} |" in table(rows)
+
+
+def test_sums_and_notes_lie_beside_them(source, tmp_path):
+    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    sums = dict(reversed(line.split("  ")) for line in (tmp_path / "out" / SUMS).read_text().splitlines())
+    assert sums == {row.path.name: hashlib.sha256(row.path.read_bytes()).hexdigest() for row in rows}
+    assert (tmp_path / "out" / NOTES).read_text() == "* It exists.\n"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*sums, SUMS, NOTES}
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("Neovim", {"mercury.nvim/lua/mercury/version.lua"}),
+        ("Zed", {"mercury-ls-zed/extension.toml", "mercury-ls-zed/Cargo.toml"}),
+        ("container", {"mercury-ls-container/Containerfile", f"mercury-ls-container/{WHEEL}"}),
+    ],
+)
+def test_an_archive_holds_one_folder(source, tmp_path, kind, names):
+    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    with tarfile.open(next(row.path for row in rows if row.kind == kind)) as archive:
+        assert {member.name for member in archive if member.isfile()} == names
+
+
+def test_what_is_not_committed_is_refused(source, tmp_path):
+    (source / "new.py").write_text("")
+    with pytest.raises(ValueError, match=r"commit or stash these first.*\n\?\? new\.py"):
+        released(Machine(), source, tmp_path / "out", None)
+
+
+def room(machine, tmp_path, neovim=None) -> Room:
+    return Room(machine, tmp_path, tmp_path / "tools", __version__, neovim)
+
+
+def test_an_installed_package_is_asked_for_all_that_it_promises(tmp_path):
+    machine = Machine()
+    PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
+    place = f"{tmp_path / 'sample.py'}:16:5"
+    assert machine.asked("mercury-ls") == ["--version", "doctor", f"complete {place}", "editor nvim", "serve --stop"]
+    assert machine.asked("python")[-1] == "-m bench.demo"
+
+
+def test_its_server_is_stopped_also_where_a_problem_is_found(tmp_path):
+    machine = Machine(failing="doctor")
+    with pytest.raises(CommandError, match="doctor"):
+        PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
+    assert machine.asked("mercury-ls")[-1] == "serve --stop"
+
+
+def test_an_artefact_of_another_version_is_refused(tmp_path):
+    machine = Machine(version="0.0.9")
+    with pytest.raises(CommandError, match=r"calls itself mercury-ls 0\.0\.9"):
+        PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
+    with pytest.raises(CommandError, match=r"calls itself 0\.0\.9"):
+        PROOFS["VS Code"](room(machine, tmp_path), machine.extension(tmp_path / "x.vsix"))
