@@ -250,8 +250,8 @@ class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         bool,
         Meta(
             description="Count suggestions by day, language and model for `mercury-ls stats`: shown, accepted, "
-            "rejected and kept, and the characters saved and typed; for each answer of a model, how likely and how long "
-            "it was and whether you kept it, to judge the next ones. No text and no paths are stored."
+            "rejected and kept, and the characters saved and typed; for each answer of a model, how likely and how "
+            "long it was and whether you kept it, to judge the next ones. No text and no paths are stored."
         ),
         PERSONAL,
     ] = True
