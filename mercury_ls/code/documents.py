@@ -32,9 +32,9 @@ LONGEST_MARK = 16
 MAX_PENDING = 64
 QUICK_BYTES, QUICK_FIRST = 1 << 15, 1 << 12
 """Texts of fewer bytes are parsed at once: after a change, and for the first time."""
-QUICK_SECONDS, WHOLE_SECONDS = 0.1, 1.0
-"""Of processor time, within which the change of such a text is parsed, and any text as a whole: usual code of
-`TREE_LIMIT` takes a quarter. The slowest is a run of escaped line ends, which takes that of its length squared."""
+WHOLE_SECONDS, SLOWEST = 1.0, b"\\\n" * 256
+"""Of processor time, within which any text is parsed as a whole: usual code of `TREE_LIMIT` takes a quarter. A run of
+escaped line ends takes that of its length squared."""
 SLICE_SECONDS, MOST_SECONDS = 0.01, 5.0
 """Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
@@ -350,14 +350,15 @@ def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[T
 
 
 def parse_within(parser: Parser, text: bytes, old: Tree | None, patience: float) -> Tree | None:
-    """None if it takes longer than `patience`, or than any usual text of its length does."""
-    if len(text) <= QUICK_FIRST:
+    """None if it takes longer than `patience`, or than any usual text does."""
+    is_quick = len(text) <= QUICK_BYTES or (old is not None and math.isinf(patience))
+    if is_quick and SLOWEST not in text:
         return parser.parse(text) if old is None else parser.parse(text, old)
-    seconds = min(max(patience, QUICK_SECONDS if len(text) <= QUICK_BYTES else 0.0), WHOLE_SECONDS)
-    tree = parse_for(seconds, parser, text, old)
+    tree = parse_for(min(patience, WHOLE_SECONDS), parser, text, old)
     if tree is None:
         parser.reset()
-    return tree
+    # A first tree stays for long, and is better one that reads its text by itself.
+    return parser.parse(text) if tree is not None and old is None else tree
 
 
 def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
