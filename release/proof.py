@@ -29,10 +29,18 @@ def total(items: list[Item]) -> float:
 
 def weight(items: list[Item]) -> float:
 """
-LUA = (
-    "lua assert(require('mercury.version').plugin == '{version}'); "
-    "require('mercury').setup({{}}); vim.cmd('Mercury status')"
-)
+LUA = """\
+local works, problem = pcall(function()
+  assert(require("mercury.version").plugin == "{version}", "another version")
+  require("mercury").setup({{}})
+  vim.cmd("runtime plugin/mercury.lua | Mercury status | helptags ALL | help mercury-keys")
+end)
+if not works then
+  io.stderr:write(problem)
+  vim.cmd("cquit")
+end
+vim.cmd("qall!")
+"""
 
 
 class Room(NamedTuple):
@@ -99,9 +107,10 @@ def neovim_plugin(room: Room, artefact: Path) -> str:
     checked(artefact, told.split('"')[1], room.version)
     if room.neovim is None:
         return "unpacked: its version; Neovim is not on this machine"
-    lua = LUA.format(version=room.version)
-    start = [room.neovim, "--headless", "-u", "NONE", "--cmd", f"set rtp^={plugin}", "+runtime plugin/mercury.lua"]
-    room.run([*start, f"+{lua}", "+helptags ALL", "+qa!"], room.folder, isolated(room.folder))
+    script = room.folder / "try.lua"
+    script.write_text(LUA.format(version=room.version), encoding="utf-8")
+    start = [room.neovim, "--headless", "-u", "NONE", "--cmd", f"set rtp^={plugin}", "-c", f"luafile {script}"]
+    room.run(start, room.folder, isolated(room.folder))
     return "Neovim loads it; its help has tags"
 
 
