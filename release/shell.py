@@ -22,7 +22,13 @@ class Run(Protocol):
 
 def run(command: Sequence[str | Path], folder: Path, more: Mapping[str, str] = NOTHING) -> str:
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **more}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1", **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         told = " ".join(map(str, command))

@@ -18,20 +18,36 @@ FOLLOWERS = {
 """The files that repeat it, and where: the first group of every match."""
 
 
-def renewed(text: str, place: str, version: str) -> str:
-    """The text with the version at every match of the place."""
+PACKAGE = ""
+"""The name on PyPI, once it is ours: until then what anybody could take is installed from nowhere."""
+
+INSTALLERS = {
+    "editors/vscode/package.json": r'"mercury-ls\.server\.package": \{\s*"type": "string",\s*"default": "(.*)"',
+    "editors/nvim/lua/mercury/install.lua": r'^M\.package = "(.*)"',
+}
+"""What the plugins install: the package in their own version."""
+
+
+def requirement(package: str, version: str) -> str:
+    return f"{package}=={version}" if package else ""
+
+
+def renewed(text: str, place: str, value: str) -> str:
+    """The text with the value at every match of the place."""
     matches = list(re.finditer(place, text, re.MULTILINE))
     if not matches:
         raise ValueError(f"nothing in the file matches {place!r}: correct release/version.py")
     for match in reversed(matches):
-        text = text[: match.start(1)] + version + text[match.end(1) :]
+        text = text[: match.start(1)] + value + text[match.end(1) :]
     return text
 
 
 def main() -> None:
-    for name, place in FOLLOWERS.items():
-        path = ROOT / name
-        path.write_text(renewed(path.read_text(encoding="utf-8"), place, __version__), encoding="utf-8")
+    values = [(FOLLOWERS, __version__), (INSTALLERS, requirement(PACKAGE, __version__))]
+    for places, value in values:
+        for name, place in places.items():
+            path = ROOT / name
+            path.write_text(renewed(path.read_text(encoding="utf-8"), place, value), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from tests.repositories import committed
 
 SDIST = f"mercury_ls-{__version__}.tar.gz"
 WHEEL = f"mercury_ls-{__version__}-py3-none-any.whl"
+DEMO = "def weight▏(items)\nthe class is renamed\nrename `Item` → `Product`: 2 here, 2 in invoice.py\n"
 REPOSITORY = {
     "CHANGELOG.md": f"# Changelog\n\n## {__version__}\n\n* It exists.\n",
     "bench/demo.py": "",
@@ -30,8 +31,8 @@ REPOSITORY = {
 class Machine:
     """Runs git; builders write files without a content, and installed programs answer as they should."""
 
-    def __init__(self, failing: str = "", version: str = __version__):
-        self.failing, self.version = failing, version
+    def __init__(self, failing: str = "", version: str = __version__, demo: str = DEMO):
+        self.failing, self.version, self.demo = failing, version, demo
         self.commands: list[str] = []
 
     def __call__(self, command, folder, more=None):
@@ -48,6 +49,8 @@ class Machine:
             (Path(words[-2]) / WHEEL).write_bytes(b"wheel")
         if "tests.editors.vscode.package" in words:
             return f"{self.extension(Path(folder) / 'x.vsix')}\n"
+        if "bench.demo" in words:
+            return self.demo
         return f"mercury-ls {self.version}\n" if "--version" in words else ""
 
     def extension(self, path: Path) -> Path:
@@ -120,6 +123,16 @@ def test_its_server_is_stopped_also_where_a_problem_is_found(tmp_path):
     with pytest.raises(CommandError, match="doctor"):
         PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
     assert machine.asked("mercury-ls")[-1] == "serve --stop"
+
+
+@pytest.mark.parametrize(
+    "demo",
+    [DEMO.replace("▏", ""), DEMO.replace("Product", "?"), "Nothing was offered."],
+    ids=["no ghost", "no rename", "nothing"],
+)
+def test_a_demo_that_shows_nothing_is_no_proof(tmp_path, demo):
+    with pytest.raises(CommandError, match="the demo showed no completion, or no rename"):
+        PROOFS["wheel"](room(Machine(demo=demo), tmp_path), tmp_path / WHEEL)
 
 
 def test_an_artefact_of_another_version_is_refused(tmp_path):
