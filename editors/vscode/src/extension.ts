@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { Connection } from './client.ts';
 import { COPILOTS, type Copilot, silenced, speaks } from './copilot.ts';
+import { Diagnostics } from './diagnostics.ts';
 import { Ghost } from './ghost.ts';
 import { Server, install } from './install.ts';
 import { NextEdits } from './nextedit.ts';
@@ -89,6 +90,7 @@ class Mercury implements vscode.Disposable {
       this.server,
       this.connection,
       this.nextEdits,
+      new Diagnostics(() => this.connection),
       vscode.workspace.registerTextDocumentContentProvider(PAGES, {
         provideTextDocumentContent,
         onDidChange: this.changedPage.event,

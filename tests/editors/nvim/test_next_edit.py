@@ -100,6 +100,19 @@ def reach(editor, text: str) -> None:
 CHANGED = TEXT[1:]
 
 
+def test_what_other_servers_report_is_told(editor):
+    editor.open("ß = hight\n", "area.py")
+    editor.attached()
+    report = """
+    local place = { lnum = 0, col = 5, end_lnum = 0, end_col = 10, severity = 2, message = "hight is not defined" }
+    vim.diagnostic.set(vim.api.nvim_create_namespace("other"), 0, { place })
+    """
+    editor.lua(report)
+    (diagnostic,) = told(editor, "mercury/didChangeDiagnostics")["diagnostics"]
+    start, stop = {"line": 0, "character": 4}, {"line": 0, "character": 9}
+    assert diagnostic == {"range": {"start": start, "end": stop}, "severity": 2, "message": "hight is not defined"}
+
+
 def test_it_is_asked_for_with_version_and_place(editor):
     offered(editor, FIRST)
     asked = told(editor, "mercury/nextEdit")

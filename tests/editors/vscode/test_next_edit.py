@@ -79,6 +79,23 @@ def test_an_edit_that_wraps_what_is_there_is_made_once(window):
     shows(window)
 
 
+def test_what_other_servers_report_is_told(window):
+    report = """
+        globalThis.reported = vscode.languages.createDiagnosticCollection('other');
+        const complaint = new vscode.Diagnostic(new vscode.Range(2, 19, 2, 24), 'hight is not defined');
+        globalThis.reported.set(vscode.window.activeTextEditor.document.uri, [complaint]);
+    """
+    window.open(TEXT)
+    window.past = len(journal(window))
+    window.js(report)
+    try:
+        (diagnostic,) = heard(window, "mercury/didChangeDiagnostics")["diagnostics"]
+        assert (diagnostic["message"], diagnostic["severity"]) == ("hight is not defined", 1)
+        assert diagnostic["range"]["start"] == {"line": 2, "character": 19}
+    finally:
+        window.js("globalThis.reported.dispose()")
+
+
 def test_it_is_asked_for_with_version_and_place(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
