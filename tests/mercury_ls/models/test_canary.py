@@ -86,16 +86,14 @@ def test_a_model_in_its_own_format_fits(family):
     assert "answers in its format: 10 of 10" in str(found)
 
 
-ALIKE = {("mercury-edit", "chat"), ("chat", "mercury-edit"), ("sweep", "zeta-2"), ("zeta-2", "sweep")}
+ALIKE = {("mercury-edit", "chat"), ("chat", "mercury-edit")}
 WRONG = [(family, form) for family in FAMILIES for form in FAMILIES if family != form]
 
 
 @pytest.mark.parametrize(("family", "form"), WRONG)
 def test_one_in_another_format_is_caught_and_damages_nothing(family, form):
     found = verdict(family, form)
-    if found.fits:  # then what it writes is the right text, whatever its format is called
-        assert (found.right, found.asked) == (10, 10)
-        assert (family, form) in ALIKE
+    assert found.fits is ((family, form) in ALIKE)
     marks = ("<|", "```", ">>>>>>>", "<<<<<<<")
     model = Model(family, form)
     questions = GAPS if isinstance(model.form, Dialect) else REWRITES
