@@ -23,6 +23,7 @@ from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.serve import daemon, tuned
 from mercury_ls.serve.models import verify
+from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings import models
 from mercury_ls.settings.load import Loaded
@@ -120,6 +121,8 @@ def permissions() -> Iterator[Finding]:
     yield writable("runtime directory", f"{directory}, private to you", directory)
     log = local.log_file()
     yield writable("engine log", str(log), log.parent)
+    if counts := default_file():
+        yield writable("statistics", str(counts), next(folder for folder in counts.parents if folder.exists()))
 
 
 def writable(part: str, found: str, folder: Path) -> Finding:

@@ -93,6 +93,13 @@ def nvidia(tmp_path, monkeypatch):
     return program
 
 
+def test_a_state_folder_that_is_a_file_is_named(directory, tmp_path, monkeypatch):
+    (tmp_path / "state").write_text("")
+    monkeypatch.setattr(doctor, "default_file", lambda: tmp_path / "state/mercury-ls/stats.jsonl")
+    found = [finding for finding in doctor.permissions() if finding.part == "statistics"]
+    check(found, "statistics", "cannot be written (Not a directory", "state writable")
+
+
 def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
     check([doctor.device("auto")], "device", "gpu, because nvidia-smi and torch are installed, by our kernels or torch")
