@@ -52,7 +52,6 @@ fix: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/python -m mercury_ls.manual --write docs
 	$(BIN)/python -m tests.editors.vscode.manifest
-	$(BIN)/python -m tests.house
 	$(BIN)/python -m release.version
 
 test: check

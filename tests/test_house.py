@@ -1,4 +1,4 @@
-"""The README, the generated tree, the public names and what is declared are what they say."""
+"""The README, the folders, the public names and what is declared are what they say."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.house import PAGE, ROOT, about, folders, modules, page, sentence
+from tests.house import ROOT, about, folders, modules, sentence
 
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs/picture.svg"
@@ -42,10 +42,6 @@ def tracked(*patterns: str) -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [path for name in listed.splitlines() if (path := ROOT / name).exists()]
-
-
-def test_the_tree_is_the_tree():
-    assert read(PAGE) == page(), "run `make fix`"
 
 
 @pytest.mark.parametrize("folder", folders(), ids=named)
