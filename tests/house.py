@@ -64,4 +64,4 @@ if __name__ == "__main__":
     named = [(ROOT / name).resolve() for name in sys.argv[1:]]
     for folder in folders():
         if not named or any(folder.is_relative_to(path) for path in named):
-            print("\n".join(listed(folder)))
+            sys.stdout.write("\n".join([*listed(folder), ""]))
