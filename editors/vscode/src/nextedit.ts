@@ -196,7 +196,7 @@ export class NextEdits implements vscode.Disposable {
     if (vscode.window.visibleTextEditors.some((one) => !isIntact(one.document, offer))) {
       return this.drop();
     }
-    const concerned = offer.made > 0 || offer.from === uri || offer.edits.some((edit) => edit.uri === uri);
+    const concerned = isAbout(offer, uri);
     vscode.window.visibleTextEditors.forEach((one) => this.draw(one, concerned && one === editor));
     this.allow(concerned, !indents(editor) || this.hasArrived(editor));
     this.report(offer.id);
@@ -265,7 +265,8 @@ export class NextEdits implements vscode.Disposable {
   /** A key comes before the editor has heard where the cursor is by now: what it meant is looked at once more. */
   async tab(): Promise<void> {
     const editor = vscode.window.activeTextEditor;
-    if (editor && this.offer && (!indents(editor) || this.hasArrived(editor))) {
+    const concerned = editor && this.offer && isAbout(this.offer, editor.document.uri.toString());
+    if (concerned && (!indents(editor) || this.hasArrived(editor))) {
       await this.accept('all');
     } else {
       await vscode.commands.executeCommand('tab');
@@ -461,6 +462,11 @@ function isNear(editor: vscode.TextEditor, edit: Edit): boolean {
 function indents(editor: vscode.TextEditor): boolean {
   const { line, character } = editor.selection.active;
   return /^\s*$/.test(editor.document.lineAt(line).text.slice(0, character));
+}
+
+/** Whether somebody in this document would expect it to be offered. */
+function isAbout(offer: Offer, uri: string): boolean {
+  return offer.made > 0 || offer.from === uri || offer.edits.some((edit) => edit.uri === uri);
 }
 
 /** What fits beside usual code before the minimap; the list of all edits says the rest. */

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 def struck(window) -> list[str]:
     """What is drawn, without the note that these windows do not index the project."""
-    return sorted(mark for mark in window.marks if "context.workspace_definitions is off" not in mark)
+    return sorted(mark for mark in window.marks if "more files may use this name" not in mark)
 
 
 @pytest.fixture
