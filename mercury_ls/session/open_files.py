@@ -156,6 +156,12 @@ class OpenFiles:
     def renamed(self, old: str, new: str) -> None:
         """The history moves to the new path; the text that was kept under the old one is no other file's."""
         self.history.rename(old, new)
+        if reason := self.privacy.why_hidden(new):
+            self.history.forget(new)
+            for uri in [uri for uri, document in self.documents.items() if document.path == old]:
+                self.close(uri)
+                self.hidden[uri] = reason
+            self.forgotten += 1
         closed = [uri for uri, snapshot in self._recent.items() if snapshot.path == old and uri not in self.documents]
         for uri in closed:
             del self._recent[uri], self._paths[uri]

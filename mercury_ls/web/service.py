@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, Said, Snippet
+from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, Said
 from mercury_ls.code import languages
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
@@ -108,7 +108,7 @@ class Service:
         self._offers: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
-        self.privacy = AnyRoot(privacy)
+        self.privacy = AnyRoot(privacy, self.roots)
         self.workspace = Workspace(roots, privacy, settings.context)
 
     @property
@@ -246,8 +246,16 @@ class Service:
             return text
         inside = (root for root in self.roots if os.path.isfile(os.path.join(root, text.path)))
         root = next(inside, self.roots[0])
-        placed = tuple(Snippet(os.path.join(root, each.path), each.text) for each in text.others)
-        return replace(text, path=os.path.join(root, text.path), others=placed)
+
+        def placed(path: str) -> str:
+            return os.path.join(root, path) if path else ""
+
+        return replace(
+            text,
+            path=placed(text.path),
+            others=tuple(replace(each, path=placed(each.path)) for each in text.others),
+            edits=tuple(replace(each, path=placed(each.path)) for each in text.edits),
+        )
 
     def _gap(self, place: Place, wish: Wish) -> Question:
         snapshot = place.questions.files.documents[place.uri].snapshot()
@@ -287,11 +295,13 @@ class Service:
 class AnyRoot:
     """The privacy rules for paths that say nothing of where their project is."""
 
-    def __init__(self, privacy: Privacy) -> None:
+    def __init__(self, privacy: Privacy, roots: Sequence[str]) -> None:
         self._privacy = privacy
+        self._roots = (os.sep, *roots)
 
     def why_hidden(self, path: str, is_folder: bool = False) -> str | None:
-        return self._privacy.why_hidden(os.path.join(os.sep, path), is_folder) if path else None
+        places = {os.path.join(root, path) for root in self._roots} if path else set()
+        return next(filter(None, (self._privacy.why_hidden(place, is_folder) for place in places)), None)
 
 
 def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:

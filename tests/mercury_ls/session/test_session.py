@@ -265,6 +265,17 @@ async def test_a_renamed_file_is_no_context_under_its_old_name(session):
     session.files.hide_again()
 
 
+async def test_edits_of_a_file_that_is_renamed_to_a_hidden_name_stay_here(session):
+    other = "file:///project/plain.py"
+    session.open(other, "/project/plain.py", "python", 1, "")
+    session.change(other, 2, [((0, 0, 0, 0), "canary = 1\n")], "utf-16")
+    session.files.privacy = Hiding(".env")
+    session.files.renamed("/project/plain.py", "/project/.env")
+    assert session.files.history.edits() == ()
+    assert session.files.why_missing(other) == "the file is private: by a new rule"
+    assert session.files.neighbours(URI) == []
+
+
 async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp_path):
     texts = {"near.py": "x = compute(near)\n", "deep/far.py": "x = compute(far)\n", ".env.py": "x = compute(token)\n"}
     for name, text in texts.items():

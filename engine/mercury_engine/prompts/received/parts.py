@@ -11,7 +11,8 @@ __all__ = ["Gap", "Region", "edits_in", "marked"]
 
 LINES_AROUND = 3
 HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-PATH = re.compile(r"(?:--- |\+\+\+ )(?:[ab]/)?(.*)")
+PATH = re.compile(r"(--- |\+\+\+ )(?:[ab]/)?(.*)")
+NO_FILE = "/dev/null"
 
 
 class Gap(Struct, frozen=True):
@@ -44,16 +45,23 @@ def marked(text: str, mark: str) -> tuple[str, int]:
 
 
 def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
-    """The hunks of unified diffs, as whole lines; `path` is that of a diff without a head."""
+    """The hunks of unified diffs, as whole lines; `path` is that of a diff without a head. Those of a file
+    that was renamed are left out: an edit has one path, and either may be private."""
+    old, renamed = "", False
     before: list[str] = []
     after: list[str] = []
     line = -1
     for row in [*diff.split("\n"), "@@ -1 +1 @@"]:
         head, named = HEAD.match(row), PATH.match(row)
         if head or named:
-            if line >= 0 and (edit := _trimmed(path, line, before, after)):
+            if line >= 0 and not renamed and (edit := _trimmed(path, line, before, after)):
                 yield edit
-            path = named[1] if named else path
+            if named and named[1] == "--- ":
+                path = old = named[2]
+                renamed = False
+            elif named and named[2] != NO_FILE:
+                path = named[2]
+                renamed = old not in ("", NO_FILE, path)
             before, after, line = [], [], max(int(head[2]) - 1, 0) if head else -1
         elif line >= 0 and row[:1] in (" ", "-", "+"):
             if row[0] in " -":
