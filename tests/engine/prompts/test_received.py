@@ -106,6 +106,8 @@ def test_plain_text_asks_for_nothing_else(prompt):
         ),
         ("@@ -1,1 +1,1 @@\n-a\n+b\n@@ -9,1 +9,0 @@\n-c\n", [Edit("p", 0, "a\n", "b\n"), Edit("p", 8, "c\n", "")]),
         ("--- x\n+++ x\n@@ -1 +1 @@\n a\n", []),
+        ("--- a.lua\n+++ a.lua\n@@ -1 +1 @@\n--- b\n+c\n", [Edit("a.lua", 0, "-- b\n", "c\n")]),
+        ("--- a.c\n+++ a.c\n@@ -1 +1 @@\n-b\n+++ c\n", [Edit("a.c", 0, "b\n", "++ c\n")]),
         ("nothing of a diff\n-x\n", []),
         ("@@ -99999999999999999999 +1 @@\n-a\n", [Edit("p", 0, "a\n", "")]),
     ],

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -45,14 +46,17 @@ def marked(text: str, mark: str) -> tuple[str, int]:
 
 
 def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
-    """The hunks of unified diffs, as whole lines; `path` is that of a diff without a head. Those of a file
-    that was renamed are left out: an edit has one path, and either may be private."""
+    """The hunks of unified diffs, as whole lines; `path` is that of a diff without a head. Those of a file that was
+    renamed are left out: an edit has one path, and either may be private. Within a hunk both names of a file begin a
+    head; one alone is a line that begins like it."""
     old, renamed = "", False
     before: list[str] = []
     after: list[str] = []
     line = -1
-    for row in [*diff.split("\n"), "@@ -1 +1 @@"]:
+    for row, below in pairwise([*diff.split("\n"), "@@ -1 +1 @@", ""]):
         head, named = HEAD.match(row), PATH.match(row)
+        if line >= 0 and not (row.startswith("--- ") and below.startswith("+++ ")):
+            named = None
         if head or named:
             if line >= 0 and not renamed and (edit := _trimmed(path, line, before, after)):
                 yield edit
