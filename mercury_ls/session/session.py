@@ -252,7 +252,8 @@ class Session:
                 self._learn_from(generation)
                 generation.close()
             return None
-        if place.is_current and not generation.is_about(place.snapshot, place.offset):
+        insists = place.invoked and not generation.question.invoked
+        if place.is_current and (insists or not generation.is_about(place.snapshot, place.offset)):
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
 
@@ -468,11 +469,12 @@ class Place(Struct, frozen=True):
     snapshot: Snapshot
     offset: int
     selected: tuple[int, int, str] | None
+    invoked: bool
 
     @classmethod
     def of(cls, request: InlineRequest, document: Document) -> "Place":
         seen = document.snapshot()
-        return cls(document, seen, *with_selected(seen, request), request.selected)
+        return cls(document, seen, *with_selected(seen, request), request.selected, request.invoked)
 
     @property
     def is_current(self) -> bool:

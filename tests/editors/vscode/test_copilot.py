@@ -20,7 +20,7 @@ REPLACED = ("copilot", "github-authentication")
 
 
 @pytest.fixture
-def window(browser, environment, tmp_path):
+def window(package, browser, environment, tmp_path):
     server = CodeServer(
         tmp_path / "vs",
         environment,

@@ -21,7 +21,7 @@ WITH_THE_FAKE_ENGINE = pytest.mark.parametrize("model", [FAKE], indirect=True)
 
 
 @pytest.fixture
-def start(browser, environment, tmp_path):
+def start(package, browser, environment, tmp_path):
     """Starts an editor in a folder of its own, with everything of it in place of the user's."""
     opened = []
     variables = {**environment, "HOME": str(tmp_path / "home"), "PATH": TOOLS, "SHELL": "/bin/bash"}

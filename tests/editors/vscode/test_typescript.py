@@ -45,7 +45,7 @@ def journal(tmp_path_factory) -> Journal:
 
 
 @pytest.fixture(scope="module")
-def window(browser, environment, journal, tmp_path_factory):
+def window(package, browser, environment, journal, tmp_path_factory):
     tsc = found("typescript")
     if tsc is None:
         pytest.skip("TypeScript is not here; `python -m tests.editors.tools` brings it")

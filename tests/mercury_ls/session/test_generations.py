@@ -329,6 +329,17 @@ async def test_an_explicit_request_takes_what_is_being_written_already(desk, typ
     assert texts(asked) == ["compute(y)"]
 
 
+async def test_an_explicit_request_asks_for_its_own_where_what_was_being_written_came_to_nothing(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    asked = await typist.ask(invoked=True)
+    desk.pens[0].write("unlikely", final=True, p=0.01)
+    await settled()
+    desk.pens[1].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+
+
 async def test_what_follows_a_suggestion_is_there_when_it_is_taken(desk, monkeypatch):
     monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
     typist = Typist(desk, SuggestSettings(multi_line="always"))
