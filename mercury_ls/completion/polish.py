@@ -9,6 +9,7 @@ from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 from mercury_ls.code.lexemes import indentation, line_break
+from mercury_ls.completion.repeated import repeats
 from mercury_ls.completion.target import Silence, Target
 
 __all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
@@ -41,8 +42,8 @@ def polish(
     before = snapshot.text[: target.start]
     if not target.free and is_scrap(text, before):
         return Silence("only the end of a word, or punctuation, is left of the suggestion")
-    if repeats_neighbours(text, snapshot, target):
-        return Silence("the suggestion repeats the lines around the cursor")
+    if repeats(text, snapshot, target):
+        return Silence("the suggestion repeats what is written already")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
         return Silence("the suggestion would undo what you have just done")
     if not target.free and ends_argument(text, before):
@@ -221,25 +222,6 @@ STRINGS = re.compile(rf"{QUOTED.pattern}|#[^\n]*|//[^\n]*")
 def skeleton(text: str) -> str:
     """The text with strings and comments blanked, character for character."""
     return STRINGS.sub(lambda match: " " * len(match.group()), text)
-
-
-def repeats_neighbours(text: str, snapshot: Snapshot, target: Target) -> bool:
-    """Whether the suggested lines, together with what precedes the cursor, are the next or the previous lines again."""
-    number = snapshot.line_of(target.start)
-    head = snapshot.text[snapshot.line_start(number) : target.start]
-    lines = [line.strip() for line in (head + text).splitlines() if line.strip()]
-    below = neighbours(snapshot, number + 1, 1, len(lines))
-    above = neighbours(snapshot, number - 1, -1, len(lines))[::-1]
-    return bool(lines) and (lines == below or (lines == above and sum(map(len, lines)) > 8))
-
-
-def neighbours(snapshot: Snapshot, line: int, step: int, count: int) -> list[str]:
-    found: list[str] = []
-    while 0 <= line < snapshot.line_count and len(found) < count:
-        if stripped := snapshot.line(line).strip():
-            found.append(stripped)
-        line += step
-    return found
 
 
 def parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:

@@ -4,6 +4,8 @@ from mercury_ls.completion.polish import first_lines, polish
 from mercury_ls.completion.target import Silence, Target
 from tests.marked import marked
 
+REPEATS = "- the suggestion repeats what is written already"
+
 
 def check(
     drawn: str, text: str, expected: str, mode: str = "line", language: str = "python", *, complete: bool = True
@@ -92,8 +94,38 @@ def test_stutter_is_cut():
 
 
 def test_the_neighbouring_line_is_no_suggestion():
-    check("    $0\n    return value\n", "return value", "- the suggestion repeats the lines")
-    check("self.total = total\n$0\n", "self.total = total", "- the suggestion repeats the lines")
+    check("    $0\n    return value\n", "return value", REPEATS)
+    check("self.total = total\n$0\n", "self.total = total", REPEATS)
+
+
+def test_a_name_is_declared_once_in_its_block():
+    check("class A:\n    def f(self): ...\n\n    x = 1\n    $0\n", "def f(self, y):", REPEATS)
+    check("class A:\n    $0\n\n    def f(self): ...\n", "def f(self, y):", REPEATS)
+    check(
+        "class A:\n    def f(self): ...\nclass B:\n    $0\n",
+        "def f(self):",
+        "class A:\n    def f(self): ...\nclass B:\n    «def f(self):»\n",
+    )
+    check(
+        "class A:\n    def f(self): ...\n    $0\n",
+        "def fg(self):",
+        "class A:\n    def f(self): ...\n    «def fg(self):»\n",
+    )
+    check("impl A {\n    fn f(&self) {\n    }\n    fn $0\n}\n", "f(&self) -> u8 {", REPEATS, language="rust")
+
+
+def test_a_decorated_name_may_be_declared_again():
+    getter = "class A:\n    @property\n    def f(self): ...\n    @f.setter\n    "
+    check(f"{getter}$0\n", "def f(self, value):", f"{getter}«def f(self, value):»\n")
+
+
+def test_a_chain_asks_for_a_condition_once():
+    check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 1:", REPEATS)
+    check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 2:", REPEATS)
+    check("if x == 1:\n    a()\nelif $0\n", "x == 2:", "if x == 1:\n    a()\nelif «x == 2:»\n")
+    check("match x:\n    case 1:\n        a()\n    $0\n", "case 1:", REPEATS)
+    other = "if x == 1:\n    a()\nif y:\n    b()\n"
+    check(f"{other}elif $0\n", "x == 1:", f"{other}elif «x == 1:»\n")
 
 
 def test_the_files_indentation_is_kept():

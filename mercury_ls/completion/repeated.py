@@ -1,0 +1,82 @@
+"""What code says only once: the lines beside the cursor, a declaration in its block, a condition in its chain."""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import indentation
+from mercury_ls.completion.target import Target
+
+__all__ = ["repeats"]
+
+MOST_LINES = 1000
+"""Lines of a block that are read in each direction."""
+
+DECLARED = re.compile(r"(?:(?:export|default|pub|async)\s+)*((?:def|class|fn|struct|enum|trait)\s+(?!_\W)\w+)\s*\W")
+CHAINED = re.compile(r"(?:\}\s*)?(?:elif|elsif|else if|except|catch|case|when)\b(.*)")
+HEAD = re.compile(r"(?:if|match|switch)\b(.*)")
+DECORATED = ("@", "#[", ")")
+BETWEEN = re.compile(r"[})\]]|else\b")
+
+
+def repeats(text: str, snapshot: Snapshot, target: Target) -> bool:
+    """Whether the suggestion, with what precedes the cursor on its line, only says again what is there."""
+    number = snapshot.line_of(target.start)
+    whole = snapshot.text[snapshot.line_start(number) : target.start] + text
+    lines = [line.strip() for line in whole.splitlines() if line.strip()]
+    return bool(lines) and (
+        is_beside(lines, snapshot, number)
+        or is_declared(whole, snapshot, number)
+        or is_tested(whole.splitlines()[0], snapshot, number)
+    )
+
+
+def is_beside(lines: list[str], snapshot: Snapshot, number: int) -> bool:
+    """Whether they are the next or the previous lines again."""
+    below = list(islice(nonblank(snapshot, number, 1), len(lines)))
+    above = list(islice(nonblank(snapshot, number, -1), len(lines)))[::-1]
+    return lines == below or (lines == above and sum(map(len, lines)) > 8)
+
+
+def nonblank(snapshot: Snapshot, number: int, step: int) -> Iterator[str]:
+    numbers = range(number + step, snapshot.line_count if step > 0 else -1, step)
+    return (line for at in numbers if (line := snapshot.line(at).strip()))
+
+
+def is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
+    """Whether its name is declared in this block already; decorators, as of properties, make that legitimate."""
+    first = whole.splitlines()[0]
+    declared = DECLARED.match(first.strip())
+    if declared is None or (number and snapshot.line(number - 1).lstrip().startswith(DECORATED)):
+        return False
+    key = declared[1]
+    beside = (line for step in (-1, 1) for line in siblings(snapshot, number, indentation(first), step))
+    return any((other := DECLARED.match(line)) is not None and other[1] == key for line in beside)
+
+
+def is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
+    """Whether a branch above in the same chain has its condition."""
+    chained = CHAINED.fullmatch(first.strip())
+    if chained is None or not first.rstrip().endswith((":", "{", "=>")):
+        return False
+    for line in siblings(snapshot, number, indentation(first), -1):
+        branch = CHAINED.fullmatch(line) or HEAD.fullmatch(line)
+        if branch and branch[1].strip() == chained[1].strip():
+            return True
+        if not (CHAINED.match(line) or BETWEEN.match(line)):
+            return False
+    return False
+
+
+def siblings(snapshot: Snapshot, number: int, head: str, step: int) -> Iterator[str]:
+    """The lines of the same block, as far indented, from the cursor on."""
+    end = min(number + MOST_LINES, snapshot.line_count) if step > 0 else max(number - MOST_LINES, -1)
+    for at in range(number + step, end, step):
+        line = snapshot.line(at)
+        if not (content := line.strip()):
+            continue
+        if not line.startswith(head):
+            return
+        if indentation(line) == head:
+            yield content
