@@ -37,6 +37,8 @@ KINDS: dict[int, NameKind] = {
 """What is a name, and of which kind; no texts, keywords and snippets. Some servers do not say."""
 UNSAID = 0
 
+LONGEST_LABEL = 500
+"""No more of a parameter is read: the patterns take the square of what another server sends."""
 INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!?…]|:(?!:)).*|)\Z", re.DOTALL)
 """`foo(…)`, `★ foo`, `.foo`, `foo (as Bar)`, `foo=`; neither `foo.bar` nor `["foo"]`."""
 QUOTES = ("'", '"', "[", "`")
@@ -87,7 +89,8 @@ def parameters(signature: Signature, path: str) -> Known:
     id = language.id if language else ""
     patterns = (PARAMETER, BEFORE_TYPE if id == "go" else BEHIND_TYPE)
     kind: NameKind = "keyword" if id in KEYWORDS else "parameter"
-    matches = [next(filter(None, (each.fullmatch(label) for each in patterns)), None) for label in signature.parameters]
+    labels = [label[:LONGEST_LABEL] for label in signature.parameters]
+    matches = [next(filter(None, (pattern.fullmatch(label) for pattern in patterns)), None) for label in labels]
     given = [match.groups("") for match in matches if match is not None]
     names = [Name(name, kind) for mark, name in given if not mark]
     return Known.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in given]))

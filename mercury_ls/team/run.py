@@ -54,7 +54,9 @@ def run(path: Path, settings: Settings) -> int:
 
 
 def prepare(config: TeamConfig) -> None:
-    """What Ray reads when it is imported: tell its makers nothing, and let no other machine in where it need not."""
+    """What Ray reads when it is imported: tell its makers nothing, and let no other machine in where it need not. The
+    token that it writes is for nobody else on this machine."""
+    os.umask(0o077)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if not config.cluster:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere than there it listens on all addresses

@@ -209,6 +209,11 @@ def test_it_listens_to_this_machine_only(team):
     assert set(listening) <= {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
 
+def test_its_processes_write_files_for_their_user_only(team):
+    masks = [Path(f"/proc/{pid}/status").read_text(encoding="utf-8") for pid in team.processes()]
+    assert {re.search(r"Umask:\s*(\d+)", mask)[1] for mask in masks} == {"0077"}
+
+
 async def test_users_and_engines_are_replaced_without_a_failed_request(team):
     load, before = Load(team), team.engines()
     async with asyncio.TaskGroup() as group:

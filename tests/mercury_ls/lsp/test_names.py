@@ -78,6 +78,8 @@ def test_an_entry_is_of_the_kind_that_it_says_if_it_says_one(kind, expected):
         ("a.cpp", ("const std::vector<int> &items = {}", "int n"), Known((parameter("items"), parameter("n")))),
         ("a.php", ("string $name",), Known((keyword("name"),))),
         ("a.py", (), Known((), complete=False)),
+        ("a.py", ("x: Literal[" + "'a', " * 999,), Known((keyword("x"),))),
+        ("a.cpp", ("int " * 100_000 + "n",), Known((parameter("int"),))),
     ],
 )
 def test_what_a_call_may_be_given(path, labels, expected):
