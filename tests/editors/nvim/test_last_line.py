@@ -126,7 +126,7 @@ def test_the_end_of_a_file_in_another_buffer_is_kept_too(editor):
     editor.command("set hidden")
     added = {**edit(1, 0, 0, "two\n"), "file": "other.py"}
     offered(editor, edit(1, 0, 0, "", to=2), added, text="-" + TWO)
-    shows(editor, ["-", 1, "two"], ["?", 0, "  next edit: 2 edits"])
+    shows(editor, ["-", 1, "two"], ["?", 0, "  next edit: 2 edits (<Tab>)"])
     editor.keys("<Tab>")
     assert editor.page.splitlines()[1:] == ["area.py", "✓    2 - two", "other.py", "✓    2 + two"]
     editor.keys("<Tab>")
@@ -139,7 +139,7 @@ def test_the_end_of_a_file_in_another_buffer_is_kept_too(editor):
 def test_what_is_added_behind_the_last_line_is_jumped_to(editor):
     text = "-one\n" + "\n" * 80
     offered(editor, edit(81, 0, 0, "two\n"), text=text)
-    shows(editor, ["?", 0, "  ↓ next edit: line 81"], ["+", 80, "two"])
+    shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["+", 80, "two"])
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor == [81, 0], "the jump")
     editor.keys("<Tab>")
@@ -149,7 +149,7 @@ def test_what_is_added_behind_the_last_line_is_jumped_to(editor):
 def test_a_last_line_that_goes_is_jumped_to(editor):
     text = "-one\n" + "\n" * 79 + "two\n"
     offered(editor, edit(80, 0, 0, "", to=81), text=text)
-    shows(editor, ["?", 0, "  ↓ next edit: line 81"], ["-", 80, "two"])
+    shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["-", 80, "two"])
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor == [81, 0], "the jump")
     editor.keys("<Tab>")

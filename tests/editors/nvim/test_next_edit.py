@@ -183,7 +183,7 @@ def test_ranges_follow_the_parts_that_were_taken(editor):
 def test_what_is_away_from_the_cursor_is_jumped_to_first(editor):
     text = TEXT + "\n" * 80 + "aera()\n"
     offered(editor, edit(85, 0, 4, "area"), text=text)
-    shows(editor, ["-", 85, "aera"], ["+", 85, "area"], ["?", 0, "  ↓ next edit: line 86"])
+    shows(editor, ["-", 85, "aera"], ["+", 85, "area"], ["?", 0, "  ↓ next edit: line 86 (<Tab>)"])
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor == [86, 0], "the jump")
     assert editor.text == text.removesuffix("\n")[1:]
@@ -196,7 +196,7 @@ def test_an_edit_of_another_open_file_is_jumped_to(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
-    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])
     editor.command("set hidden")
     editor.keys("<Tab>")
     editor.until(lambda: editor.text == "aera", "the other file")
@@ -282,7 +282,7 @@ def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_p
 def test_an_offer_for_another_file_goes_with_the_edit_that_it_followed_from(editor):
     (editor.folder / "other.py").write_text("aera\n", encoding="utf-8")
     offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
-    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])
     editor.keys("u")
     reach(editor, TEXT)
     shows(editor)

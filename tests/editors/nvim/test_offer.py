@@ -72,7 +72,7 @@ def test_what_changes_elsewhere_is_said_before(editor):
         editor,
         ["-", 1, "hight"],
         ["+", 1, "height"],
-        ["?", 0, "  next edit: 1 here, 1 in other.py"],
+        ["?", 0, "  next edit: 1 here, 1 in other.py (<Tab>)"],
         ["+", 0, "  pyright can rename this: undo and use rename"],
     )
 
@@ -109,7 +109,7 @@ def test_a_key_goes_to_an_edit_and_makes_nothing(editor, key):
     listed(editor)
     editor.keys("G" + key)
     editor.until(lambda: editor.lua("return vim.fn.expand('%:t')") == "other.py", "the other file")
-    shows(editor, ["-", 0, "aera"], ["+", 0, "area"], ["?", 0, "  next edit: 2 edits"])
+    shows(editor, ["-", 0, "aera"], ["+", 0, "area"], ["?", 0, "  next edit: 2 edits (<Tab>)"])
 
 
 def test_closing_the_list_keeps_the_offer(editor):
@@ -249,7 +249,7 @@ def test_what_must_not_be_hidden_stays_in_its_window(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, OTHER)
-    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])
     editor.command("set nohidden")
     editor.keys("<Tab>")
     editor.until(lambda: editor.text == "aera", "the other file")
@@ -283,7 +283,7 @@ def test_an_offer_on_the_screen_does_not_keep_a_newer_one_away(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, OTHER)
-    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])
     answer(editor, SECOND, id="two")
     editor.keys("x")
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
@@ -310,4 +310,4 @@ def test_text_that_is_long_keeps_the_note_on_the_screen(editor):
     editor.rpc("nvim_ui_try_resize", 80, 12)
     text = "#" * 70 + "\n" * 40 + "aera()\n"
     offered(editor, edit(40, 0, 4, "area"), text=text)
-    shows(editor, ["-", 40, "aera"], ["+", 40, "area"], ["+", 0, "  ↓ next edit: line 41"])
+    shows(editor, ["-", 40, "aera"], ["+", 40, "area"], ["+", 0, "  ↓ next edit: line 41 (<Tab>)"])

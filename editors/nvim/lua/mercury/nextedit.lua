@@ -1,6 +1,7 @@
 -- The next edit: asked for in normal mode, shown as a diff in place, jumped to when out of sight, made on a key.
 local asking = require("mercury.asking").new()
 local client_of = require("mercury.client")
+local keys = require("mercury.keys")
 local offers = require("mercury.offer")
 local options = require("mercury.options")
 local preview = require("mercury.preview")
@@ -135,18 +136,19 @@ local function nearest()
   return best
 end
 
--- What all the edits are, and where the next one is if it cannot be seen.
+-- What all the edits are, where the next one is if it cannot be seen, and the key that goes there.
 local function hint()
-  local hunk = nearest()
+  local hunk, mapped = nearest(), keys.key_of("n", "next_edit")
+  local key = mapped and (" (%s)"):format(mapped) or ""
   if in_sight(hunk) then
-    return "next edit: " .. offer.summary
+    return ("next edit: %s%s"):format(offer.summary, key)
   end
   local here = hunk.buf == vim.api.nvim_get_current_buf()
   local below = hunk.row > vim.api.nvim_win_get_cursor(0)[1] - 1
   local file = vim.fs.basename(vim.api.nvim_buf_get_name(hunk.buf))
   local where = here and ("line %d"):format(hunk.row + 1) or ("%s:%d"):format(file, hunk.row + 1)
   local more = #offer.hunks > 1 and " · " .. offer.summary or ""
-  return ("%s next edit: %s%s"):format(not here and "→" or below and "↓" or "↑", where, more)
+  return ("%s next edit: %s%s%s"):format(not here and "→" or below and "↓" or "↑", where, key, more)
 end
 
 -- A sentence in lines that fit.
