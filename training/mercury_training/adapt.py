@@ -62,7 +62,7 @@ class Vocabulary(Struct, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.adapt", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.adapt", description=(__doc__ or "").split(":")[0])
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the checkpoint; with --corpus, the adapted model")
     parser.add_argument("target", type=Path, metavar="TARGET", help="the folder to write")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="write this corpus in the model's vocabulary")

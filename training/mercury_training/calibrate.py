@@ -86,7 +86,7 @@ class RecordingPresentation(Presentation, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.calibrate", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.calibrate", description=(__doc__ or "").split(":")[0])
     parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--set", type=Path, required=True, metavar="DIR", help="a folder with a fim.jsonl")
     parser.add_argument("--limit", type=int, metavar="N", help="N rows, drawn at random, always the same")

@@ -140,7 +140,7 @@ class Answer:
                 yield from range(start, min(max(stop, start + 1), len(ids)))
 
 
-def _valid_start(spelled: bytes) -> tuple[str, bool]:
+def _valid_start(spelled: bytes | bytearray) -> tuple[str, bool]:
     """The text before the first bytes that are no character, or not yet, and whether that is all of it."""
     try:
         return spelled.decode(), True

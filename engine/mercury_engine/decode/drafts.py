@@ -55,7 +55,9 @@ class DraftSource:
     token, which holds until the answer first deviates; from then on the canvas is stale.
     """
 
-    def __init__(self, name: str, ids: Sequence[int], probabilities: Sequence[float] = ()) -> None:
+    def __init__(
+        self, name: str, ids: Sequence[int] | np.ndarray, probabilities: Sequence[float] | np.ndarray = ()
+    ) -> None:
         self.name = name
         self._ids = np.array(ids, np.int32)
         self._probabilities = probabilities
@@ -165,10 +167,11 @@ class PromptLookup:
         ids = list(takewhile(spelled.__getitem__, self._tokens[start : start + LONGEST_COPY]))
         if typed and not self._tokenizer.decode_bytes(ids).startswith(typed):
             return []
-        if self._line_ends is None:
+        line_ends = self._line_ends
+        if line_ends is None:
             return ids
-        kept = list(takewhile(lambda token: token not in self._line_ends, ids))
-        return kept if len(kept) == len(ids) else [*kept, *self._line_ends[ids[len(kept)]], EOM]
+        kept = list(takewhile(lambda token: token not in line_ends, ids))
+        return kept if len(kept) == len(ids) else [*kept, *line_ends[ids[len(kept)]], EOM]
 
 
 def tokens_before(row: Row, number: int) -> list[int]:

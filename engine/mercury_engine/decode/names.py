@@ -43,7 +43,8 @@ PLACES: Mapping[NameRole, re.Pattern[str]] = {"keyword": ARGUMENT, "scope": EXPR
 class Encoding(Protocol):
     """What is needed of a tokenizer."""
 
-    token_bytes: Sequence[bytes]
+    @property
+    def token_bytes(self) -> Sequence[bytes]: ...
 
     def encode(self, text: str) -> list[int]: ...
 

@@ -28,7 +28,8 @@ def proxy_for(site: Site) -> Proxy | None:
     """As HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say; what is on this machine is reached without."""
     if site.is_loopback:
         return None
-    from urllib.request import getproxies_environment, proxy_bypass_environment  # 30 ms, for servers elsewhere only
+    # 30 ms, for servers elsewhere only
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # pyright: ignore[reportAttributeAccessIssue]
 
     proxies = getproxies_environment()
     address = proxies.get(site.scheme) or proxies.get("all", "")
@@ -38,8 +39,8 @@ def proxy_for(site: Site) -> Proxy | None:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         host, port = parts.hostname, parts.port or 80
     except ValueError:
-        host, port = "", 0
-    if not host or parts.scheme != "http":
+        parts, host, port = None, "", 0
+    if parts is None or not host or parts.scheme != "http":
         raise EngineError(
             f"{site.scheme.upper()}_PROXY is no proxy that can be used: write it as http://HOST:PORT where your editor "
             f"starts, or name {site.host} in NO_PROXY"

@@ -423,9 +423,11 @@ class Exchange:
         assert connection is not None, "an exchange has a connection before it sends"
         if connection.sock is None:
             connection.reach(self._watch)
-        self._watch(connection.sock)
+        opened = connection.sock
+        assert opened is not None, "a connection that was reached has its socket"
+        self._watch(opened)
         self._reached = True
-        connection.sock.settimeout(self._client.silence_seconds)
+        opened.settimeout(self._client.silence_seconds)
         method, path, body, headers = self._request
         connection.request(method, path, body, headers)
         return connection.getresponse()

@@ -69,7 +69,7 @@ def canvas_mask(blocks: Sequence[Block], first_row: int = 0) -> np.ndarray:
     """True where a row sees a column, for the rows from `first_row` on: the earlier ones are cached."""
     columns = np.arange(sum(block.size for block in blocks), dtype=np.int32)
     ranges = visible_ranges(blocks)[first_row:, :, :, None]
-    return ((columns >= ranges[:, :, 0]) & (columns < ranges[:, :, 1])).any(1)
+    return np.any((columns >= ranges[:, :, 0]) & (columns < ranges[:, :, 1]), axis=1)
 
 
 def canvas_slots(answer: Sequence[int], size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -68,8 +68,9 @@ def continuations(ids_R: np.ndarray, sources_H: np.ndarray, size: int, line_ends
     ids_SH = np.where(inside_SH, ids_R[np.minimum(rows_SH, len(ids_R) - 1)], PAD).astype(np.int32)
     whole_SH = np.logical_and.accumulate(ids_SH >= len(SPECIALS), 0)
     found_SH = np.where(whole_SH, ids_SH, PAD)
-    for column in range(HINTS) if line_ends is not None else ():
-        found_SH[:, column] = _one_line(found_SH[:, column].tolist(), line_ends)
+    if line_ends is not None:
+        for column in range(HINTS):
+            found_SH[:, column] = _one_line(found_SH[:, column].tolist(), line_ends)
     return found_SH[1:].astype(np.int32)
 
 

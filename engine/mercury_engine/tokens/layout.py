@@ -196,7 +196,7 @@ def filled_text(tokenizer: Tokenizer, hole: Hole, ids: Iterable[int]) -> str:
     return tokenizer.decode_bytes(ids)[typed:].decode("utf-8", "replace")
 
 
-def until_end(ids: Sequence[int]) -> tuple[list[int], bool]:
+def until_end(ids: Sequence[int] | np.ndarray) -> tuple[list[int], bool]:
     """The tokens before the first `<eom>`, and whether there was one."""
     ids = list(ids)
     return (ids[: ids.index(EOM)], True) if EOM in ids else (ids, False)

@@ -37,7 +37,7 @@ class HintedPrefix(Struct, frozen=True, eq=False):
     line_ends: LineEnds | None = None
 
     @classmethod
-    def without_hints(cls, ids: Sequence[int], positions: Sequence[int]) -> "HintedPrefix":
+    def without_hints(cls, ids: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray) -> "HintedPrefix":
         empty = np.zeros((len(ids), 0), np.int32)
         return cls(np.array(ids, np.int32), np.array(positions, np.int32), empty, empty)
 

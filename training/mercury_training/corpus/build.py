@@ -119,7 +119,7 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_training.corpus", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.corpus", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("build", help="build or grow a corpus")
     command.add_argument("sources", type=Path, metavar="SOURCES.toml")

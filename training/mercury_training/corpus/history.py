@@ -4,7 +4,7 @@ import difflib
 import random
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NotRequired, Protocol, TypedDict, Unpack
 
 from msgspec import Struct, structs
 
@@ -37,10 +37,26 @@ DEFINED = re.compile(
 class SourceText(Protocol):
     """A file that passed the filters, so that its history may be trained on."""
 
-    path: str
-    language: str
-    licence: str
-    text: str
+    @property
+    def path(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def licence(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+class EditFields(TypedDict):
+    """The fields of an edit row that depend on where in its change it stands."""
+
+    kind: str
+    window: str
+    first_line: int
+    cursor: int
+    edits: tuple[Edit, ...]
+    expected: tuple[Replacement, ...]
+    next: NotRequired[int]
 
 
 class CommitHunk(Struct, frozen=True):
@@ -75,7 +91,7 @@ def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Rand
     python = [text for text in texts if text.language == "python"]
     for text in draw.sample(python, len(python)):
 
-        def make(path: str, licence: str = text.licence, **fields: object) -> EditRow:
+        def make(path: str, licence: str = text.licence, **fields: Unpack[EditFields]) -> EditRow:
             return EditRow(source.name, source.revision, licence, path, "python", **fields)
 
         for kind, before, hunks, known in synthetic.changes(text.text, draw):
@@ -153,7 +169,7 @@ def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random
     known = {text.path: text for text in texts if text.language in CODE}
     for change in _small_changes(source, known):
 
-        def make(path: str, commit: str = change.commit, **fields: object) -> EditRow:
+        def make(path: str, commit: str = change.commit, **fields: Unpack[EditFields]) -> EditRow:
             return EditRow(source.name, commit, known[path].licence, path, known[path].language, **fields)
 
         yield from commit_rows(change, make, draw)
@@ -189,7 +205,12 @@ def _commits(source: CorpusSource, known: Container[str]) -> Iterator[tuple[str,
         raw = [line.split("\t") for line in lines if line.startswith(":")]
         if not 1 <= len(raw) <= FILES:
             continue
-        modified = [(path, *meta.split()[2:4]) for meta, path in raw if meta.endswith("M") and path in known]
+        modified = [
+            (path, old, new)
+            for meta, path in raw
+            if meta.endswith("M") and path in known
+            for old, new in (meta.split()[2:4],)
+        ]
         if modified:
             yield commit.strip(), modified
 

@@ -1,7 +1,7 @@
 """Which licence a text, an expression or a package's metadata names, and whether it lets us train: permissive only."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from email.message import Message
 
 __all__ = ["PERMISSIVE", "identify", "is_licence_file", "of_file", "of_metadata", "of_texts", "permitted"]
@@ -104,7 +104,13 @@ def permitted(expression: str) -> str | None:
 def of_texts(texts: Iterable[str]) -> str | None:
     """The licence of a folder with these licence files; None if any of them is not permissive."""
     found = [identify(text) for text in texts if len(text) > 200]
-    return " OR ".join(sorted(set(found))) if found and all(found) else None
+    return _any_of(found) if found else None
+
+
+def _any_of(licences: Sequence[str | None]) -> str | None:
+    """One expression of these licences; None if any of them is not permissive."""
+    permissive = {licence for licence in licences if licence}
+    return " OR ".join(sorted(permissive)) if all(licences) else None
 
 
 def of_metadata(metadata: Message, texts: Mapping[str, str]) -> str | None:
@@ -118,7 +124,7 @@ def of_metadata(metadata: Message, texts: Mapping[str, str]) -> str | None:
     ]
     if classifiers:
         found = [CLASSIFIERS.get(classifier) for classifier in classifiers]
-        return " OR ".join(sorted(set(found))) if all(found) else None
+        return _any_of(found)
     stated = metadata.get("License", "")
     if stated:
         return permitted(stated) if len(stated) < 200 else identify(stated)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from email.parser import HeaderParser
 from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Literal
+from typing import IO, Literal
 
 from msgspec import Struct
 
@@ -140,13 +140,14 @@ def blobs(repository: str) -> Iterator[Callable[[str], bytes | None]]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain_environment()
     ) as process:
-        assert process.stdin
-        assert process.stdout
-        yield lambda name: _blob(process.stdin, process.stdout, name)
-        process.stdin.close()
+        request, reply = process.stdin, process.stdout
+        assert request
+        assert reply
+        yield lambda name: _blob(request, reply, name)
+        request.close()
 
 
-def _blob(request: BinaryIO, reply: BinaryIO, name: str) -> bytes | None:
+def _blob(request: IO[bytes], reply: IO[bytes], name: str) -> bytes | None:
     request.write(name.encode() + b"\n")
     request.flush()
     header = reply.readline().split()

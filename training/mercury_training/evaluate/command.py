@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_training.evaluate", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.evaluate", description=(__doc__ or "").split(":")[0])
     parser.add_argument("--model", default="auto", metavar="FOLDER|fake", help="default: the model that ships")
     parser.add_argument("--decode", choices=DECODES, default="policy", help="what is evaluated (default: policy)")
     parser.add_argument("--set", type=Path, action="append", default=[], metavar="DIR", help="a folder of fim*.jsonl")

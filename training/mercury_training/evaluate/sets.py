@@ -85,7 +85,7 @@ class Training:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.evaluate.sets", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.evaluate.sets", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("build", help="make the sets of a corpus' held-out repositories")
     command.add_argument("--corpus", type=Path, required=True, metavar="DIR")

@@ -75,7 +75,7 @@ def _launch(settings: TrainSettings) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     on_gpu = torch.cuda.is_available()
-    parser = argparse.ArgumentParser(prog="mercury_training.train", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.train", description=(__doc__ or "").split("\n")[0])
     option = parser.add_argument
     option("--data", type=Path, required=True, metavar="DIR", help="a corpus folder")
     option("--out", type=Path, required=True, metavar="DIR", help="the run: log, curve, checkpoints, model")

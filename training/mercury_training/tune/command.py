@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.tune", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(prog="mercury_training.tune", description=(__doc__ or "").split(":")[0])
     option = parser.add_argument
     option("--model", type=Path, required=True, metavar="DIR", help="the model's folder, as it ships")
     option("--out", type=Path, required=True, metavar="DIR", help="where the adapter goes")
