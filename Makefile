@@ -40,6 +40,7 @@ demo: $(BASE)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
 	$(BIN)/zizmor --offline --quiet .github
 
 # actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.

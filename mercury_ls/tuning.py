@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from msgspec import Struct
 
@@ -109,7 +110,7 @@ def run(order: Order, found: Material, out: Path) -> int:
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=out.parent) as trainer:
             with suppress(BrokenPipeError):  # the trainer has already ended
-                send(found, trainer.stdin)
+                send(found, cast("BinaryIO", trainer.stdin))
             return trainer.wait()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -17,7 +17,18 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
 
-__all__ = ["CLOSED", "LONGEST_MARK", "TREE_LIMIT", "Document", "Snapshot", "cached", "reparse", "unified"]
+__all__ = [
+    "CLOSED",
+    "LONGEST_MARK",
+    "TREE_LIMIT",
+    "Change",
+    "Document",
+    "LineRange",
+    "Snapshot",
+    "cached",
+    "reparse",
+    "unified",
+]
 
 CLOSED = -1
 """The version of a file that is not open in an editor."""
@@ -44,6 +55,7 @@ STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 LineRange = tuple[int, int, int, int]
+Change = tuple[LineRange | None, str]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -215,9 +227,7 @@ class Document:
         if made_of is not None and (tree := made_of[0].tree) is not None:
             self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
 
-    def apply(
-        self, changes: Sequence[tuple[LineRange | None, str]], version: int, encoding: Encoding
-    ) -> list[TextEdit]:
+    def apply(self, changes: Sequence[Change], version: int, encoding: Encoding) -> list[TextEdit]:
         """Apply the `contentChanges` of a didChange; no range means the whole text. Returns what really changed, each
         in offsets of the text after the previous change.
         """

@@ -87,7 +87,7 @@ class Judge(Struct, frozen=True):
     0.4
     """
 
-    corrections: Vector | None = None
+    corrections: tuple[float, ...] | None = None
     calibrated: bool = True
 
     def evidence(self, filled: Filled, *, text: str | None = None, missed: bool = False) -> Evidence:

@@ -216,10 +216,14 @@ def declarations(here: Scene, function: str) -> Iterator[str]:
 def fillings(here: Scene, left: Sequence[Parameter], by_name: bool) -> Iterator[str]:
     """The arguments for these parameters: with the optional ones of which there is something here, then without; no
     more than can be told."""
-    values, must, may = values_of(here), [], []
+    values = values_of(here)
+    must: list[str] = []
+    may: list[str] = []
     for each in left:
         value = values.get(each.name) or (values.get(each.type) if each.type else None)
-        if not each.default and value is None:
+        if value is None:
+            if each.default:
+                continue
             if must:
                 yield ", ".join(must) + ","
             return
@@ -306,11 +310,14 @@ def unbound(here: Scene) -> list[str]:
     return [name for name in free if not (iskeyword(name) or hasattr(builtins, name) or name.startswith("__"))]
 
 
+BEGUN = re.compile(r"\A[^=(:]*(?:[=(:]\s*)?")
+
+
 def mirrored(here: Scene) -> Iterator[str]:
     """The rest of a line above, with those names exchanged in which the lines have differed so far: where the line
     above follows from another in the same way."""
     lines = [] if re.search(r"\w\Z", here.head) else here.lines
-    begun = re.match(r"[^=(:]*(?:[=(:]\s*)?", lines[0])[0] if lines else ""
+    begun = "".join(BEGUN.findall(lines[0])[:1]) if lines else ""
     if any(likened(line, begun) == lines[0] for line in lines[1:4]):
         yield from filter(None, (likened(line, here.head) for line in lines))
 

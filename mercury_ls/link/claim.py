@@ -5,7 +5,7 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -65,7 +65,7 @@ class Claim:
 
 
 @contextmanager
-def claimed(directory: Path) -> Iterator[Claim]:
+def claimed(directory: Path) -> Generator[Claim]:
     claim = Claim(directory)
     try:
         yield claim

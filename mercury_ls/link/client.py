@@ -28,6 +28,7 @@ __all__ = ["Backoff", "BusyError", "EngineClient", "EngineLink", "EngineUnavaila
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
+Drafted = TypeVar("Drafted", Draft, Said)
 
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.1
@@ -128,23 +129,25 @@ class EngineClient:
 
     def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
-        return self._answers("/infill", request)
+        return self._answers("/infill", request, lambda answer: answer.draft)
 
     def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
         """As `infill`; a request that nobody could answer raises `RequestError`."""
-        return self._answers("/chat", request)
+        return self._answers("/chat", request, lambda answer: answer.said)
 
-    async def _answers(self, path: str, request: InfillRequest | ChatRequest) -> AsyncIterator[Draft | Said]:
+    async def _answers(
+        self, path: str, request: InfillRequest | ChatRequest, draft_of: Callable[[Answer], Drafted | None]
+    ) -> AsyncIterator[Drafted]:
         last: Answer | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):
             frames, pieces = Frames(Answer), connection.body(response)
             while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
-                    draft = last.draft or last.said
+                    draft = draft_of(last)
                     if draft is not None and not draft.final:
                         yield draft
-        yield final_draft(last)
+        yield final_draft(last, draft_of)
 
     async def warm(self, request: InfillRequest) -> None:
         until = self._now() + SILENCE_SECONDS
@@ -162,7 +165,7 @@ class EngineClient:
     @asynccontextmanager
     async def _exchange(
         self, path: str, request: InfillRequest | ChatRequest, until: float | None
-    ) -> AsyncIterator[tuple[Connection, Response]]:
+    ) -> AsyncGenerator[tuple[Connection, Response]]:
         """The response; the connection is reused if the body is read to its end."""
         body = self._encoded(request)
         if self.status.state != "ready":
@@ -243,7 +246,7 @@ class EngineClient:
         except TimeoutError:
             if holder:
                 await self._end(holder)
-            elif self._may_start:  # it has lost its lock, so another can take its place
+            elif self._spawn and self._may_start:  # it has lost its lock, so another can take its place
                 self._spawn()
             raise
 
@@ -252,7 +255,7 @@ class EngineClient:
         try:
             return await connect(self._address())
         except OSError:
-            if not self._may_start:
+            if self._spawn is None or not self._may_start:
                 raise
         local.check_usable(self._place())
         self._publish(Status("starting"))
@@ -341,10 +344,10 @@ async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def final_draft(last: Answer | None) -> Draft | Said:
+def final_draft(last: Answer | None, draft_of: Callable[[Answer], Drafted | None]) -> Drafted:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
-    draft = last and (last.draft or last.said)
+    draft = draft_of(last) if last is not None else None
     if draft is None or not draft.final:
         raise EngineUnavailable("the engine server ended its answer without a final draft")
     return draft

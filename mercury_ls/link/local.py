@@ -55,6 +55,7 @@ PORT = f"engine-v{PROTOCOL_VERSION}.json"
 SOCKET_PATH_LIMIT = 103
 """In bytes: the limit of macOS, the lowest of all supported systems."""
 LOG_LIMIT = 4 << 20
+DETACHED = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS if sys.platform == "win32" else 0
 CGROUPS = Path("/sys/fs/cgroup")
 FILES_OF_LIMITS = {
     "": ("", "memory.max", "memory.current", "memory.stat"),
@@ -334,7 +335,8 @@ def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen
             stdout=output,
             stderr=output,
             cwd=os.path.abspath(os.sep),
-            **detached(),
+            start_new_session=True,  # ignored on Windows, as its flags are elsewhere
+            creationflags=DETACHED,
         )
 
 
@@ -347,12 +349,6 @@ def log_output(path: Path) -> IO[bytes]:
         return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
     except OSError:
         return open(os.devnull, "ab")
-
-
-def detached() -> dict[str, object]:
-    if os.name == "nt":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
-    return {"start_new_session": True}
 
 
 def has_open(process: int, path: Path) -> bool:

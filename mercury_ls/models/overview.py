@@ -19,7 +19,6 @@ __all__ = ["Row", "rows", "table"]
 UNKNOWN = "–"
 COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
 KINDS = {"fim": "completions", "next-edit": "next edits"}
-OURS = {"kind": "diffusion", "licence": "Apache-2.0", "precision": "int8", "source": "ships with mercury-ls"}
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -40,6 +39,9 @@ class Row(Struct, frozen=True, kw_only=True):
     warm_ms: float = 0.0
 
 
+OURS = Row(name="", kind="diffusion", source="ships with mercury-ls", licence="Apache-2.0", precision="int8")
+
+
 def rows(settings: Settings) -> list[Row]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
     chosen = None if settings.engine.address else models.resolve(settings.engine.model)
@@ -58,7 +60,7 @@ def measured(row: Row, found: library.Measured | None) -> Row:
 
 
 def shipped(folder: Path) -> Row:
-    return Row(name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))), **OURS)
+    return replace(OURS, name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))))
 
 
 def of_record(record: ModelRecord) -> Row:

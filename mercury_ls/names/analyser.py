@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +40,8 @@ class Analyser(Protocol):
 class AnalyserProcess:
     """Answers one question at a time; after a failure the next one starts it again."""
 
-    languages, only_cursor = frozenset({"python"}), False
+    languages: frozenset[str] | None = frozenset({"python"})
+    only_cursor: bool = False
 
     def __init__(self, project: Project, command: Sequence[str] = JEDI) -> None:
         self._project = project
@@ -92,7 +93,7 @@ def jedi_is_installed() -> bool:
     return find_spec("jedi") is not None
 
 
-def installed_packages(roots: Sequence[str], environ: dict[str, str] | os._Environ[str]) -> tuple[str, ...]:
+def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """The packages of the projects' virtual environments, else of the active one: read, and never run."""
     folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
     found = [

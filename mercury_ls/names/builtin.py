@@ -44,9 +44,15 @@ MODULE_NAMES = ("__file__", "__name__", "__doc__", "__path__", "__package__", "_
 def builtin_names(language: str) -> dict[str, NameKind]:
     """Each with its kind."""
     if language == "python":
-        known = {name: kind_of(getattr(builtins, name)) for name in dir(builtins) if not name.startswith("__")}
-        return {**known, "__import__": "function", **dict.fromkeys(MODULE_NAMES, "variable")}
-    return {name: "class" if name[0].isupper() else "function" for name in LISTS.get(language, "").split()}
+        names: dict[str, NameKind] = dict.fromkeys(MODULE_NAMES, "variable")
+        names["__import__"] = "function"
+        names |= {name: kind_of(getattr(builtins, name)) for name in dir(builtins) if not name.startswith("__")}
+        return names
+    return {name: kind_of_spelling(name) for name in LISTS.get(language, "").split()}
+
+
+def kind_of_spelling(name: str) -> NameKind:
+    return "class" if name[0].isupper() else "function"
 
 
 def kind_of(value: object) -> NameKind:

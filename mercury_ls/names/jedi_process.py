@@ -107,7 +107,7 @@ class Jedi:
         self._script = jedi.Script
         self._environment = jedi.InterpreterEnvironment()
         self._library = tuple(standard_library())
-        own = (os.path.dirname(module.__file__) for module in (jedi, parso.cache))
+        own = (os.path.dirname(str(module.__file__)) for module in (jedi, parso.cache))
         self._trusted = tuple(path + os.sep for path in (*self._library, *own, *project.packages))
         self._privacy = Privacy(project.privacy, project.roots, ignore_case=project.ignore_case)
         self._packages = project.packages

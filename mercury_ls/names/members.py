@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Members
+from mercury_engine.api import Members, NameKind
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.names.analyser import Analyser
@@ -163,7 +163,8 @@ def listed(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Membe
     the cursor only those that go on with what is typed; of a call without the arguments that it has."""
     if place.role == "keyword":
         known = not_given(known, snapshot, place, offset)
-    used, kinds = uses(snapshot.text, place), {name.text: name.kind for name in known.names}
+    used = uses(snapshot.text, place)
+    kinds: dict[str, NameKind] = {name.text: name.kind for name in known.names}
     fitting = (name for name in dict.fromkeys([*used, *kinds]) if name.startswith(place.typed))
     found = sorted(fitting, key=lambda name: (-used[name], name.startswith("_")))
     kept = tuple(found[:MOST_NAMES])

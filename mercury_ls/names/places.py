@@ -49,7 +49,6 @@ NO_CALL = re.compile(
     r"(?:\b(?:def|class|fn|func|function|fun)\s+(?:\([^)]*\)\s*)?[\w.:]+|\b(?:if|while|for|switch|catch|match|return|and|or"
     r"|not|in|is|elif|assert|del|yield|await|except|lambda|with|import|print!|function|func|fn|typeof|sizeof))\Z"
 )
-STATEMENT = re.compile(r"[^{};]*\Z")
 BODY = re.compile(r"\s*(?:enum|fn|for|func|if|impl|match|mod|pub|struct|switch|trait|type|union|unsafe|use|while)\b")
 NAMED = re.compile(r"\s*(\w+)\s*[=:](?!=)")
 OPENED_BY, OPENING = {")": "(", "]": "[", "}": "{"}, frozenset("([{")
@@ -110,7 +109,7 @@ def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
     if called is None or NO_CALL.search(head):
         return None
     if snapshot.text[opening] == "{" and (
-        family(snapshot.path) not in ("go", "rust") or BODY.match(STATEMENT.search(head)[0])
+        family(snapshot.path) not in ("go", "rust") or BODY.match(re.split(r"[{};]", head)[-1])
     ):
         return None
     return Place(called[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ class Generation:
         return bool(self.answer.offers) and (self.is_over or self.question.grows)
 
     @contextmanager
-    def awaited(self) -> Iterator[None]:
+    def awaited(self) -> Generator[None]:
         """The engine writes on while somebody waits, and for a moment afterwards."""
         self._waiting += 1
         try:

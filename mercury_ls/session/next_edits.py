@@ -103,6 +103,7 @@ class NextEdits:
             return Answer(silence=reason, final=True)
         settled = self._now() + (0.0 if invoked else SETTLING_SECONDS * self._patience.at(self._clock()))
         await asyncio.sleep(0.0 if invoked else self._pause(settled - self._now()))
+        answer = Answer(silence=CHANGED, final=True)
         for _ in range(TRIES):
             answer, mark = await self._answered(uri, offset, invoked, settled), self._files.history.mark
             if self._offer is not None or self._answered_at == mark:
@@ -215,9 +216,10 @@ class NextEdits:
         """In the files that it changes, and in the one whose edit it follows. Elsewhere it would be in the way."""
         document = self._files.documents.get(uri)
         follows = document is not None and document.path == self._origin
-        if invoked or follows or any(edit.uri == uri for edit in answer.offer.edits):
+        offer = answer.offer
+        if offer is None or invoked or follows or any(edit.uri == uri for edit in offer.edits):
             return answer
-        return Answer(silence=f"{ELSEWHERE}: {described(answer.offer, uri)}", final=True)
+        return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
 
     def _silence(self, answer: Answer, note: str) -> str:
         reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)

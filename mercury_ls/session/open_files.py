@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
-from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
+from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.aftermath import Aftermath
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.record import NoRecorder
@@ -89,8 +90,8 @@ class OpenFiles:
         self,
         uri: str,
         version: int,
-        changes: Sequence[tuple],
-        encoding: str,
+        changes: Sequence[Change],
+        encoding: Encoding,
         is_offered: Callable[[str, str, TextEdit], bool],
     ) -> int | None:
         """How many characters were inserted; None if nothing is kept of the document. What `is_offered` is an edit of
@@ -199,14 +200,14 @@ class OpenFiles:
     def last_place(self) -> tuple[str, int] | None:
         """The open document that was last in use, and where in it something was last typed or requested."""
         uri = next((uri for uri in reversed(self._recent) if uri in self.documents), None)
-        return uri and (uri, self.cursor(uri))
+        return (uri, self.cursor(uri)) if uri is not None else None
 
     def cursor(self, uri: str) -> int:
         return min(self.cursors.get(uri, 0), len(self.documents[uri].text))
 
     def neighbours(self, uri: str) -> list[Snapshot]:
         """The cells of the same notebook, then the other files, the most recently used first."""
-        cells = next((cells for cells in self.notebooks.values() if uri in cells), [])
+        cells: Sequence[str] = next((cells for cells in self.notebooks.values() if uri in cells), ())
         order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
         found = (self._latest(u) for u in order if u != uri and not self._hides(u))
         return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]

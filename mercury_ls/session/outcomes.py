@@ -20,6 +20,9 @@ __all__ = ["Fate", "Outcomes", "name_of"]
 
 log = logging.getLogger(__name__)
 
+Key = tuple[str, Kind]
+"""A model's name, and the kind of its answers."""
+
 FILE = "outcomes.jsonl"
 COMPACTED_BYTES = 1 << 19
 LARGEST_FILE = 1 << 22
@@ -39,7 +42,7 @@ class Fate(Struct, frozen=True):
     shown: bool
 
     @property
-    def key(self) -> tuple[str, Kind]:
+    def key(self) -> Key:
         return self.model, self.kind
 
 
@@ -75,7 +78,8 @@ class Outcomes:
         """Fitted again when it is asked for after an outcome, or some of answers that nobody saw, or on another day."""
         if not self.enabled:
             return UNTAUGHT
-        key, today = (name_of(model), kind), self._today
+        today = self._today
+        key: Key = name_of(model), kind
         if key not in self._judges or self._judges[key][0] != today:
             fates = self._all.get(key, ())
             outcomes = [Outcome(fate.evidence, fate.kept, fate.shown, (today - fate.day).days) for fate in fates]

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from mercury_engine.redaction import mask_secrets
-from mercury_ls.code.documents import Document
+from mercury_ls.code.documents import Change, Document, LineRange
+from mercury_ls.code.positions import Encoding
 
 __all__ = ["FORMAT", "NoRecorder", "Recorder"]
 
@@ -32,7 +33,7 @@ class NoRecorder:
     records = False
 
     def opened(self, document: Document) -> None: ...
-    def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None: ...
+    def changed(self, document: Document, version: int, changes: Sequence[Change], encoding: Encoding) -> None: ...
     def saved(self, document: Document) -> None: ...
     def closed(self, document: Document) -> None: ...
     def answered(self, request: Any, answer: Any, milliseconds: float) -> None: ...
@@ -90,7 +91,7 @@ class Recorder(NoRecorder):
         about = {"path": document.path, "lang": document.language}
         self._hold(self._event("open", d=text.number, ver=document.version, text=text.masked(), **about))
 
-    def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None:
+    def changed(self, document: Document, version: int, changes: Sequence[Change], encoding: Encoding) -> None:
         if text := self._texts.get(document.uri):
             entries = [text.change(where, typed, version, encoding) for where, typed in changes]
             self._at(document.uri, text.line)
@@ -193,7 +194,7 @@ class TypedText:
         self._next = len(document.text)
         self._look(0, len(document.text))
 
-    def change(self, where: tuple[int, int, int, int] | None, typed: str, version: int, encoding: Any) -> "TypedChange":
+    def change(self, where: LineRange | None, typed: str, version: int, encoding: Encoding) -> "TypedChange":
         before = self._document.snapshot()
         start, end = 0, len(before.text)
         if where is not None:
@@ -245,7 +246,7 @@ class TypedChange(Struct, frozen=True):
     """One content change, written once it is known whether what was typed is secret."""
 
     text: TypedText
-    where: tuple[int, int, int, int] | None
+    where: LineRange | None
     typed: str
     first: int
 

@@ -10,8 +10,9 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, joined, where
@@ -142,7 +143,7 @@ class Session:
         self.close(uri)
         self.files.open(uri, path, language, version, text, cell)
 
-    def change(self, uri: str, version: int, changes: Sequence[tuple], encoding: str) -> None:
+    def change(self, uri: str, version: int, changes: Sequence[Change], encoding: Encoding) -> None:
         self.idle.active.set()
         typed = self.files.change(uri, version, changes, encoding, self.next_edits.makes)
         if typed is not None:
@@ -206,7 +207,7 @@ class Session:
                 answer = await self._with_alternatives(generation, place, answer)
             if request.selected is None and generation is not None and generation.is_over:
                 self._learn_from(generation)
-            if answer and answer.offers and request.selected is None:
+            if generation and answer and answer.offers and request.selected is None:
                 self._show(generation, answer.offers)
         yield self._decided(request, replace(answer, source=source, final=True), began)
 

@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
@@ -329,7 +329,7 @@ def readable_rows(lines: Iterable[bytes], kind: type[Stored]) -> Iterator[Stored
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None]:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
         try:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mercury_ls.completion.budgets import Pace
 from mercury_ls.link import local
@@ -187,7 +187,9 @@ def needs_new_engine(before: Settings, after: Settings) -> bool:
 
 def without_token(options: Any) -> dict[str, Any]:
     """Over TCP the options also contain the token, which is no setting."""
-    return {k: v for k, v in options.items() if k != "token"} if isinstance(options, dict) else {}
+    if not isinstance(options, dict):
+        return {}
+    return {name: value for name, value in cast("dict[str, Any]", options).items() if name != "token"}
 
 
 def engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:

@@ -36,7 +36,7 @@ from mercury_ls.web.service import Service
 
 __all__ = ["ENDPOINTS", "application"]
 
-STATIC = resources.files(__package__) / "static"
+STATIC = resources.files("mercury_ls.web") / "static"
 
 log = logging.getLogger(__name__)
 

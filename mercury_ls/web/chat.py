@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +23,8 @@ USUAL_TOKENS, MOST_TOKENS = 1024, 50_000
 ANSWER_SECONDS = 120.0
 """An answer that takes longer ends where it is: most clients have given up by then."""
 
-EFFORTS: dict[str, Effort] = {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
+EFFORTS: dict[str, Effort] = {effort: effort for effort in get_args(Effort)}
+EFFORTS |= {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
 ANY_JSON = "{}"
 
 
@@ -52,7 +54,7 @@ def request_of(call: Call, body: ChatBody) -> ChatRequest:
         stops=tuple(filter(None, stops)),
         most_tokens=int(min(body.max_completion_tokens or body.max_tokens or USUAL_TOKENS, MOST_TOKENS)),
         temperature=body.temperature or 0.0,
-        effort=EFFORTS.get(body.reasoning_effort or "medium", body.reasoning_effort or "medium"),
+        effort=EFFORTS[body.reasoning_effort or "medium"],
         deadline_ms=ANSWER_SECONDS * 1000,
         seed=int(body.seed or 0) & 0x7FFFFFFF,
         slots=bool(body.stream and body.diffusing),

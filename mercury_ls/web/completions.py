@@ -58,6 +58,7 @@ def together(found: Sequence[CompletionResponse]) -> CompletionResponse:
 
 async def answers(call: Call, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
     """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
+    assert isinstance(body.prompt, str), "each prompt has a body of its own"
     wish, asked = wish_of(body, id), None if body.suffix else received(body.prompt)
     if isinstance(asked, Region):
         yield await rewriting(call, asked, wish)

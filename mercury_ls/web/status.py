@@ -1,5 +1,7 @@
 """What the server says of itself: its health, its models, and the document that describes it."""
 
+from typing import Literal
+
 from starlette.responses import Response
 
 from mercury_engine.api import PROTOCOL_VERSION
@@ -11,7 +13,7 @@ from mercury_ls.web.schemas import Health, ModelCard, ModelList
 
 __all__ = ["health", "metrics", "model", "models"]
 
-HEALTH = {"ready": "ok", "unavailable": "error"}
+HEALTH: dict[str, Literal["ok", "error"]] = {"ready": "ok", "unavailable": "error"}
 
 
 async def health(call: Call) -> Health:
