@@ -32,7 +32,8 @@ def unquoted(text: str) -> str:
 def split(text: str, *, types: bool = False) -> list[str]:
     """At the commas that stand outside of brackets and quotes, where there are `types` also outside of `<…>`."""
     openers, closers = ("([{<", ")]}>") if types else ("([{", ")]}")
-    found, depth, start, blank = [], 0, 0, unquoted(text)
+    found: list[str] = []
+    depth, start, blank = 0, 0, unquoted(text)
     for at, character in enumerate(blank):
         if character in openers:
             depth += 1

@@ -152,7 +152,7 @@ def given_by_name(snapshot: Snapshot) -> Iterator[Used]:
 
 @cache
 def call_query(language: Language) -> Query:
-    return Query(languages.parser(language).language, CALLS[language.id])
+    return Query(languages.grammar(language), CALLS[language.id])
 
 
 def kind_by_spelling(name: str) -> NameKind:
@@ -198,10 +198,11 @@ def declaring(language: Language, around: Node) -> list[Node]:
 
 @cache
 def query(language: Language) -> Query:
-    grammar = languages.parser(language).language
+    grammar = languages.grammar(language)
     wanted = {*scopes.BINDING_FIELDS, *scopes.BINDING_LISTS, *scopes.FUNCTIONS, *scopes.TYPES, *language.definitions}
     wanted.add(ASSIGNING)
-    kinds = (grammar.node_kind_for_id(each) for each in range(grammar.node_kind_count) if is_named(grammar, each))
+    named = (each for each in range(grammar.node_kind_count) if is_named(grammar, each))
+    kinds = filter(None, map(grammar.node_kind_for_id, named))
     chosen = {kind for kind in kinds if (kind in wanted or scopes.NAMING.search(kind)) and not IMPORT.search(kind)}
     return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
 

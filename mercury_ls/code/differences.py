@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import groupby
+from typing import Literal
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ __all__ = [
     "tokens",
     "unpaired_lines",
 ]
+
+Opcode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
 
 MAX_TOKENS = 600
 MAX_MATCHES = 16_000
@@ -128,7 +131,7 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
     for i in range(len(old) + 1):
         for k in range(len(new) + 1):
             found = [best[at] for at in ((i - 1, k), (i, k - 1)) if at in best] or [(0, ())]
-            same = old[i - 1] & new[k - 1] if i and k else Counter()
+            same = old[i - 1] & new[k - 1] if i and k else Counter[str]()
             if any(map(WORD.match, same)) and similar(before[i - 1], after[k - 1]):
                 count, pairs = best[i - 1, k - 1]
                 found.append((count + same.total(), (*pairs, (i - 1, k - 1))))
@@ -149,7 +152,7 @@ def unpaired_lines(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int
         yield found[0], "".join(lines[number] for number in found)
 
 
-def align_to_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
+def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:
     """Shifts ambiguous insertions and deletions so that they keep together what belongs together: `f(a, c)` becomes
     `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early; a string
     comes whole."""

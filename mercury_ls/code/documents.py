@@ -78,7 +78,7 @@ class Snapshot:
         self.version = document.version
         self.text = document.text
         self.closed = document.closed
-        self.memory: dict[tuple, Any] = {}
+        self.memory: dict[tuple[object, ...], Any] = {}
         self._document = document
         self._lines = lines
 
@@ -387,9 +387,13 @@ def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> 
         given.append(bytearray(text[start : start + CHUNK_BYTES]))
         return given[-1]
 
-    options = {} if old is None else {"old_tree": old}
+    def is_late(_offset: int, _has_error: bool) -> bool:
+        return time.thread_time() > deadline
+
     try:
-        return parser.parse(read, progress_callback=lambda *_: time.thread_time() > deadline, **options)
+        if old is None:  # which the binding refuses as `old_tree`
+            return parser.parse(read, progress_callback=is_late)
+        return parser.parse(read, old_tree=old, progress_callback=is_late)
     except ValueError:  # the callback has cancelled the parse
         return None
     finally:

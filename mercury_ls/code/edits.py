@@ -142,7 +142,7 @@ def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit
     """The edits after a change that touches none of them; None if it touches one."""
     change = difference(before, after)
     grown = len(change.text) - (change.end - change.start)
-    moved = []
+    moved: list[TextEdit] = []
     for edit in edits:
         if edit.start >= change.end and (edit.start, edit.end) != (change.start, change.end):
             moved.append(replace(edit, start=edit.start + grown, end=edit.end + grown))

@@ -256,7 +256,8 @@ def touches_hunk(hunk: Hunk, change: TextEdit) -> bool:
 
 def as_latest(hunk: Hunk, newer: Iterable[Hunk]) -> tuple[Hunk | None, list[Hunk]]:
     """The hunk as if it were the latest, and those of `newer` below it; None if one of them overlaps it."""
-    start, line, below = hunk.start, hunk.line, []
+    start, line = hunk.start, hunk.line
+    below: list[Hunk] = []
     for other in newer:
         if other.start >= start + len(hunk.after):
             below.append(other)

@@ -470,6 +470,10 @@ def parser(language: Language) -> tree_sitter.Parser:
 
 def new_parser(language: Language) -> tree_sitter.Parser:
     """A parser that is not shared, for a parse that is interrupted by others."""
+    return tree_sitter.Parser(grammar(language))
+
+
+def grammar(language: Language) -> tree_sitter.Language:
     module, function = language.grammar
-    grammar = getattr(importlib.import_module(module), function)()
-    return tree_sitter.Parser(tree_sitter.Language(grammar))
+    pointer: object = getattr(importlib.import_module(module), function)()
+    return tree_sitter.Language(pointer)

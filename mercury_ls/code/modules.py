@@ -155,7 +155,8 @@ class Project:
                 return self._module_of_rust(snapshot.path, named)
             case "java":
                 return self._class_of_java(snapshot, named, home)
-        return None
+            case _:
+                return None
 
     def inside(self, module: str, name: str) -> str | None:
         """The submodule of a Python package."""
@@ -167,8 +168,8 @@ class Project:
 
     def share_a_package(self, one: Snapshot, other: Snapshot) -> bool:
         """Whether two files of Go or Java see each other's names without an import."""
-        said = [PACKAGE.search(each.text) for each in (one, other)]
-        if not all(said) or said[0][1] != said[1][1]:
+        said, others = PACKAGE.search(one.text), PACKAGE.search(other.text)
+        if said is None or others is None or said[1] != others[1]:
             return False
         if family(one.path) == "go":
             return dirname(one.path) == dirname(other.path)
@@ -319,7 +320,7 @@ def family(path: str) -> str:
 @cache
 def query(language: Language) -> Query | None:
     said = STATEMENTS.get(language.family)
-    return Query(languages.parser(language).language, said) if said else None
+    return Query(languages.grammar(language), said) if said else None
 
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:

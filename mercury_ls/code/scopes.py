@@ -210,7 +210,8 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     pattern, text = re.compile(whole(name)), snapshot.text
     if len(name) < SHORT:
         return tuple(match.start() for match in pattern.finditer(text))
-    found, at = [], text.find(name)
+    found: list[int] = []
+    at = text.find(name)
     while at >= 0:
         is_whole = pattern.match(text, at) is not None
         if is_whole:
@@ -247,7 +248,7 @@ def is_member(node: Node) -> bool:
     if parent is not None and parent.type == "keyword_pattern":
         return parent.named_children[0] == node
     field = MEMBER_FIELDS.get(parent.type) if parent else None
-    return bool(field) and parent.child_by_field_name(field) == node
+    return parent is not None and field is not None and parent.child_by_field_name(field) == node
 
 
 def names_it(node: Node, whole: Node) -> bool:

@@ -73,7 +73,8 @@ def statement(name: str, suffix: str, text: str) -> str:
         case ".cc" | ".cpp" | ".cxx" | ".hpp":
             found = table(CPP).get(name)
             return f"#include <{found}>" if found and re.search(rf"\bstd::{name}\b", text) else ""
-    return ""
+        case _:
+            return ""
 
 
 def of_python(name: str, text: str) -> str:

@@ -133,7 +133,7 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     """Where the file declares something of this name in the same function or type."""
     known = scopes.bindings(home, (name,))
     wanted = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
-    found = []
+    found: list[int] = []
     for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
         node = scopes.node_at(home, at)
         if node is not None and scopes.declares(node):

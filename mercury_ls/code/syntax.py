@@ -230,34 +230,39 @@ def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Liter
 
 
 def ends_with_line(comment: Node, language: Language) -> bool:
-    text = comment.text.decode()
+    text = (comment.text or b"").decode()
     return bool(language.line_comment) and text.startswith(language.line_comment) and text[-1] not in "\r\n"
 
 
 def open_at_end(text: str, language: Language) -> Literal["comment", "string"] | None:
     """At the end of the text."""
     closed, _ = lexemes(language)
-    return open_at(text, language, closed.match(text).end(), len(text))
+    return open_at(text, language, end_of(closed, text), len(text))
 
 
 def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
     """The end of the last lexeme that is closed before `offset`. All callers share one pass over the text."""
     known, some = snapshot.closed, several_lexemes(language)
     while known[-1] < offset and known[-1] not in known[-2:-1]:
-        known.append(some.match(snapshot.text, known[-1]).end())
+        known.append(end_of(some, snapshot.text, known[-1]))
     sure = bisect_right(known, offset - LONGEST_MARK)
     if sure == len(known) and known[-1] in known[-2:-1]:
         return known[-1]
     start = known[max(sure, 1) - 1]
     closed, _ = lexemes(language)
-    return closed.match(snapshot.text, start, offset).end()
+    return end_of(closed, snapshot.text, start, offset)
+
+
+def end_of(lexemes: re.Pattern[str], text: str, start: int = 0, stop: int = sys.maxsize) -> int:
+    match = lexemes.match(text, start, stop)
+    return start if match is None else match.end()
 
 
 def open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
     """What starts at `start` and is still open at `offset`."""
     _, opening = lexemes(language)
     last = opening.match(text, start, offset)
-    if last is None:
+    if last is None or last.lastgroup is None:
         return None
     if last.lastgroup in ("line", "block"):
         return "comment"
@@ -406,7 +411,7 @@ def top_level(root: Node) -> Iterator[Node]:
 @cache
 def definition_query(language: Language) -> Query:
     kinds = " ".join(f"({kind})" for kind in language.definitions)
-    return Query(languages.parser(language).language, f"[{kinds}] @definition (ERROR) @broken")
+    return Query(languages.grammar(language), f"[{kinds}] @definition (ERROR) @broken")
 
 
 def definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
@@ -439,7 +444,7 @@ def name_of(node: Node) -> str:
         if inner is None:
             break
         node = inner
-    return "" if node.child_count and node.type.endswith("pattern") else node.text.decode()
+    return "" if node.child_count and node.type.endswith("pattern") else (node.text or b"").decode()
 
 
 def is_listed(node: Node, name: str, around: list[Node]) -> bool:
