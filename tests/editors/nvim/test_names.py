@@ -49,8 +49,8 @@ class Journal:
         self.command = [sys.executable, str(HERE / "tee.py"), str(path)]
 
     def said(self) -> list[dict[str, Any]]:
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-        return [json.loads(line)["message"] for line in lines]
+        whole, _, _ = (self.path.read_text(encoding="utf-8") if self.path.exists() else "").rpartition("\n")
+        return [json.loads(line)["message"] for line in whole.splitlines()]
 
     def of(self, method: str) -> list[dict[str, Any]]:
         return [message for message in self.said() if message.get("method") == method]

@@ -85,7 +85,7 @@ def shows(editor, *wanted: list) -> None:
 
 
 def journal(editor, method: str) -> list[dict]:
-    lines = (editor.folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (editor.folder / "journal.jsonl").read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
     return [message["params"] for message in map(json.loads, lines) if message["method"] == method]
 
 

@@ -51,7 +51,7 @@ def typed(text: str) -> str:
 def journal(window) -> list[dict]:
     path = window.folder / "journal.jsonl"
     window.until(path.exists, "the server to start")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
 
 
 def messages(window, method: str) -> list[dict]:
