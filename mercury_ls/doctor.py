@@ -265,5 +265,5 @@ async def first_status(settings: EngineSettings) -> Status:
 def described(status: Status) -> str:
     if status.info is None:
         return status.state
-    said = [each for each in remarks(status.info) if each != STRONGER]
+    said = [remark for remark in remarks(status.info) if remark != STRONGER]
     return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *said])

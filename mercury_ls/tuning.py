@@ -166,8 +166,9 @@ def described(tuning: Tuning) -> str:
         f"  {'on held-out files and commits':34} {'n':>4} {'before':>8} {'after':>8}  difference (95 % CI)",
     ]
     lines += [
-        f"  {one.name:34} {one.count:4} {one.before:8.4f} {one.after:8.4f}  {one.low:+.4f} … {one.high:+.4f}"
-        f"  {'lower' if one.name.startswith('bits') else 'higher'} is better"
-        for one in tuning.figures
+        f"  {figure.name:34} {figure.count:4} {figure.before:8.4f} {figure.after:8.4f}"
+        f"  {figure.low:+.4f} … {figure.high:+.4f}"
+        f"  {'lower' if figure.name.startswith('bits') else 'higher'} is better"
+        for figure in tuning.figures
     ]
     return "\n".join(lines)

@@ -141,7 +141,7 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
     if too_many(*whole):
         return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
-    return list(pairs) if kept >= sum(each.size for each in blocks) else []
+    return list(pairs) if kept >= sum(block.size for block in blocks) else []
 
 
 def unpaired_lines(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:

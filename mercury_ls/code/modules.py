@@ -350,11 +350,11 @@ Read = Iterator[tuple[str, str, str, Node, bool]]
 def of_python(node: Node) -> Read:
     module = node.child_by_field_name("module_name")
     names = node.children_by_field_name("name")
-    for each in names:
-        named, alias = each, ""
-        if each.type == "aliased_import":
-            named = each.child_by_field_name("name") or each
-            alias = text_of(each.child_by_field_name("alias"))
+    for name in names:
+        named, alias = name, ""
+        if name.type == "aliased_import":
+            named = name.child_by_field_name("name") or name
+            alias = text_of(name.child_by_field_name("alias"))
         if module is None:
             yield text_of(named), "", alias or text_of(named), named, False
         else:
@@ -369,15 +369,17 @@ def of_javascript(node: Node) -> Read:
         return
     source = unquoted(node.child_by_field_name("source"))
     found = False
-    for each in descendants(node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")):
+    for descendant in descendants(
+        node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")
+    ):
         found = True
-        if each.type.startswith("namespace"):
-            named = each.named_children[0]
-            yield source, "", text_of(named), named, each.type == "namespace_export"
+        if descendant.type.startswith("namespace"):
+            named = descendant.named_children[0]
+            yield source, "", text_of(named), named, descendant.type == "namespace_export"
             continue
-        named = each.child_by_field_name("name") or each
-        alias = text_of(each.child_by_field_name("alias")) or text_of(named)
-        yield source, text_of(named), alias, named, each.type == "export_specifier"
+        named = descendant.child_by_field_name("name") or descendant
+        alias = text_of(descendant.child_by_field_name("alias")) or text_of(named)
+        yield source, text_of(named), alias, named, descendant.type == "export_specifier"
     if node.type == "export_statement" and not found:
         yield source, "*", "*", node, True
 

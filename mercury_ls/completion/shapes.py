@@ -77,7 +77,7 @@ class Scene(Struct, frozen=True):
     @property
     def function(self) -> str:
         """The header of the function around, "" outside of functions."""
-        around = (each for each in reversed(self.headers) if "(" in each)
+        around = (header for header in reversed(self.headers) if "(" in header)
         return next((each for each in around if not CLASS.match(each)), "")
 
     @property
@@ -172,9 +172,9 @@ def stored(here: Scene) -> Iterator[str]:
     body = here.body[len(here.function) :]
     private = "_" if re.search(rf"\b{here.own}\._(\w+) = \1\b", body) else ""
     lines = [
-        f"{here.own}.{private}{each.name} = {each.name}{here.end}"
-        for each in parameters(here.function, here.language)
-        if not re.search(rf"\b{each.name}\b", body)
+        f"{here.own}.{private}{parameter.name} = {parameter.name}{here.end}"
+        for parameter in parameters(here.function, here.language)
+        if not re.search(rf"\b{parameter.name}\b", body)
     ]
     yield from lines
     if len(lines) > 1:
@@ -201,7 +201,7 @@ def filled(here: Scene, *, is_of_self: bool) -> Iterator[str]:
         known = parameters(declared, here.language)
         names = {named(each) for each in call.given}
         left = [each for each in known[len(call.given) - len(names - {""}) :] if each.name not in names]
-        yield from (before + each for each in fillings(here, left, bool(names - {""})))
+        yield from (before + filling for filling in fillings(here, left, bool(names - {""})))
 
 
 def declarations(here: Scene, function: str) -> Iterator[str]:
@@ -240,7 +240,7 @@ def fillings(here: Scene, left: Sequence[Parameter], by_name: bool) -> Iterator[
 
 def values_of(here: Scene) -> dict[str, str]:
     """What may be given for a parameter, by its name or its type: names in the function, members of the object."""
-    known = [each for header in here.headers for each in parameters(header, here.language)]
+    known = [parameter for header in here.headers for parameter in parameters(header, here.language)]
     members = OF_SELF.findall(here.above[-LONGEST_FUNCTION:]) if here.indent and here.headers else []
     found = {name.lstrip("_"): f"{here.own}.{name}" for name in members}
     types = Counter(each.type for each in known if each.type)

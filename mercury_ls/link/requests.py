@@ -27,11 +27,12 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
         request,
         root=encodable(root),
         windows=tuple(
-            replace(each, path=relative(each.path), language=encodable(each.language)) for each in request.windows
+            replace(window, path=relative(window.path), language=encodable(window.language))
+            for window in request.windows
         ),
-        snippets=tuple(replace(each, path=relative(each.path)) for each in request.snippets),
-        edits=tuple(replace(each, path=relative(each.path)) for each in request.edits),
-        diagnostics=tuple(replace(each, path=relative(each.path)) for each in request.diagnostics),
+        snippets=tuple(replace(snippet, path=relative(snippet.path)) for snippet in request.snippets),
+        edits=tuple(replace(edit, path=relative(edit.path)) for edit in request.edits),
+        diagnostics=tuple(replace(diagnostic, path=relative(diagnostic.path)) for diagnostic in request.diagnostics),
     )
 
 
@@ -42,18 +43,18 @@ def encodable(name: str) -> str:
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:
     """The receiver of the answers restores the file's own line ends."""
-    spans, cursor, texts = request.spans, request.cursor, [each.text for each in request.windows]
+    spans, cursor, texts = request.spans, request.cursor, [window.text for window in request.windows]
     if any("\r\n" in text for text in texts):
-        ends = ((each, (unified_offset(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
+        ends = ((span, (unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)
         spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
         cursor = unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
     return replace(
         request,
         cursor=cursor,
-        windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
+        windows=tuple(replace(window, text=unified(window.text)) for window in request.windows),
         spans=spans,
-        snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
-        edits=tuple(each.with_texts(unified) for each in request.edits),
+        snippets=tuple(replace(snippet, text=unified(snippet.text)) for snippet in request.snippets),
+        edits=tuple(edit.with_texts(unified) for edit in request.edits),
     )
 
 

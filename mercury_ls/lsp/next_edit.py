@@ -97,7 +97,7 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
     """Diagnostics of the current text, or of the version that is named; those of any other are out of date."""
     document = ls.started.files.documents.get(params.text_document.uri)
     if document is not None and params.text_document.version in (None, document.version):
-        found = tuple(diagnosed(ls, document.uri, each) for each in params.diagnostics)
+        found = tuple(diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
         ls.started.next_edits.diagnosed(document.uri, document.version, found)
 
 
@@ -115,7 +115,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
         return []
     next_edits = ls.started.next_edits
     if (document := ls.started.files.documents.get(uri)) and params.context.diagnostics:
-        found = tuple(diagnosed(ls, uri, each) for each in params.context.diagnostics)
+        found = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
         next_edits.diagnosed(uri, document.version, found)
     by_hand = asked_by_hand(params.context)
     if by_hand or (next_edits.current() and next_edits.is_outdated):

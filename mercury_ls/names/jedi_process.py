@@ -160,7 +160,7 @@ def named(found: Any) -> Name:
 
 def parameters(signatures: Sequence[Any]) -> Known:
     """Of all signatures of a function; they are not complete if one of these takes any others."""
-    given = [each for signature in signatures for each in signature.params]
+    given = [param for signature in signatures for param in signature.params]
     takes_others = any(each.kind is Parameter.VAR_KEYWORD for each in given)
     names = (Name(each.name, "keyword") for each in given if each.kind in BY_NAME)
     return Known.of(names, complete=bool(signatures) and not takes_others)

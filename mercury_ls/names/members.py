@@ -68,9 +68,9 @@ class KnownNames:
 
     def want(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown at the cursor, before anything else."""
-        wanted = [each for each in self._places(snapshot, offset) if each.place.is_cursor]
+        at_cursor_only = [wanted for wanted in self._places(snapshot, offset) if wanted.place.is_cursor]
         for learner in self._learners:
-            learner.want(wanted)
+            learner.want(at_cursor_only)
 
     def look_ahead(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is

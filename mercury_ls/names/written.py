@@ -205,8 +205,8 @@ class Written:
         """The outermost modules from which other files import something."""
         key = family(near)
         if key not in self._outermost:
-            parts = (JOINTS.split(each)[0].partition("/")[0] for each in self._index.modules(near))
-            self._outermost[key] = [each for each in dict.fromkeys(parts) if each.isidentifier()]
+            parts = (JOINTS.split(module)[0].partition("/")[0] for module in self._index.modules(near))
+            self._outermost[key] = [part for part in dict.fromkeys(parts) if part.isidentifier()]
         return self._outermost[key]
 
     def _used_of(self, module: str, of: str, near: str) -> list[Used]:
@@ -294,13 +294,13 @@ class Written:
         made = next((members[name] for name in CONSTRUCTORS if name in members), None)
         if made is not None or family(snapshot.path) != "python":
             return made
-        return with_fields(function.name, (each for each in members.values() if each.type))
+        return with_fields(function.name, (member for member in members.values() if member.type))
 
 
 def with_fields(name: str, members: Iterable[Declared]) -> Declared:
     """What makes an object out of its fields: a struct, a data class."""
-    fields = (each for each in members if each.kind == "property")
-    return Declared(name, "function", "", ", ".join(f"{each.name}: {each.type}" for each in fields))
+    fields = (member for member in members if member.kind == "property")
+    return Declared(name, "function", "", ", ".join(f"{field.name}: {field.type}" for field in fields))
 
 
 def by_owner(found: Iterable[Declared]) -> dict[str, dict[str, Declared]]:

@@ -75,7 +75,7 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     needed = imports.needed(snapshot, situation.edits, situation.others)
     yield [of_place(snapshot, *each, {"age": math.log2(1 + each[0].age)}) for each in needed]
     complaints = imports.complained_of(snapshot, situation.diagnostics, situation.others)
-    yield [of_place(snapshot, *each, {"diagnosed": 1.0}) for each in complaints]
+    yield [of_place(snapshot, *complaint, {"diagnosed": 1.0}) for complaint in complaints]
 
 
 def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
@@ -182,7 +182,7 @@ def is_declared(rule: Rule, home: Snapshot | None) -> bool:
 
 @cached
 def declared_names(snapshot: Snapshot) -> frozenset[str]:
-    return frozenset(each.name for each in definitions(snapshot))
+    return frozenset(definition.name for definition in definitions(snapshot))
 
 
 def lines_of(snapshot: Snapshot, start: int, end: int) -> range:

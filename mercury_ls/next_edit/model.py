@@ -157,7 +157,9 @@ def opinions(
     given = []
     for each, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
-        given += [Opinion(one, filled.p_accept, agreement(each, one, text)) for one in each.candidates]
+        given += [
+            Opinion(candidate, filled.p_accept, agreement(each, candidate, text)) for candidate in each.candidates
+        ]
         if filled.complete and (edit := written_edit(question, each, text, found)):
             given.append(Opinion(edit, filled.p_accept, 0.0))
     return given

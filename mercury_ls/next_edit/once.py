@@ -63,4 +63,6 @@ def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 
 def removes_another(place: Place, snapshot: Snapshot) -> bool:
     """Whether a definition of another name would go."""
-    return place.likeness < 1.0 and any(place.start <= each.start < place.end for each in syntax.definitions(snapshot))
+    return place.likeness < 1.0 and any(
+        place.start <= definition.start < place.end for definition in syntax.definitions(snapshot)
+    )

@@ -311,9 +311,9 @@ def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: i
 def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[range]]:
     """The rows of a text that these changes, the last one first, replace, and those that they make of them."""
     old, new, grown = [], [], 0
-    for each in reversed(changes):
-        row, came = text.count("\n", 0, each.start), each.text.count("\n")
-        went = text.count("\n", each.start, each.end)
+    for change in reversed(changes):
+        row, came = text.count("\n", 0, change.start), change.text.count("\n")
+        went = text.count("\n", change.start, change.end)
         old.append(range(row, row + went + 1))
         new.append(range(row + grown, row + grown + came + 1))
         grown += came - went

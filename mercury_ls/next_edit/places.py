@@ -67,7 +67,7 @@ def agreeing(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def compared(*sides: Sequence[str]) -> int:
-    return sum(min(len(each) + 1, NEIGHBOURS) for each in sides)
+    return sum(min(len(side) + 1, NEIGHBOURS) for side in sides)
 
 
 def role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:

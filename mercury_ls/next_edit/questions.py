@@ -24,7 +24,7 @@ def questions(situation: Situation) -> Iterator[Candidate]:
     """Lines near the cursor, lines that mention a changed name, and lines with a diagnostic."""
     snapshot, edits = situation.snapshot, situation.edits
     line = snapshot.line_of(situation.offset)
-    complained = {snapshot.line_of(each.start) for each in situation.diagnostics}
+    complained = {snapshot.line_of(diagnostic.start) for diagnostic in situation.diagnostics}
     left = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
     typed = {number for first, stop in left for number in range(first, max(stop, first + 1))}
     went, shapes = gone(edits), shapes_of(edits)

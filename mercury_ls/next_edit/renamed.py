@@ -38,7 +38,7 @@ class Renames(Struct, frozen=True):
 
     @classmethod
     def of(cls, learned: Iterable[Rule], files: Iterable[Snapshot], project: Project) -> "Renames":
-        homes = {each.path: each for each in files}
+        homes = {file.path: file for file in files}
         return cls(frozenset((rule.before, rule.after) for rule in at_declarations(learned, homes, project)))
 
     def made_by(self, snapshot: Snapshot, start: int, end: int, text: str) -> Iterator[int]:
@@ -52,7 +52,9 @@ class Renames(Struct, frozen=True):
             went, came = (words_of(piece) for piece in texts_of(before, after, touch))
             gone = {old for old, new in self.names if old in went and new in came}
             at = first + touch.start
-            yield from (at + each.start for each in tokens(snapshot.text[at : first + touch.end]) if each.text in gone)
+            yield from (
+                at + token.start for token in tokens(snapshot.text[at : first + touch.end]) if token.text in gone
+            )
 
 
 def at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rename]:
@@ -100,4 +102,4 @@ def may_use(text: str, names: frozenset[str]) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    return [each.text for each in tokens(text)]
+    return [token.text for token in tokens(text)]

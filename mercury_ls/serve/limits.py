@@ -121,8 +121,14 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _most_expendable(self) -> "LimitedConnection":
-        others = [one for one in self.connections if one is not self and not one.transport.is_closing()]
-        silent = [one for one in others if one.cycle is None]
-        idle = [one for one in others if one.cycle is not None and one.cycle.response_complete]
-        slow = [one for one in others if one.cycle is not None and (one.cycle.more_body or one.flow.write_paused)]
+        others = [
+            connection
+            for connection in self.connections
+            if connection is not self and not connection.transport.is_closing()
+        ]
+        silent = [other for other in others if other.cycle is None]
+        idle = [other for other in others if other.cycle is not None and other.cycle.response_complete]
+        slow = [
+            other for other in others if other.cycle is not None and (other.cycle.more_body or other.flow.write_paused)
+        ]
         return min(silent or idle or slow or [self], key=lambda one: one._since)

@@ -277,7 +277,7 @@ class NextEdits:
     def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what a rename leaves."""
         files, workspace, edits = self._files, self._files.workspace, self._edits
-        beside = [each for each in files.neighbours(snapshot.uri) if each.uri in files.documents]
+        beside = [neighbour for neighbour in files.neighbours(snapshot.uri) if neighbour.uri in files.documents]
         beside = [*beside, *self._edited({snapshot.path, *(each.path for each in beside)}, edits)]
         wanted = sought(edits, {each.path: each for each in (snapshot, *beside)})
         opened = [*beside, *self._mentioning({snapshot.uri, *(each.uri for each in beside)}, wanted)]
@@ -303,7 +303,7 @@ class NextEdits:
     def _edited(self, but: set[str], edits: Sequence[Edit]) -> Iterator[Snapshot]:
         """The open documents of the user's last edits: what is learned from an edit depends on its file."""
         paths = {edit.path for edit in edits} - but
-        return (each.snapshot() for each in self._files.documents.values() if each.path in paths)
+        return (document.snapshot() for document in self._files.documents.values() if document.path in paths)
 
     def _mentioning(self, but: set[str], wanted: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
         """The open documents in which all the names of one of these sets occur."""
@@ -400,7 +400,7 @@ class NextEdits:
         self._tally.rejected(id)
         if self._offer.evidence:
             texts = {uri: base.text for uri, base in self._offer.base.items()}
-            self._refused += [(each.uri, *widened(texts[each.uri], each)) for each in self._offer.edits]
+            self._refused += [(edit.uri, *widened(texts[edit.uri], edit)) for edit in self._offer.edits]
         self._offer = None
         self._rejected_at = self._clock()
         self._patience.rejected(self._rejected_at)

@@ -30,7 +30,7 @@ USUAL = ("400", "401", "403", "413", "429", "503")
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     endpoints = list(endpoints)
-    types = [kind for each in endpoints for kind in (each.takes, each.gives)]
+    types = [kind for endpoint in endpoints for kind in (endpoint.takes, endpoint.gives)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=TEMPLATE)
     known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}

@@ -96,7 +96,7 @@ class Statistics(Struct, frozen=True, kw_only=True):
 async def watch(call: Call) -> AsyncGenerator[Frame]:
     body: WatchRequest = call.body
     cursor = min(int(body.cursor), len(body.text))
-    edits = tuple(Edit(body.path, int(each.line), each.before, each.after) for each in body.edits)
+    edits = tuple(Edit(body.path, int(edit.line), edit.before, edit.after) for edit in body.edits)
     return frames(call, Text(body.path, body.text, cursor, body.language, body.others, edits), body)
 
 

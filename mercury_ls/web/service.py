@@ -253,8 +253,8 @@ class Service:
         return replace(
             text,
             path=placed(text.path),
-            others=tuple(replace(each, path=placed(each.path)) for each in text.others),
-            edits=tuple(replace(each, path=placed(each.path)) for each in text.edits),
+            others=tuple(replace(other, path=placed(other.path)) for other in text.others),
+            edits=tuple(replace(edit, path=placed(edit.path)) for edit in text.edits),
         )
 
     def _gap(self, place: Place, wish: Wish) -> Question:

@@ -51,14 +51,14 @@ def bounded(text: Text) -> Text:
     """With no more of other files than is worth reading, no path that no system has, and the cursor outside of line
     breaks: strangers choose all of these."""
     others = text.others[-MOST_OTHERS:]
-    sizes = accumulate(len(each.text) for each in others)
+    sizes = accumulate(len(other.text) for other in others)
     others = [each for each, size in zip(others, sizes, strict=True) if size <= LONGEST_TEXT]
     return replace(
         text,
         cursor=text.cursor - text.text.startswith("\r\n", text.cursor - 1),
         path=usable(text.path),
-        others=tuple(replace(each, path=usable(each.path)) for each in others),
-        edits=tuple(replace(each, path=usable(each.path)) for each in text.edits),
+        others=tuple(replace(other, path=usable(other.path)) for other in others),
+        edits=tuple(replace(edit, path=usable(edit.path)) for edit in text.edits),
     )
 
 

@@ -127,7 +127,9 @@ def vocabulary_of(path: Path) -> Vocabulary:
     ours["model"] = model | {"vocab": ids, "merges": _merges(model, ids), "unk_token": None}
     ours["added_tokens"] = [{"id": number, "content": content} | SPECIAL for number, content in enumerate(SPECIALS)]
     known = added | symbols
-    like = {ids[mine]: next((known[one] for one in theirs if one in known), None) for mine, theirs in LIKE.items()}
+    like = {
+        ids[mine]: next((known[token] for token in theirs if token in known), None) for mine, theirs in LIKE.items()
+    }
     return Vocabulary(
         msgspec.json.encode(ours),
         np.array([symbols[symbol] for symbol in ordered]),

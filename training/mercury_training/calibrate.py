@@ -160,9 +160,9 @@ def fit_confidence(
 ) -> Calibration:
     """Regularised towards the coefficients from before, which a few rows hardly change, each in units of how much its
     feature varies; those of rewrites stay."""
-    with_bias = [replace(each, features=(1.0, *each.features)) for each in observations]
+    with_bias = [replace(observation, features=(1.0, *observation.features)) for observation in observations]
     spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
-    scaled = [replace(each, features=tuple(each.features / spread)) for each in with_bias]
+    scaled = [replace(observation, features=tuple(observation.features / spread)) for observation in with_bias]
     found = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
     return Calibration(*(round(float(weight), 4) for weight in found), rewriting=before.rewriting)
 
@@ -204,12 +204,14 @@ def _cross_entropy(observations: Sequence[Observation], found: CopyBias) -> floa
 
 def _fit(observations: Sequence[Observation], prior: Sequence[float], ridge: float = RIDGE) -> Iterator[float]:
     inputs, right = _table(observations)
-    counts = np.array([each.weight for each in observations])
+    counts = np.array([observation.weight for observation in observations])
     return (float(weight) for weight in newton(inputs, right, np.array(prior), ridge, counts))
 
 
 def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([each.features for each in observations]), np.array([each.right for each in observations], float)
+    return np.array([observation.features for observation in observations]), np.array(
+        [observation.right for observation in observations], float
+    )
 
 
 def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Sequence[int]) -> np.ndarray:

@@ -317,7 +317,7 @@ class Decoding:
         """The answer begins with the best proposal, if that is likely right; its first token stands for how likely."""
         self._proposed = ()
         cached, answer, before = self._session.align(self.prefix), self.answers[0], len(self.ids)
-        rows = side_by_side([each.ids for each in proposals], self.prefix, cached, self._hints)
+        rows = side_by_side([proposal.ids for proposal in proposals], self.prefix, cached, self._hints)
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, self.prefix)
         best = taken(proposals, forward.logits_WV, answer.typed, self._decoder.chooser)

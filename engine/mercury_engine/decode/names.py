@@ -71,7 +71,9 @@ class KnownNames:
         self._before = head[: len(head) - len(respelled)]
         self._again = respelled
         self._begins = len(respelled) - len(self._typed)
-        self._members: Mapping[tuple[NameRole, str], Members] = {(each.role, each.receiver): each for each in members}
+        self._members: Mapping[tuple[NameRole, str], Members] = {
+            (member.role, member.receiver): member for member in members
+        }
 
     @classmethod
     def of(cls, tokenizer: Encoding, request: InfillRequest, respelled: str) -> "KnownNames | None":
@@ -80,7 +82,7 @@ class KnownNames:
         if not request.members or len(request.spans) > 1 or span.start != span.end:
             return None
         text, hurried = request.windows[span.window].text, request.effort in ("instant", "low")
-        members = [each for each in request.members if not hurried or each.role in FOLLOWING]
+        members = [member for member in request.members if not hurried or member.role in FOLLOWING]
         head = text[text.rfind("\n", 0, span.start) + 1 : span.start]
         return cls(tokenizer, members, head, respelled, compete=request.invoked)
 
@@ -107,7 +109,9 @@ class KnownNames:
             known = list(self._ahead(line + lead, (answer + lead)[len(self._again) :], is_name=is_name))
         target = ASSIGNED.search(line + lead)
         assigned = _parts(target[1]) if target else frozenset()
-        found = [each for members in known for each in self._candidates(members, typed, lead, begun, assigned)]
+        found = [
+            candidate for members in known for candidate in self._candidates(members, typed, lead, begun, assigned)
+        ]
         is_free = not all(map(_is_closed, known))
         return [] if is_free and all(one.path[0] != token for one in found) else found
 

@@ -75,7 +75,7 @@ class Rivals(Struct, frozen=True, eq=False):
 
 def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:
     """Whether the model is sure of one of the names."""
-    return choice.probability >= SURE and sum(one.path[0] == choice.token for one in candidates) == 1
+    return choice.probability >= SURE and sum(candidate.path[0] == choice.token for candidate in candidates) == 1
 
 
 def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:

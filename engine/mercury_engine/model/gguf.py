@@ -131,7 +131,7 @@ def read_gguf(path: Path) -> GgufFile:
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise ModelError(f"{path}: general.alignment is {reprlib.repr(alignment)}, not a power of two; {AGAIN}")
     start = -(-cursor.at // alignment) * alignment
-    tensors = {each[0]: _tensor(path, data[start:], *each) for each in places}
+    tensors = {place[0]: _tensor(path, data[start:], *place) for place in places}
     if sum(len(tensor.raw) for tensor in tensors.values()) > len(data):
         raise ModelError(f"{path}: its tensors overlap; {AGAIN}")
     return GgufFile(path, fields, tensors)

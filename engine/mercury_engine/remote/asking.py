@@ -60,10 +60,10 @@ def masked(request: InfillRequest) -> InfillRequest:
 
     return replace(
         request,
-        windows=tuple(replace(each, text=hide(each.text)) for each in request.windows),
-        snippets=tuple(Snippet(each.path, hide(each.text)) for each in request.snippets),
+        windows=tuple(replace(window, text=hide(window.text)) for window in request.windows),
+        snippets=tuple(Snippet(snippet.path, hide(snippet.text)) for snippet in request.snippets),
         edits=tuple(edit.with_texts(hide_all) for edit in request.edits),
-        diagnostics=tuple(replace(each, message=hide(each.message)) for each in request.diagnostics),
+        diagnostics=tuple(replace(diagnostic, message=hide(diagnostic.message)) for diagnostic in request.diagnostics),
     )
 
 
@@ -99,7 +99,7 @@ def gap(
     prefix = _last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
     snippets = _fitting(asked.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
     if protocol.files:
-        files = "".join(protocol.files.format(path=each.path, text=each.text) for each in reversed(snippets))
+        files = "".join(protocol.files.format(path=snippet.path, text=snippet.text) for snippet in reversed(snippets))
         prefix = files + protocol.files.partition("{text}")[0].format(path=window.path) + prefix
     ask = Ask(
         prompt=prefix,
@@ -111,7 +111,7 @@ def gap(
         stops=("\n",) if span.mode == "line" else (),
         seed=asked.seed,
     )
-    everything = prefix + suffix + "".join(each.text for each in snippets if protocol.snippets)
+    everything = prefix + suffix + "".join(snippet.text for snippet in snippets if protocol.snippets)
     yield Attempt(protocol, ask, _filler(asked, true, span), sent_to(address, everything, asked))
 
 
@@ -195,9 +195,9 @@ def _with_secrets(old: str, true: str, new: str) -> str | None:
 
 def sent_to(address: str, text: str, request: InfillRequest) -> str:
     """What of the request is in a text that goes to another program, for the user."""
-    snippets = sum(_holds(text, each.text) for each in request.snippets)
-    edits = sum(_holds(text, _changed(each)) for each in request.edits)
-    said = sum(_holds(text, each.message) for each in request.diagnostics)
+    snippets = sum(_holds(text, snippet.text) for snippet in request.snippets)
+    edits = sum(_holds(text, _changed(edit)) for edit in request.edits)
+    said = sum(_holds(text, diagnostic.message) for diagnostic in request.diagnostics)
     parts = [
         f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
         *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
@@ -234,8 +234,8 @@ def _last_lines(text: str, room: int) -> str:
 
 def _fitting(snippets: Sequence[Snippet], room: int) -> tuple[Snippet, ...]:
     kept = []
-    for each in snippets:
-        if len(each.text) <= room:
-            kept.append(each)
-            room -= len(each.text)
+    for snippet in snippets:
+        if len(snippet.text) <= room:
+            kept.append(snippet)
+            room -= len(snippet.text)
     return tuple(kept)

@@ -30,7 +30,7 @@ class Heard:
         text = event.text[: self._room]
         self._room -= max(len(text), 1)
         start, end = len(self._said), len(self._said) + len(text)
-        self._tokens += [(start, end, each) for each in event.log_probs]
+        self._tokens += [(start, end, log_prob) for log_prob in event.log_probs]
         self._said += text
         self.end = event.end or self.end
 

@@ -274,7 +274,7 @@ def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
     dialect = dialect_for(has, chosen.name) if has else None
     if dialect is None:
         return found
-    better = tuple(replace(each, prompt=dialect.name) if each == chosen else each for each in found.models)
+    better = tuple(replace(model, prompt=dialect.name) if model == chosen else model for model in found.models)
     return replace(found, models=better)
 
 

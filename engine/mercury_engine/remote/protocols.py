@@ -188,7 +188,7 @@ def body(protocol: Protocol, ask: Ask, *, plain: bool = False) -> bytes:
     }
     if protocol.shape == "gap":
         fields[protocol.suffix] = ask.suffix
-        fields[protocol.snippets] = [{"filename": each.path, "text": each.text} for each in ask.snippets]
+        fields[protocol.snippets] = [{"filename": snippet.path, "text": snippet.text} for snippet in ask.snippets]
     if protocol.sampling is not None:
         fields[f"{protocol.sampling}temperature"] = ALTERNATIVE_TEMPERATURE if ask.seed else 0
         if ask.seed:

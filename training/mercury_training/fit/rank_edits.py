@@ -117,16 +117,16 @@ def joined(files: Iterable[Sequence[LabelledEdit]]) -> list[LabelledEdit]:
     found: list[LabelledEdit] = []
     for rows in files:
         first = found[-1].row + 1 if found else 0
-        found += [replace(each, row=first + each.row) for each in rows]
+        found += [replace(row, row=first + row.row) for row in rows]
     return found
 
 
 def unseen(known: Fit, rows: Sequence[LabelledEdit]) -> Fit:
     """The part of an earlier fit on kinds that these rows lack, and on features that are 0 in all of them."""
-    kinds = {each.kind for each in rows}
+    kinds = {row.kind for row in rows}
     others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
-    told = {name: max(abs(each.features.get(name, 0.0)) for each in rows) for name in known.weights}
-    asked = {name for each in rows for name in each.features}
+    told = {name: max(abs(row.features.get(name, 0.0)) for row in rows) for name in known.weights}
+    asked = {name for row in rows for name in row.features}
     return Fit(
         others,
         {
@@ -139,16 +139,16 @@ def unseen(known: Fit, rows: Sequence[LabelledEdit]) -> Fit:
 
 def candidates_in(rows: Sequence[LabelledEdit]) -> list[LabelledEdit]:
     """Without the markers of rows that have no candidate, and without synthetic rows that carry no information."""
-    told = (each for each in rows if each.kind != "nothing")
+    told = (row for row in rows if row.kind != "nothing")
     return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
 
 
 def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
     """The ridge keeps weights of rare features near zero; a higher one keeps known weights near what is known."""
     known = Fit({**RARE, **known.kinds}, known.weights) if known else Fit(RARE, {})
-    kinds = sorted({each.kind for each in candidates} | known.kinds.keys())
-    names = sorted({name for each in candidates for name in each.features} | known.weights.keys())
-    inputs, right = matrix(candidates, kinds, names), np.array([each.right for each in candidates], float)
+    kinds = sorted({candidate.kind for candidate in candidates} | known.kinds.keys())
+    names = sorted({name for candidate in candidates for name in candidate.features} | known.weights.keys())
+    inputs, right = matrix(candidates, kinds, names), np.array([candidate.right for candidate in candidates], float)
     priors = [*map(known.kinds.get, kinds), *map(known.weights.get, names)]
     prior = np.array([each or 0.0 for each in priors])
     # Scaling the inputs gives each weight its own ridge.
@@ -266,7 +266,7 @@ def rounded_or_none(value: float | None) -> float | None:
 
 
 def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray]]:
-    kinds = np.array([each.kind for each in candidates])
+    kinds = np.array([candidate.kind for candidate in candidates])
     yield "all but line", kinds != "line"
     for kind in sorted(set(kinds.tolist())):
         yield kind, kinds == kind

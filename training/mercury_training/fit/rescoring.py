@@ -64,15 +64,15 @@ def fit_rescoring(opinions: Sequence[LabelledEdit]) -> RescoringWeights:
     if not opinions:
         return RescoringWeights()
     prior = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
-    inputs = np.array([feature_vector(each) for each in opinions])
-    weights = newton(inputs, np.array([each.right for each in opinions], float), prior, RIDGE)
-    surest = np.quantile([each.p_model or 0.0 for each in opinions], SUREST_QUANTILE)
+    inputs = np.array([feature_vector(opinion) for opinion in opinions])
+    weights = newton(inputs, np.array([opinion.right for opinion in opinions], float), prior, RIDGE)
+    surest = np.quantile([opinion.p_model or 0.0 for opinion in opinions], SUREST_QUANTILE)
     return RescoringWeights(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
 
 
 def predicts_better(opinions: Sequence[LabelledEdit]) -> bool:
     """Whether a fit to either half of the rows predicts the other half better than the defaults do."""
-    halves = [[each for each in opinions if each.row % 2 == half] for half in (0, 1)]
+    halves = [[opinion for opinion in opinions if opinion.row % 2 == half] for half in (0, 1)]
     if not all(halves):
         return False
     return all(
@@ -83,13 +83,13 @@ def predicts_better(opinions: Sequence[LabelledEdit]) -> bool:
 
 def cross_entropy(fitted: RescoringWeights, opinions: Sequence[LabelledEdit]) -> float:
     """Mean cross entropy, in nats."""
-    scores = np.array([feature_vector(each) for each in opinions]) @ np.array(astuple(fitted)[:COEFFICIENTS])
-    return float(np.mean(np.logaddexp(0, scores) - np.array([each.right for each in opinions]) * scores))
+    scores = np.array([feature_vector(opinion) for opinion in opinions]) @ np.array(astuple(fitted)[:COEFFICIENTS])
+    return float(np.mean(np.logaddexp(0, scores) - np.array([opinion.right for opinion in opinions]) * scores))
 
 
 def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[str, float]) -> float | None:
     """The lowest probability at which enough rows without an edit due stay quiet; None if there are too few of them."""
-    found, silent = candidates_in(rows), len({each.row for each in rows if each.row_kind == "none"})
+    found, silent = candidates_in(rows), len({row.row for row in rows if row.row_kind == "none"})
     if silent < LEAST_SILENT:
         return None
     weights = np.array(astuple(fitted)[:COEFFICIENTS])

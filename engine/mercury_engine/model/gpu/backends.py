@@ -27,7 +27,11 @@ def chosen_backends(timed: Timed, clock: Callable[[], float]) -> dict[int, Backe
 
 def _fastest(timed: Timed, rows: int, clock: Callable[[], float]) -> Backends:
     candidates = [Backends(*names) for names in product(PRODUCTS, ATTENTIONS)]
-    times = {each: seconds for each in candidates if (seconds := _seconds_of(timed, each, rows, clock)) is not None}
+    times = {
+        candidate: seconds
+        for candidate in candidates
+        if (seconds := _seconds_of(timed, candidate, rows, clock)) is not None
+    }
     if not times:
         raise RuntimeError(f"no pass of {rows} rows can be computed: neither by Triton nor by torch")
     return min(times, key=times.__getitem__)

@@ -116,7 +116,7 @@ class GpuRuntime:
     @property
     def name(self) -> str:
         """The backends of short passes, and of long ones if those differ."""
-        named = [f"{each.products} products, {each.attention} attention" for each in self.backends.values()]
+        named = [f"{backend.products} products, {backend.attention} attention" for backend in self.backends.values()]
         return "; ".join(dict.fromkeys(named))
 
     def cache(self) -> PageCache:

@@ -62,8 +62,8 @@ def _message(
 def _viewed(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     name = "recently_viewed_code_snippet"
     return [
-        f"<|{name}|>\ncode_snippet_file_path: {each.path}\n{each.text.removesuffix(chr(10))}\n<|/{name}|>\n"
-        for each in snippets
+        f"<|{name}|>\ncode_snippet_file_path: {snippet.path}\n{snippet.text.removesuffix(chr(10))}\n<|/{name}|>\n"
+        for snippet in snippets
     ]
 
 

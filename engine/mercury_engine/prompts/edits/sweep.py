@@ -182,8 +182,9 @@ def _change(named: Callable[[str, int, int], str], edit: Edit) -> str:
 
 def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
     said = [
-        f"{each.path}:{each.line + 1}:{each.column + 1}: {each.severity}: {each.message}\n"
-        for each in sorted(diagnostics, key=lambda each: (each.line, each.column))
+        f"{diagnostic.path}:{diagnostic.line + 1}:{diagnostic.column + 1}: "
+        f"{diagnostic.severity}: {diagnostic.message}\n"
+        for diagnostic in sorted(diagnostics, key=lambda each: (each.line, each.column))
     ]
     return ("\n", FILE, f"diagnostics\n{''.join(said)}\n")
 
@@ -199,7 +200,9 @@ def _retrieved(snippets: Sequence[Snippet]) -> Sequence[Piece]:
 
 def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     return [
-        piece for each in reversed(snippets) for piece in (FILE, f"{each.path}\n{each.text.removesuffix(chr(10))}\n")
+        piece
+        for snippet in reversed(snippets)
+        for piece in (FILE, f"{snippet.path}\n{snippet.text.removesuffix(chr(10))}\n")
     ]
 
 

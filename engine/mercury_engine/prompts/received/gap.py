@@ -25,7 +25,7 @@ def gap_in(prompt: str) -> Gap | None:
         path, _, prefix = prefix.partition("\n")
         files = [*files[:-1], (path, "")]
     *others, (path, _) = files or [("", "")]
-    return Gap(prefix, suffix, path, tuple(Snippet(*each) for each in others if each[1].strip()))
+    return Gap(prefix, suffix, path, tuple(Snippet(*other) for other in others if other[1].strip()))
 
 
 def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:

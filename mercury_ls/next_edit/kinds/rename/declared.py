@@ -45,13 +45,13 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
         return rule
     known = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
     known += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
-    moved = (each for place in known for each in at_declarations(rule, *place))
+    moved = (declared for place in known for declared in at_declarations(rule, *place))
     return next((each for each in moved if is_declared(each, homes[each.path], project)), rule)
 
 
 def gives(rule: Rename, edit: Edit) -> bool:
     """Whether the edit replaced the old name by the new one, leaving none."""
-    went, came = ({each.text for each in tokens(text)} for text in (edit.before, edit.after))
+    went, came = ({token.text for token in tokens(text)} for text in (edit.before, edit.after))
     return rule.before in went - came and rule.after in came - went
 
 

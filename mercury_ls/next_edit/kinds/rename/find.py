@@ -190,7 +190,7 @@ def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places
         return False
     if not scopes.declares(symbol.node):
         spots = (sides(snapshot, place.start, place.end) for place in places)
-        return defines(rule.left, rule.right) and not any(defines(*each) for each in spots)
+        return defines(rule.left, rule.right) and not any(defines(*spot) for spot in spots)
     nodes = (scopes.node_at(snapshot, place.start) for place in places)
     return not any(node is not None and redeclares(symbol, node) for node in nodes)
 

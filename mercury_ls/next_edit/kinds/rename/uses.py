@@ -374,7 +374,7 @@ class Uses(Struct, dict=True):
     def _is_alone(self) -> bool:
         """Whether no file of the package declares another member of the name."""
         files = self.project.beside(self.home.path, self.name)
-        return files is not None and not any(declares_member(each, self.name) for each in files)
+        return files is not None and not any(declares_member(file, self.name) for file in files)
 
     def _is_overriding(self, node: Node) -> bool:
         """Whether it is the same overload: in Java a method with other parameters is another one."""
@@ -541,7 +541,7 @@ def parameters_of(name: Node) -> list[str] | None:
     if listed is None:
         return None
     kinds = [each.child_by_field_name("type") or each for each in listed.named_children if "comment" not in each.type]
-    return [text_of(each) for each in kinds]
+    return [text_of(kind) for kind in kinds]
 
 
 def path_in_file(path: str, node: Node) -> str:
