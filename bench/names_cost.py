@@ -114,7 +114,7 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
     )
     packages = installed_packages([str(root)], {})
     jedi = [Timed(AnalyserProcess(Around((str(root),), packages)))] if given.jedi else []
-    names = KnownNames(jedi, patience=PATIENCE_SECONDS, written=Written(workspace))
+    names = KnownNames(jedi, patience=PATIENCE_SECONDS, reader=Written(workspace))
     results = []
     for path, language in chosen(root, workspace, given.files, held=given.held):
         text = path.read_text(encoding="utf-8")

@@ -147,7 +147,7 @@ def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) ->
         start = sum(map(len, lines[:at]))
         change = TextEdit(start, start + len(step.before), step.after)
         known = start, start + len(step.before)
-        history.record(step.path, "".join(lines), change, PAUSE * number, known=known)
+        history.record(step.path, "".join(lines), change, PAUSE * number, lines=known)
         lines[at : at + len(before)] = lines_of(step.after)
     return history
 

@@ -177,7 +177,7 @@ def opened(
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
     analysers = [project.analyser] if project else []  # of a single file only what is written in it is known
     written = Written(session.files.workspace)
-    session.questions.names = KnownNames(analysers, patience=PATIENCE_SECONDS, written=written)
+    session.questions.names = KnownNames(analysers, patience=PATIENCE_SECONDS, reader=written)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri

@@ -10,13 +10,13 @@ QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])
 
 def unclosed(text: str) -> list[int]:
     """Where those stand that nothing closes, outermost first."""
-    found: list[int] = []
+    offsets: list[int] = []
     for at, character in enumerate(text):
         if character in PAIRS:
-            found.append(at)
-        elif found and character == PAIRS[text[found[-1]]]:
-            found.pop()
-    return found
+            offsets.append(at)
+        elif offsets and character == PAIRS[text[offsets[-1]]]:
+            offsets.pop()
+    return offsets
 
 
 def closing(text: str) -> str:
@@ -26,13 +26,13 @@ def closing(text: str) -> str:
 
 def unquoted(text: str) -> str:
     """With what is quoted blanked, character for character."""
-    return QUOTED.sub(lambda found: "_" * len(found[0]), text)
+    return QUOTED.sub(lambda match: "_" * len(match[0]), text)
 
 
 def split(text: str, *, types: bool = False) -> list[str]:
     """At the commas that stand outside of brackets and quotes, where there are `types` also outside of `<…>`."""
     openers, closers = ("([{<", ")]}>") if types else ("([{", ")]}")
-    found: list[str] = []
+    parts: list[str] = []
     depth, start, blank = 0, 0, unquoted(text)
     for at, character in enumerate(blank):
         if character in openers:
@@ -40,6 +40,6 @@ def split(text: str, *, types: bool = False) -> list[str]:
         elif character in closers and blank[at - 1 : at + 1] not in ("->", "=>"):
             depth -= 1
         elif character == "," and depth == 0:
-            found.append(text[start:at])
+            parts.append(text[start:at])
             start = at + 1
-    return [*found, text[start:]]
+    return [*parts, text[start:]]

@@ -30,7 +30,7 @@ class Call(Struct, frozen=True):
     """A call that is being written: its function, the arguments before the last comma, and what is typed behind it."""
 
     function: str
-    given: tuple[str, ...]
+    arguments: tuple[str, ...]
     typed: str
 
 
@@ -46,18 +46,18 @@ class Parameter(Struct, frozen=True):
 def call_at(text: str) -> Call | None:
     """The innermost call that is open at the end of a text."""
     text = text[-LONGEST_CALL:]
-    opened = unclosed(unquoted(text))
-    function = CALLEE.search(text[: opened[-1]]) if opened else None
-    if function is None or text[opened[-1]] != "(" or DEFINING.search(text[: function.start()]):
+    openings = unclosed(unquoted(text))
+    function = CALLEE.search(text[: openings[-1]]) if openings else None
+    if function is None or text[openings[-1]] != "(" or DEFINING.search(text[: function.start()]):
         return None
-    *given, typed = split(text[opened[-1] + 1 :])
-    return Call(function[1], tuple(each.strip() for each in given), typed.lstrip())
+    *arguments, typed = split(text[openings[-1] + 1 :])
+    return Call(function[1], tuple(argument.strip() for argument in arguments), typed.lstrip())
 
 
 def named(argument: str) -> str:
     """The name by which an argument is given, "" if its place says what it is."""
-    found = NAMED.match(argument)
-    return found[1] if found else ""
+    match = NAMED.match(argument)
+    return match[1] if match else ""
 
 
 def bracketed(text: str, start: int = 0) -> str:
@@ -72,9 +72,9 @@ def bracketed(text: str, start: int = 0) -> str:
 
 def signature(text: str, name: str, language: str) -> str:
     """A function in a text, from its name to the end of its parameters; of a class its constructor."""
-    made = re.search(rf"\bclass {name}\b", text)
-    if made is not None:
-        body = text[made.end() : made.end() + LONGEST_CLASS]
+    class_heading = re.search(rf"\bclass {name}\b", text)
+    if class_heading is not None:
+        body = text[class_heading.end() : class_heading.end() + LONGEST_CLASS]
         first = CONSTRUCTOR.search(re.split(r"\n(?=\S)", body, maxsplit=1)[0] if language == "python" else body)
         return bracketed(body, first.start()) if first else ""
     declared = re.search(rf"\b(?:def|function|func(?:\s*\([^()\n]*\))?|fn)\s+({name})\b[^(\n]*(?=\()", text)
@@ -92,15 +92,15 @@ def parameters(header: str, language: str) -> list[Parameter]:
 
 def parameters_in(text: str, language: str) -> list[Parameter]:
     """Those that a text lists, without the object itself, those that collect the rest, and patterns."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     is_positional = True
-    for each in filter(None, map(str.strip, split(text, types=True))):
-        if each.startswith("*") and not each.startswith("**"):
+    for piece in filter(None, map(str.strip, split(text, types=True))):
+        if piece.startswith("*") and not piece.startswith("**"):
             is_positional = False
-        declared, *default = DEFAULT.split(each, maxsplit=1)
+        declared, *default = DEFAULT.split(piece, maxsplit=1)
         name, _, kind = (declared, "", "") if language in TYPE_FIRST else declared.partition(":")
         words = [*WORD.finditer(name)]
-        if not words or each[0] in "*/([{." or words[-1][0] in SELVES:
+        if not words or piece[0] in "*/([{." or words[-1][0] in SELVES:
             continue
         word = words[0 if language == "go" else -1]
         if language in TYPE_FIRST:
@@ -108,5 +108,5 @@ def parameters_in(text: str, language: str) -> list[Parameter]:
         elif language == "go":
             kind = name[word.end() :]
         optional = "".join(default).strip() or ("?" if name.rstrip().endswith("?") else "")
-        found.append(Parameter(word[0], kind.strip(), optional, is_positional))
-    return found
+        parameters.append(Parameter(word[0], kind.strip(), optional, is_positional))
+    return parameters

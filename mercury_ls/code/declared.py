@@ -77,7 +77,7 @@ class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
     name: str
     kind: NameKind = ""
     module: str = ""
-    of: str = ""
+    origin: str = ""
 
 
 def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
@@ -85,14 +85,14 @@ def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
     return once(islice(declarations(snapshot), MOST))
 
 
-def once(found: Iterable[Declared]) -> tuple[Declared, ...]:
+def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
     """The first declaration of each name of a type that says what it holds, else the first."""
-    known: dict[tuple[str, str], Declared] = {}
-    for each in found:
-        before = known.setdefault((each.owner, each.name), each)
-        if each.type and not before.type:
-            known[each.owner, each.name] = each
-    return tuple(known.values())
+    distinct: dict[tuple[str, str], Declared] = {}
+    for declaration in declarations:
+        before = distinct.setdefault((declaration.owner, declaration.name), declaration)
+        if declaration.type and not before.type:
+            distinct[declaration.owner, declaration.name] = declaration
+    return tuple(distinct.values())
 
 
 def declarations(snapshot: Snapshot) -> Iterator[Declared]:
@@ -106,35 +106,39 @@ def declarations(snapshot: Snapshot) -> Iterator[Declared]:
         is_local = node.start_byte < inside
         for name in names_of(node):
             is_assigned = name.parent is not None and name.parent.type in OWN
-            if is_assigned == is_local and (each := declared(node, name, owner(name))).kind != "parameter":
-                yield each
+            if is_assigned == is_local and (declaration := declared(node, name, owner(name))).kind != "parameter":
+                yield declaration
         if node.type in scopes.FUNCTIONS:
             inside = max(inside, node.end_byte)
 
 
 def imported(snapshot: Snapshot) -> Iterator[Declared]:
-    for each in imports_of(snapshot):
-        if not each.is_passed_on and each.name != "*":
-            name = each.alias.partition(".")[0]
-            kind = kind_by_spelling(each.name) if each.name else "module"
-            yield Declared(name, kind, module=each.module, original=each.name)
+    for declaration in imports_of(snapshot):
+        if not declaration.is_passed_on and declaration.name != "*":
+            name = declaration.alias.partition(".")[0]
+            kind = kind_by_spelling(declaration.name) if declaration.name else "module"
+            yield Declared(name, kind, module=declaration.module, original=declaration.name)
 
 
 def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     """What the text uses of modules that are found by name, and not by where the file is."""
-    found = [each for each in imported(snapshot) if not each.module.startswith(".")]
+    imports = [declaration for declaration in imported(snapshot) if not declaration.module.startswith(".")]
     used = set(islice(given_by_name(snapshot), MOST_USED))
-    used |= {Used(each.original, each.kind, each.module) for each in found if each.original}
-    known = {each.name: each for each in found}
-    names = "|".join(map(re.escape, sorted(known)))
+    used |= {
+        Used(declaration.original, declaration.kind, declaration.module)
+        for declaration in imports
+        if declaration.original
+    }
+    by_name = {declaration.name: declaration for declaration in imports}
+    names = "|".join(map(re.escape, sorted(by_name)))
     pattern = re.compile(
         rf"(?<![\w.:])(?P<of>{names + '|' if names else ''}[A-Z]\w*)(?:\.|::)(?P<name>[^\W\d]\w*)(?P<call>\()?"
     )
     for match in pattern.finditer(snapshot.text):
-        each = known.get(match["of"], Declared(match["of"]))
+        declaration = by_name.get(match["of"], Declared(match["of"]))
         kind = kind_by_spelling(match["name"]) or ("function" if match["call"] else "")
-        of = each.original if each.module else each.name
-        used.add(Used(match["name"], kind, each.module, of))
+        origin = declaration.original if declaration.module else declaration.name
+        used.add(Used(match["name"], kind, declaration.module, origin))
         if len(used) >= 2 * MOST_USED:
             break
     return tuple(used)
@@ -145,9 +149,9 @@ def given_by_name(snapshot: Snapshot) -> Iterator[Used]:
     if language is None or language.id not in CALLS or snapshot.tree is None:
         return
     for _, parts in QueryCursor(call_query(language)).matches(snapshot.tree.root_node):
-        of, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
-        if of.isidentifier() and name.isidentifier():
-            yield Used(name, "keyword", of=f"{of}()")
+        owner_name, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
+        if owner_name.isidentifier() and name.isidentifier():
+            yield Used(name, "keyword", origin=f"{owner_name}()")
 
 
 @cache
@@ -167,7 +171,7 @@ def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     around = outermost_scope(snapshot, offset) if language is not None else None
     if language is None or around is None:
         return []
-    found: dict[str, tuple[int, int, Declared]] = {}
+    nearest: dict[str, tuple[int, int, Declared]] = {}
     byte, left_out = snapshot.byte(offset), 0
     for node in declaring(language, around):
         if node.start_byte < left_out:
@@ -175,35 +179,43 @@ def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
         if node.type in scopes.FUNCTIONS and not node.start_byte < byte <= node.end_byte:
             left_out = node.end_byte
         for name in names_of(node):
-            made = None if name.parent is None or name.parent.type in OWN else scopes.binding(snapshot, name)
-            if made is None or not (made.start <= offset <= made.end and made.known <= offset):
+            local = None if name.parent is None or name.parent.type in OWN else scopes.binding(snapshot, name)
+            if local is None or not (local.start <= offset <= local.end and local.visible_from <= offset):
                 continue
-            each = declared(node, name, "")
-            distance = made.end - made.start, -name.start_byte
-            if each.name not in found or distance < found[each.name][:2]:
-                found[each.name] = *distance, each
-    return [each for _, _, each in sorted(found.values(), key=lambda one: one[:2])]
+            declaration = declared(node, name, "")
+            distance = local.end - local.start, -name.start_byte
+            if declaration.name not in nearest or distance < nearest[declaration.name][:2]:
+                nearest[declaration.name] = *distance, declaration
+    return [declaration for _, _, declaration in sorted(nearest.values(), key=lambda entry: entry[:2])]
 
 
 def outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
     around = [*outward(scopes.node_at(snapshot, max(offset - 1, 0)))]
-    return next((each for each in reversed(around) if each.type in scopes.FUNCTIONS | scopes.TYPES), None)
+    return next((node for node in reversed(around) if node.type in scopes.FUNCTIONS | scopes.TYPES), None)
 
 
 def declaring(language: Language, around: Node) -> list[Node]:
     """The nodes that may declare names, in the order of the text."""
-    found = QueryCursor(query(language)).captures(around).get("d", [])
-    return sorted(found, key=lambda node: (node.start_byte, -node.end_byte))
+    declarators = QueryCursor(query(language)).captures(around).get("d", [])
+    return sorted(declarators, key=lambda node: (node.start_byte, -node.end_byte))
 
 
 @cache
 def query(language: Language) -> Query:
     grammar = languages.grammar(language)
-    wanted = {*scopes.BINDING_FIELDS, *scopes.BINDING_LISTS, *scopes.FUNCTIONS, *scopes.TYPES, *language.definitions}
-    wanted.add(ASSIGNING)
-    named = (each for each in range(grammar.node_kind_count) if is_named(grammar, each))
-    kinds = filter(None, map(grammar.node_kind_for_id, named))
-    chosen = {kind for kind in kinds if (kind in wanted or scopes.NAMING.search(kind)) and not IMPORT.search(kind)}
+    syntax_kinds = {
+        *scopes.BINDING_FIELDS,
+        *scopes.BINDING_LISTS,
+        *scopes.FUNCTIONS,
+        *scopes.TYPES,
+        *language.definitions,
+    }
+    syntax_kinds.add(ASSIGNING)
+    named_kinds = (kind for kind in range(grammar.node_kind_count) if is_named(grammar, kind))
+    kinds = filter(None, map(grammar.node_kind_for_id, named_kinds))
+    chosen = {
+        kind for kind in kinds if (kind in syntax_kinds or scopes.NAMING.search(kind)) and not IMPORT.search(kind)
+    }
     return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
 
 
@@ -251,14 +263,14 @@ def declared(node: Node, name: Node, whose: str) -> Declared:
     parameters = part(node, ("parameters",)) if kind in ("function", "class") else ""
     if node.type in scopes.BINDING_LISTS and name.parent is not None:
         node = name.parent
-    said = heading(node, name) if kind == "class" else part(node, TYPE_FIELDS) or made(node)
-    return Declared(symbols.text_of(name), kind, whose, tidy(parameters.strip("()|")), tidy(said.lstrip(":-> ")))
+    annotation = heading(node, name) if kind == "class" else part(node, TYPE_FIELDS) or made(node)
+    return Declared(symbols.text_of(name), kind, whose, tidy(parameters.strip("()|")), tidy(annotation.lstrip(":-> ")))
 
 
 def kind_of(node: Node, name: Node, whose: str) -> NameKind:
     if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
         return "parameter"
-    value = next((each for field in VALUE_FIELDS if (each := node.child_by_field_name(field))), None)
+    value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
     if FUNCTIONS.search(node.type) or (value is not None and value.type in scopes.FUNCTIONS):
         return "function"
     if any("function_declarator" in child.type for child in node.children_by_field_name("declarator")):
@@ -277,25 +289,25 @@ def part(node: Node, fields: tuple[str, ...]) -> str:
     near = [node, *node.children_by_field_name("declarator"), *node.children_by_field_name("value")]
     if node.parent is not None and "declarator" in node.type:
         near.append(node.parent)
-    for each in near:
+    for parent in near:
         for field in fields:
-            if found := each.child_by_field_name(field):
-                return symbols.text_of(found)
+            if child := parent.child_by_field_name(field):
+                return symbols.text_of(child)
     return ""
 
 
 def made(node: Node) -> str:
     """The type of an object that is made where it is declared, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
     makes it, `foo()` of `foo(…)`."""
-    value = next((each for field in VALUE_FIELDS if (each := node.child_by_field_name(field))), None)
+    value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
     while value is not None and (value.type in LISTS or value.type in ("reference_expression", "unary_expression")):
         value = value.named_children[-1] if value.named_children else None
     if value is None or value.type not in MAKING:
         return ""
-    found = next((each for field in MADE_FIELDS if (each := value.child_by_field_name(field))), None)
-    if found is not None and found.type == "scoped_identifier":  # `Foo::new(…)`
-        found = found.child_by_field_name("path")
-    text = symbols.text_of(found)
+    callee = next((child for field in MADE_FIELDS if (child := value.child_by_field_name(field))), None)
+    if callee is not None and callee.type == "scoped_identifier":  # `Foo::new(…)`
+        callee = callee.child_by_field_name("path")
+    text = symbols.text_of(callee)
     return f"{text}()" if value.type in ("call", "call_expression") and NAMES.fullmatch(text) else text
 
 

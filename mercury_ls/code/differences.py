@@ -83,14 +83,14 @@ def texts_of(before: str, after: str, touch: TokenChange) -> tuple[str, str]:
     return before[touch.start : touch.end], after[touch.new_start : touch.new_end]
 
 
-def is_step_towards(before: str, after: str, wanted: str) -> bool:
+def is_step_towards(before: str, after: str, target: str) -> bool:
     """Whether `after` is a step on the way from `before` to `wanted`."""
-    return 0 < token_distance(before, after) == token_distance(before, wanted) - token_distance(after, wanted)
+    return 0 < token_distance(before, after) == token_distance(before, target) - token_distance(after, target)
 
 
-def token_distance(one: str, other: str) -> int:
+def token_distance(first: str, second: str) -> int:
     """The number of differing tokens; for many tokens, regardless of their order."""
-    old, new = TOKEN.findall(one), TOKEN.findall(other)
+    old, new = TOKEN.findall(first), TOKEN.findall(second)
     if too_many(old, new):
         went, came = Counter(old) - Counter(new), Counter(new) - Counter(old)
         return went.total() + came.total()
@@ -130,26 +130,26 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
     best: dict[tuple[int, int], tuple[int, tuple[tuple[int, int], ...]]] = {}
     for i in range(len(old) + 1):
         for k in range(len(new) + 1):
-            found = [best[at] for at in ((i - 1, k), (i, k - 1)) if at in best] or [(0, ())]
-            same = old[i - 1] & new[k - 1] if i and k else Counter[str]()
-            if any(map(WORD.match, same)) and similar(before[i - 1], after[k - 1]):
+            prefixes = [best[at] for at in ((i - 1, k), (i, k - 1)) if at in best] or [(0, ())]
+            common = old[i - 1] & new[k - 1] if i and k else Counter[str]()
+            if any(map(WORD.match, common)) and similar(before[i - 1], after[k - 1]):
                 count, pairs = best[i - 1, k - 1]
-                found.append((count + same.total(), (*pairs, (i - 1, k - 1))))
-            best[i, k] = max(found, key=lambda each: each[0])
-    kept, pairs = best[len(old), len(new)]
+                prefixes.append((count + common.total(), (*pairs, (i - 1, k - 1))))
+            best[i, k] = max(prefixes, key=lambda way: way[0])
+    length, pairs = best[len(old), len(new)]
     whole = [TOKEN.findall("".join(lines)) for lines in (before, after)]
     if too_many(*whole):
         return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
-    return list(pairs) if kept >= sum(block.size for block in blocks) else []
+    return list(pairs) if length >= sum(block.size for block in blocks) else []
 
 
-def unpaired_lines(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
+def unpaired_lines(lines: list[str], common: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Runs of lines that are not among the known ones, each with the number of its first line."""
-    numbers = [number for number in range(len(lines)) if number not in known]
-    for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
-        found = [number for _, number in run]
-        yield found[0], "".join(lines[number] for number in found)
+    numbers = [number for number in range(len(lines)) if number not in common]
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        run_numbers = [number for _, number in run]
+        yield run_numbers[0], "".join(lines[number] for number in run_numbers)
 
 
 def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:
@@ -157,25 +157,25 @@ def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[To
     `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early; a string
     comes whole."""
     for tag, i, j, k, m in opcodes:
-        by = 0
+        step = 0
         if tag in ("insert", "delete"):
             text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
             if first > 0 and text[first - 1].text == text[stop - 1].text and begins(text, first - 1):
-                by = -1
+                step = -1
             elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
-                by = 1
-        yield tag, i + by, j + by, k + by, m + by
+                step = 1
+        yield tag, i + step, j + step, k + step, m + step
 
 
-def begins(found: list[Token], at: int) -> bool:
+def begins(tokens: list[Token], at: int) -> bool:
     """Whether what comes or goes begins with such a token rather than ending with one: with a quote if it opens."""
-    text = found[at].text
-    return text in ",)]}" or (text in QUOTES and sum(each.text == text for each in found[: at + 1]) % 2 == 1)
+    text = tokens[at].text
+    return text in ",)]}" or (text in QUOTES and sum(token.text == text for token in tokens[: at + 1]) % 2 == 1)
 
 
-def gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
+def gap(text: str, tokens: list[Token], first: int, stop: int) -> tuple[int, int]:
     """The range from the end of the previous token to the start of the next one."""
-    return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
+    return tokens[first - 1].end if first else 0, tokens[stop].start if stop < len(tokens) else len(text)
 
 
 def trim_blanks(before: str, after: str, touch: TokenChange) -> TokenChange:

@@ -183,13 +183,13 @@ def cached(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concaten
     """Caches the results of the function with the snapshot."""
 
     @wraps(function)
-    def known(snapshot: Snapshot, *given: P.args, **named: P.kwargs) -> T:
-        key = (function, given, *named.items())
+    def cached(snapshot: Snapshot, *arguments: P.args, **named: P.kwargs) -> T:
+        key = (function, arguments, *named.items())
         if key not in snapshot.memory:
-            snapshot.memory[key] = function(snapshot, *given, **named)
+            snapshot.memory[key] = function(snapshot, *arguments, **named)
         return snapshot.memory[key]
 
-    return known
+    return cached
 
 
 class Document:
@@ -231,7 +231,7 @@ class Document:
         """Apply the `contentChanges` of a didChange; no range means the whole text. Returns what really changed, each
         in offsets of the text after the previous change.
         """
-        applied = [self._apply(given, text, encoding) for given, text in changes]
+        applied = [self._apply(span, text, encoding) for span, text in changes]
         self.version = version
         self._snapshot = None
         return [change for change in applied if change.text or change.end > change.start]
@@ -303,20 +303,20 @@ class Document:
         self._pending = [] if tree else [NO_CHANGE]
         return tree
 
-    def _apply(self, given: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
-        start, end = self._offsets(given, encoding) if given else (0, len(self.text))
+    def _apply(self, span: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
+        start, end = self._offsets(span, encoding) if span else (0, len(self.text))
         # Clients that send the whole text, or a whole line, have usually changed one word of it.
-        found = difference(self.text[start:end], encodable(text))
-        change = TextEdit(start + found.start, start + found.end, found.text)
+        replacement = difference(self.text[start:end], encodable(text))
+        change = TextEdit(start + replacement.start, start + replacement.end, replacement.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
         self._reopen(change.start)
         self._remember(change)
         return change
 
-    def _offsets(self, given: LineRange, encoding: Encoding) -> tuple[int, int]:
-        here = Snapshot(self, self._lines)
-        start, end = here.offset(given[0], given[1], encoding), here.offset(given[2], given[3], encoding)
+    def _offsets(self, span: LineRange, encoding: Encoding) -> tuple[int, int]:
+        snapshot = Snapshot(self, self._lines)
+        start, end = snapshot.offset(span[0], span[1], encoding), snapshot.offset(span[2], span[3], encoding)
         return min(start, end), max(start, end)
 
     def _reopen(self, start: int) -> None:
@@ -378,14 +378,14 @@ def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> 
     the nodes of its tree, which read their text later, get little, and the same object for the same text.
     """
     deadline = time.thread_time() + seconds
-    given: list[bytearray] = []
+    spans: list[bytearray] = []
     is_parsing = True
 
     def read(start: int, _: object) -> bytes | bytearray:
         if not is_parsing:
             return interned(text[start : start + NODE_BYTES])
-        given.append(bytearray(text[start : start + CHUNK_BYTES]))
-        return given[-1]
+        spans.append(bytearray(text[start : start + CHUNK_BYTES]))
+        return spans[-1]
 
     def is_late(_offset: int, _has_error: bool) -> bool:
         return time.thread_time() > deadline
@@ -398,8 +398,8 @@ def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> 
         return None
     finally:
         is_parsing = False
-        for each in given:
-            each.clear()
+        for span in spans:
+            span.clear()
 
 
 @cache
@@ -441,9 +441,9 @@ class LineIndex:
         first = self._first_after(max(change.start, 1) - 1)
         last = self._first_after(change.end)
         self._move_gap(last)
-        found = array("q", line_starts(text, max(change.start, 1), reached))
-        self._starts[first:last] = found
-        self._gap = first + len(found)
+        starts = array("q", line_starts(text, max(change.start, 1), reached))
+        self._starts[first:last] = starts
+        self._gap = first + len(starts)
         self._shift += reached - change.end
 
     def _first_after(self, offset: int) -> int:

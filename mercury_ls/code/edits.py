@@ -46,12 +46,12 @@ def inserted(old: str, new: str) -> int:
     return len(difference(old, new).text)
 
 
-def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
+def same_result(text: str, first: TextEdit, second: TextEdit) -> bool:
     """Whether two changes of a text have the same result."""
-    if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
+    if len(first.text) - first.end + first.start != len(second.text) - second.end + second.start:
         return False
-    start, end = min(one.start, other.start), max(one.end, other.end)
-    results = [text[start : change.start] + change.text + text[change.end : end] for change in (one, other)]
+    start, end = min(first.start, second.start), max(first.end, second.end)
+    results = [text[start : change.start] + change.text + text[change.end : end] for change in (first, second)]
     return results[0] == results[1]
 
 
@@ -78,8 +78,8 @@ def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | Non
     if cursor is not None:
         (edit,) = edits
         return rest_of(edit, before, after, cursor)
-    left = not_yet_made(edits, before, after)
-    return shifted(edits, before, after) if left is None else left
+    remaining = not_yet_made(edits, before, after)
+    return shifted(edits, before, after) if remaining is None else remaining
 
 
 def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
@@ -96,8 +96,8 @@ def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEd
     expected = "".join(PAIRS[c] for c in reversed(typed) if c in PAIRS)
     if not expected.startswith(closed) or not all(c in edit.text for c in closed):
         return None
-    rest = completed[cursor:]
-    return [replace(edit, start=cursor, end=end, text=rest)] if rest else []
+    tail = completed[cursor:]
+    return [replace(edit, start=cursor, end=end, text=tail)] if tail else []
 
 
 def may_become(edit: TextEdit, before: str, after: str, cursor: int) -> bool:
@@ -122,18 +122,18 @@ def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[Tex
     """
     ways: dict[int, list[TextEdit]] = {0: []}
     at = 0
-    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
+    for edit in sorted(edits, key=lambda key: (key.start, key.end)):
         between, old = before[at : edit.start], before[edit.start : edit.end]
-        found: dict[int, list[TextEdit]] = {}
-        for grown, left in ways.items():
+        grouped: dict[int, list[TextEdit]] = {}
+        for grown, remaining in ways.items():
             start = edit.start + grown
             if not after.startswith(between, at + grown):
                 continue
             if after.startswith(edit.text, start):
-                found.setdefault(grown + len(edit.text) - len(old), left)
+                grouped.setdefault(grown + len(edit.text) - len(old), remaining)
             if after.startswith(old, start):
-                found.setdefault(grown, [*left, replace(edit, start=start, end=edit.end + grown)])
-        ways, at = found, edit.end
+                grouped.setdefault(grown, [*remaining, replace(edit, start=start, end=edit.end + grown)])
+        ways, at = grouped, edit.end
     grown = len(after) - len(before)
     return ways[grown] if grown in ways and after.endswith(before[at:]) and len(after) >= at + grown else None
 

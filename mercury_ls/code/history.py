@@ -79,19 +79,19 @@ class History:
         path: str,
         text_before: str,
         change: TextEdit,
-        now: float,
+        time: float,
         is_own: bool = True,
-        known: tuple[int, int] | None = None,
+        lines: tuple[int, int] | None = None,
     ) -> None:
         """A change of `text_before`, in the order in which the file's changes happened. Changes by an accepted offer
         are not the user's own. Of the text only the part from `known[0]` to `known[1]` is real, where that is given."""
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
-        self._follow(path, text_before, change, now)
-        continued = self._continued(path, text_before, change, now)
-        hunk = continued or hunk_of(path, text_before, change, now)
+        self._follow(path, text_before, change, time)
+        continued = self._continued(path, text_before, change, time)
+        hunk = continued or hunk_of(path, text_before, change, time)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
-        hunk.above, hunk.below = around(hunk, text_before, change, known or (0, len(text_before)))
+        hunk.above, hunk.below = around(hunk, text_before, change, lines or (0, len(text_before)))
         if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
             # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
@@ -105,8 +105,8 @@ class History:
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
         """Oldest first, as whole lines with their terminators and current line numbers; with `own`, without those that
         accepted offers made."""
-        known = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
-        return tuple(self._edit(index) for index in known[max(len(known) - limit, 0) :])
+        indices = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
+        return tuple(self._edit(index) for index in indices[max(len(indices) - limit, 0) :])
 
     def accepted(self) -> tuple[Edit, ...]:
         """The edits that accepted offers made: nothing is learned from them, and nothing more is due there."""
@@ -162,14 +162,14 @@ class History:
         self._traces.clear()
         self._lengths.clear()
 
-    def _continued(self, path: str, text: str, change: TextEdit, now: float) -> Hunk | None:
+    def _continued(self, path: str, text: str, change: TextEdit, time: float) -> Hunk | None:
         """The hunk that this change extends, merged with it and removed from the list."""
         lines = start, end = whole_lines(text, change)
         newer: list[Hunk] = []
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
             if start <= hunk.end and end >= hunk.start:
                 latest, below = as_latest(hunk, newer)
-                joined = latest and merged_hunk(latest, text, change, lines, now)
+                joined = latest and merged_hunk(latest, text, change, lines, time)
                 if joined:
                     self._take_out(hunk, below)
                 return joined
@@ -184,13 +184,13 @@ class History:
             other.start -= hunk.grown
             other.line -= hunk.lines_grown
 
-    def _follow(self, path: str, text: str, change: TextEdit, now: float) -> None:
+    def _follow(self, path: str, text: str, change: TextEdit, time: float) -> None:
         """Move the traces along with the text, and add that of this change."""
         mine = [trace for trace in self._traces if trace.path == path]
         for trace in mine:
-            if now - trace.time >= PAUSE_SECONDS:
+            if time - trace.time >= PAUSE_SECONDS:
                 trace.stood = text[trace.start : trace.end]
-            trace.time = now
+            trace.time = time
         removed = text[change.start : change.end]
         continued = (
             continues_deletion(mine[-1:], change, removed)
@@ -201,7 +201,7 @@ class History:
             move_trace(trace, change)
         if not continued and len(removed) <= LARGEST_HUNK:
             end = change.start + len(change.text)
-            self._traces.append(Trace(path, change.start, end, removed, now))
+            self._traces.append(Trace(path, change.start, end, removed, time))
         self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
 
     def _forget_oldest(self) -> None:
@@ -216,35 +216,35 @@ class History:
             del self._lengths[next(iter(self._lengths))]
 
 
-def hunk_of(path: str, text: str, change: TextEdit, now: float) -> Hunk:
+def hunk_of(path: str, text: str, change: TextEdit, time: float) -> Hunk:
     start, end = whole_lines(text, change)
     after = text[start : change.start] + change.text + text[change.end : end]
-    return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, now))
+    return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, time))
 
 
-def around(hunk: Hunk, text: str, change: TextEdit, known: tuple[int, int]) -> tuple[str, str]:
+def around(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int]) -> tuple[str, str]:
     """The whole lines above and below a hunk, of which this change of the text is the latest part."""
     grown = len(change.text) - (change.end - change.start)
-    first = max(min(change.start, hunk.start) - MAX_AROUND, known[0])
-    last = min(max(change.end, hunk.end - grown) + MAX_AROUND, known[1])
+    first = max(min(change.start, hunk.start) - MAX_AROUND, lines[0])
+    last = min(max(change.end, hunk.end - grown) + MAX_AROUND, lines[1])
     near = text[first : change.start] + change.text + text[change.end : last]
     above, below = LINE.findall(near[: max(hunk.start - first, 0)]), LINE.findall(near[hunk.end - first :])
-    cut_above, cut_below = first > known[0], last < known[1]  # the outermost line may be a part of one
+    cut_above, cut_below = first > lines[0], last < lines[1]  # the outermost line may be a part of one
     return "".join(above[cut_above:][-LINES_AROUND:]), "".join(below[: len(below) - cut_below][:LINES_AROUND])
 
 
-def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], now: float) -> Hunk | None:
+def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], time: float) -> Hunk | None:
     """One hunk for both if they belong together: the change touches what the hunk changed, or follows soon on the same
     or adjacent lines.
     """
     start, end = lines
-    if start > hunk.end or end < hunk.start or not (now - hunk.time <= PAUSE_SECONDS or touches_hunk(hunk, change)):
+    if start > hunk.end or end < hunk.start or not (time - hunk.time <= PAUSE_SECONDS or touches_hunk(hunk, change)):
         return None
     start, end = min(start, hunk.start), max(end, hunk.end)
     before = text[start : hunk.start] + hunk.before + text[hunk.end : end]
     after = text[start : change.start] + change.text + text[change.end : end]
     line = hunk.line - terminators(text[start : hunk.start])
-    joined = trimmed(Hunk(hunk.path, start, line, before, after, now, hunk.is_own))
+    joined = trimmed(Hunk(hunk.path, start, line, before, after, time, hunk.is_own))
     return joined if max(terminators(joined.before), terminators(joined.after)) <= MAX_LINES else None
 
 

@@ -451,11 +451,11 @@ LANGUAGES: tuple[Language, ...] = (
 
 def find(language_id: str, path: str) -> Language | None:
     """The language with the editor's id, else the one of the file's name."""
-    wanted = language_id.lower()
+    lowered = language_id.lower()
     name = path.replace("\\", "/").rsplit("/", 1)[-1]
     extension = "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
     for language in LANGUAGES:
-        if wanted == language.id or wanted in language.aliases:
+        if lowered == language.id or lowered in language.aliases:
             return language
     for language in LANGUAGES:
         if name in language.filenames or extension in language.extensions:

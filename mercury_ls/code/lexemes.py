@@ -65,9 +65,9 @@ def minimal(old: str, new: str) -> TextEdit:
     return TextEdit(start, end, text)
 
 
-def glued(left: str, right: str) -> bool:
+def glued(before: str, after: str) -> bool:
     """Whether two characters belong to one word or one operator."""
-    return bool(left and right) and any(kind(left) and kind(right) for kind in (is_word, is_operator))
+    return bool(before and after) and any(kind(before) and kind(after) for kind in (is_word, is_operator))
 
 
 def is_operator(character: str) -> bool:

@@ -60,19 +60,19 @@ class Project:
 
     def __init__(
         self,
-        known: Iterable[Snapshot] = (),
+        snapshots: Iterable[Snapshot] = (),
         read: Callable[[str], str | None] = lambda path: None,
         exists: Callable[[str], bool] = lambda path: False,
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
     ) -> None:
-        self._known: dict[str, Snapshot | None] = {each.path: each for each in known}
+        self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self._read, self._exists, self._mentioning = read, exists, mentioning
         self._said: dict[Hashable, Any] = {}
         self._there: dict[str, bool] = {}
         self._imports: dict[str, tuple[Imported, ...]] = {}
 
-    def with_files(self, known: Iterable[Snapshot]) -> "Project":
-        return Project(known, self._read, self._exists, self._mentioning)
+    def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
+        return Project(snapshots, self._read, self._exists, self._mentioning)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Computed for the first file that asks, then remembered."""
@@ -98,11 +98,11 @@ class Project:
             self._imports[snapshot.path] = tuple(imports_of(snapshot))
         return self._imports[snapshot.path]
 
-    def brings(self, snapshot: Snapshot, each: Imported, name: str, home: str) -> bool:
+    def brings(self, snapshot: Snapshot, imported: Imported, name: str, home: str) -> bool:
         """Whether this import of the file imports `name` from `home`, directly or by re-exports."""
-        if each.name not in (name, "*"):
+        if imported.name not in (name, "*"):
             return False
-        return self.leads(self.module(snapshot, each.module, home), name, home)
+        return self.leads(self.module(snapshot, imported.module, home), name, home)
 
     def leads(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
         """Whether `name` of a module is that of `home`, directly or by re-exports."""
@@ -117,17 +117,21 @@ class Project:
         if file is not None and not hands_out(file, name):
             return False
         handed = self.imports(file) if file is not None else ()
-        said = [each for each in handed if each.alias == name] or [each for each in handed if each.name == "*"]
-        found = [self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in said if file is not None]
-        direct = [each.name in (name, "*") for each in said]
-        return bool(found) and all(found) and all(direct)
+        exports = [handed_on for handed_on in handed if handed_on.alias == name] or [
+            handed_on for handed_on in handed if handed_on.name == "*"
+        ]
+        answers = [
+            self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in exports if file is not None
+        ]
+        direct = [export.name in (name, "*") for export in exports]
+        return bool(answers) and all(answers) and all(direct)
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder in which the name stands; None if there may be others."""
-        found = self._mentioning(name, home)
-        if found is None:
+        mentioning = self._mentioning(name, home)
+        if mentioning is None:
             return None
-        paths = {path for path in (*found, *self._known, home) if dirname(path) == dirname(home)}
+        paths = {path for path in (*mentioning, *self._known, home) if dirname(path) == dirname(home)}
         files = [self.file(path) for path in sorted(paths)]
         return None if None in files else [file for file in files if file is not None and name in file.text]
 
@@ -136,7 +140,7 @@ class Project:
         return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
 
     def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
-        imported = {each.start for each in self.imports(snapshot)}
+        imported = {imported.start for imported in self.imports(snapshot)}
         for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
             node = scopes.node_at(snapshot, at) if at not in imported else None
             if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
@@ -166,14 +170,14 @@ class Project:
     def is_package(self, folder: str) -> bool:
         return self.exists(join(folder, "__init__.py"))
 
-    def share_a_package(self, one: Snapshot, other: Snapshot) -> bool:
+    def share_a_package(self, first: Snapshot, second: Snapshot) -> bool:
         """Whether two files of Go or Java see each other's names without an import."""
-        said, others = PACKAGE.search(one.text), PACKAGE.search(other.text)
-        if said is None or others is None or said[1] != others[1]:
+        left_package, right_package = PACKAGE.search(first.text), PACKAGE.search(second.text)
+        if left_package is None or right_package is None or left_package[1] != right_package[1]:
             return False
-        if family(one.path) == "go":
-            return dirname(one.path) == dirname(other.path)
-        return family(one.path) == "java"
+        if family(first.path) == "go":
+            return dirname(first.path) == dirname(second.path)
+        return family(first.path) == "java"
 
     def _first(self, *paths: str) -> str | None:
         return next((path for path in paths if self.exists(path)), None)
@@ -188,9 +192,9 @@ class Project:
         if len(parts) == 1 and parts[0] in sys.stdlib_module_names:
             return None
         roots = [folder for folder in folders(path) if not self.is_package(folder)]
-        roots += [join(folder, each) for folder in roots for each in SOURCE_FOLDERS]
+        roots += [join(folder, source) for folder in roots for source in SOURCE_FOLDERS]
         roots += [folder for folder in folders(home) if not self.is_package(folder)][:1]
-        return next((found for root in roots if (found := self._python_file(root, parts))), None)
+        return next((module_path for root in roots if (module_path := self._python_file(root, parts))), None)
 
     def _python_file(self, folder: str, parts: Sequence[str]) -> str | None:
         whole = join(folder, *parts)
@@ -206,15 +210,15 @@ class Project:
         return self._first(
             *tried,
             *swapped,
-            *(whole + each for each in EXTENSIONS),
-            *(join(whole, "index" + each) for each in EXTENSIONS),
+            *(whole + extension for extension in EXTENSIONS),
+            *(join(whole, "index" + extension) for extension in EXTENSIONS),
         )
 
     def _package_of_go(self, path: str, named: str) -> str | None:
         for folder in folders(path):
-            if said := GO_MODULE.search(self._text_of(join(folder, "go.mod"))):
-                rest = named.removeprefix(said[1])
-                return normpath(join(folder, rest.lstrip("/"))) if rest != named and rest[:1] in ("", "/") else None
+            if module_line := GO_MODULE.search(self._text_of(join(folder, "go.mod"))):
+                below = named.removeprefix(module_line[1])
+                return normpath(join(folder, below.lstrip("/"))) if below != named and below[:1] in ("", "/") else None
         return None
 
     def _module_of_rust(self, path: str, named: str) -> str | None:
@@ -222,7 +226,7 @@ class Project:
         root = next((f for f in folders(path) if any(self.exists(join(f, top)) for top in CRATE_ROOTS)), None)
         if parts[0] == "crate":
             is_program = basename(path) == "main.rs"
-            top = path if is_program else root and self._first(*(join(root, each) for each in CRATE_ROOTS))
+            top = path if is_program else root and self._first(*(join(root, name) for name in CRATE_ROOTS))
             return self._below(top, parts[1:])
         if parts[0] in ("self", "super"):
             folder = path
@@ -235,16 +239,16 @@ class Project:
     def _in_crate(self, path: str, parts: Sequence[str]) -> str | None:
         """Tests, examples and binaries refer to their own crate by its name."""
         for folder in folders(path):
-            if said := CRATE.search(self._text_of(join(folder, "Cargo.toml"))):
+            if crate_line := CRATE.search(self._text_of(join(folder, "Cargo.toml"))):
                 library = join(folder, "src", "lib.rs")
-                is_own = said[1].replace("-", "_") == parts[0] and self.exists(library)
+                is_own = crate_line[1].replace("-", "_") == parts[0] and self.exists(library)
                 return self._below(library, parts[1:]) if is_own else None
         return None
 
     def _above(self, path: str) -> str:
         """The file of the parent module."""
         folder = dirname(dirname(path)) if basename(path) == "mod.rs" else dirname(path)
-        return self._first(f"{folder}.rs", *(join(folder, each) for each in ("mod.rs", *CRATE_ROOTS))) or ""
+        return self._first(f"{folder}.rs", *(join(folder, name) for name in ("mod.rs", *CRATE_ROOTS))) or ""
 
     def _below(self, path: str | None, parts: Sequence[str]) -> str | None:
         for part in parts:
@@ -265,8 +269,8 @@ class Project:
         return dirname(home) if is_below(dirname(home), below) else None
 
     def _text_of(self, path: str) -> str:
-        found = self.file(path) if self.exists(path) else None
-        return found.text if found is not None else ""
+        snapshot = self.file(path) if self.exists(path) else None
+        return snapshot.text if snapshot is not None else ""
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:
@@ -281,14 +285,14 @@ def hands_out(snapshot: Snapshot, name: str) -> bool:
 def is_exported(node: Node) -> bool:
     """Whether it is the `a` of `module.exports = { a }`."""
     listed = node.parent if node.type == "shorthand_property_identifier" else None
-    given = listed.parent if listed is not None else None
-    if given is None or given.type != "assignment_expression":
+    parent = listed.parent if listed is not None else None
+    if parent is None or parent.type != "assignment_expression":
         return False
-    return text_of(given.child_by_field_name("left")) in ("module.exports", "exports")
+    return text_of(parent.child_by_field_name("left")) in ("module.exports", "exports")
 
 
 def in_import(node: Node) -> bool:
-    return any(each.type.startswith(("import", "use_declaration", "using_directive")) for each in outward(node))
+    return any(ancestor.type.startswith(("import", "use_declaration", "using_directive")) for ancestor in outward(node))
 
 
 def is_below(path: str, end: str) -> bool:
@@ -319,23 +323,23 @@ def family(path: str) -> str:
 
 @cache
 def query(language: Language) -> Query | None:
-    said = STATEMENTS.get(language.family)
-    return Query(languages.grammar(language), said) if said else None
+    pattern = STATEMENTS.get(language.family)
+    return Query(languages.grammar(language), pattern) if pattern else None
 
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
     language = languages.find(snapshot.language, snapshot.path)
-    asked = query(language) if language is not None else None
-    if language is None or asked is None or snapshot.tree is None:
+    imports_query = query(language) if language is not None else None
+    if language is None or imports_query is None or snapshot.tree is None:
         return
     reader = READERS[language.family]
-    nodes = QueryCursor(asked).captures(snapshot.tree.root_node).get("i", [])
-    for node in sorted(nodes, key=lambda each: each.start_byte):
+    nodes = QueryCursor(imports_query).captures(snapshot.tree.root_node).get("i", [])
+    for node in sorted(nodes, key=lambda capture: capture.start_byte):
         for module, name, alias, at, is_passed_on in reader(node):
             yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), is_passed_on)
-            if name == alias and (said := again(at)):
-                yield Imported(module, name, alias, snapshot.offset_of_byte(said.start_byte), is_passed_on)
+            if name == alias and (statement := again(at)):
+                yield Imported(module, name, alias, snapshot.offset_of_byte(statement.start_byte), is_passed_on)
 
 
 def again(name: Node) -> Node | None:
@@ -368,11 +372,11 @@ def of_javascript(node: Node) -> Read:
         yield from required(node)
         return
     source = unquoted(node.child_by_field_name("source"))
-    found = False
+    has_names = False
     for descendant in descendants(
         node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")
     ):
-        found = True
+        has_names = True
         if descendant.type.startswith("namespace"):
             named = descendant.named_children[0]
             yield source, "", text_of(named), named, descendant.type == "namespace_export"
@@ -380,7 +384,7 @@ def of_javascript(node: Node) -> Read:
         named = descendant.child_by_field_name("name") or descendant
         alias = text_of(descendant.child_by_field_name("alias")) or text_of(named)
         yield source, text_of(named), alias, named, descendant.type == "export_specifier"
-    if node.type == "export_statement" and not found:
+    if node.type == "export_statement" and not has_names:
         yield source, "*", "*", node, True
 
 
@@ -392,11 +396,11 @@ def required(node: Node) -> Read:
         return
     if name.type == "identifier":
         yield match[1], "", text_of(name), name, False
-    for each in name.named_children if name.type == "object_pattern" else ():
-        if each.type == "shorthand_property_identifier_pattern":
-            yield match[1], text_of(each), text_of(each), each, False
-        elif each.type == "pair_pattern" and (key := each.child_by_field_name("key")):
-            yield match[1], text_of(key), text_of(each.child_by_field_name("value")), key, False
+    for child in name.named_children if name.type == "object_pattern" else ():
+        if child.type == "shorthand_property_identifier_pattern":
+            yield match[1], text_of(child), text_of(child), child, False
+        elif child.type == "pair_pattern" and (key := child.child_by_field_name("key")):
+            yield match[1], text_of(key), text_of(child.child_by_field_name("value")), key, False
 
 
 def of_go(node: Node) -> Read:
@@ -408,7 +412,7 @@ def of_go(node: Node) -> Read:
 def of_rust(node: Node) -> Read:
     used = node.child_by_field_name("argument")
     if used is not None:
-        yield from ((*each, False) for each in used_by(used, ()))
+        yield from ((*entry, False) for entry in used_by(used, ()))
 
 
 def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:

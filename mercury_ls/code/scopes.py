@@ -136,7 +136,7 @@ class Binding(Struct, frozen=True):
     scope: Node
     start: int
     end: int
-    known: int
+    visible_from: int
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -144,25 +144,29 @@ class Binding(Struct, frozen=True):
 
 
 @cached
-def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> list[Binding]:
+def bindings(snapshot: Snapshot, names: tuple[str, ...], limit: int = MOST) -> list[Binding]:
     """All parameters and locals with one of these names."""
-    found: dict[tuple[int, int], Binding] = {}
-    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), most):
-        made = binding(snapshot, node_at(snapshot, at))
-        if made is not None:
-            first = found.setdefault(made.reach, made)
-            found[made.reach] = min(first, made, key=lambda each: each.known)
-    return list(found.values())
+    by_reach: dict[tuple[int, int], Binding] = {}
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), limit):
+        bound = binding(snapshot, node_at(snapshot, at))
+        if bound is not None:
+            first = by_reach.setdefault(bound.reach, bound)
+            by_reach[bound.reach] = min(first, bound, key=lambda candidate: candidate.visible_from)
+    return list(by_reach.values())
 
 
-def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Binding | None:
+def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -> Binding | None:
     """The innermost of these bindings that the name at `offset` can refer to."""
     node = node_at(snapshot, offset)
-    made = binding(snapshot, node)
-    if node is None or made is not None:
-        return made
-    around = [each for each in known if each.known <= offset < each.end and not is_outside(node, each.scope)]
-    return min(around, key=lambda each: each.end - each.start, default=None)
+    bound = binding(snapshot, node)
+    if node is None or bound is not None:
+        return bound
+    around = [
+        candidate
+        for candidate in candidates
+        if candidate.visible_from <= offset < candidate.end and not is_outside(node, candidate.scope)
+    ]
+    return min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
@@ -174,7 +178,7 @@ def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding
 @cached
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """All functions and blocks with a parameter or local of this name."""
-    return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))
+    return list(dict.fromkeys(range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
@@ -210,14 +214,14 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     pattern, text = re.compile(whole(name)), snapshot.text
     if len(name) < SHORT:
         return tuple(match.start() for match in pattern.finditer(text))
-    found: list[int] = []
+    offsets: list[int] = []
     at = text.find(name)
     while at >= 0:
         is_whole = pattern.match(text, at) is not None
         if is_whole:
-            found.append(at)
+            offsets.append(at)
         at = text.find(name, at + (len(name) if is_whole else 1))
-    return tuple(found)
+    return tuple(offsets)
 
 
 def whole(name: str) -> str:
@@ -272,9 +276,9 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
-    if parent.type == "let_condition" and (taken := scope.child_by_field_name("consequence")):
-        end = snapshot.offset_of_byte(taken.end_byte)
-    value = next((each for field in VALUES if (each := parent.child_by_field_name(field))), None)
+    if parent.type == "let_condition" and (consequence := scope.child_by_field_name("consequence")):
+        end = snapshot.offset_of_byte(consequence.end_byte)
+    value = next((value_node for field in VALUES if (value_node := parent.child_by_field_name(field))), None)
     behind = child if value is None or parent.type in BEFORE_VALUE else value
     return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
 
@@ -295,7 +299,7 @@ def is_outside(node: Node, scope: Node) -> bool:
         if parent == scope and child == scope.child_by_field_name("return_type"):
             return not is_type_parameter(node, scope)
         if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
-            return parent == next(each for each in scope.children if each.type == "for_in_clause")
+            return parent == next(child for child in scope.children if child.type == "for_in_clause")
         if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
             return child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
         child, parent = parent, parent.parent
@@ -348,13 +352,13 @@ def declared_elsewhere(scope: Node, node: Node) -> str:
 
 
 def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
-    for each in takewhile(lambda each: each.type not in TYPES, outward(node)):
-        if each.type in TYPE_PARAMETERS:
-            return each.parent
-        if each.type in FUNCTIONS or each.type in COMPREHENSIONS:
-            return each
-        if in_blocks and each.type in BLOCKS and (each.parent is None or each.parent.type not in FUNCTIONS):
-            return each
+    for ancestor in takewhile(lambda ancestor: ancestor.type not in TYPES, outward(node)):
+        if ancestor.type in TYPE_PARAMETERS:
+            return ancestor.parent
+        if ancestor.type in FUNCTIONS or ancestor.type in COMPREHENSIONS:
+            return ancestor
+        if in_blocks and ancestor.type in BLOCKS and (ancestor.parent is None or ancestor.parent.type not in FUNCTIONS):
+            return ancestor
     return None
 
 

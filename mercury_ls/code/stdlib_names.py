@@ -65,21 +65,21 @@ def statement(name: str, suffix: str, text: str) -> str:
             path = packages().get(name)
             return f'import "{path}"' if path and re.search(rf"(?<![\w.]){name}\.[A-Z]", text) else ""
         case ".rs":
-            return f"use std::{found}::{name};" if (found := table(RUST).get(name)) else ""
+            return f"use std::{module}::{name};" if (module := table(RUST).get(name)) else ""
         case ".java":
-            return f"import java.{found}.{name};" if (found := table(JAVA).get(name)) else ""
+            return f"import java.{module}.{name};" if (module := table(JAVA).get(name)) else ""
         case ".c" | ".h":
-            return f"#include <{found}.h>" if (found := table(C).get(name)) else ""
+            return f"#include <{module}.h>" if (module := table(C).get(name)) else ""
         case ".cc" | ".cpp" | ".cxx" | ".hpp":
-            found = table(CPP).get(name)
-            return f"#include <{found}>" if found and re.search(rf"\bstd::{name}\b", text) else ""
+            module = table(CPP).get(name)
+            return f"#include <{module}>" if module and re.search(rf"\bstd::{name}\b", text) else ""
         case _:
             return ""
 
 
 def of_python(name: str, text: str) -> str:
-    if found := table(PYTHON).get(name):
-        return f"from {found} import {name}"
+    if module := table(PYTHON).get(name):
+        return f"from {module} import {name}"
     is_module = name in sys.stdlib_module_names and re.search(rf"(?<![\w.]){name}\.\w", text)
     return f"import {name}" if is_module else ""
 

@@ -85,7 +85,9 @@ def symbol_at(
     owner = owner_of(node) if declared and not local else None
     owners = owners_of(snapshot, places) if declared and not local else {}
     kin = {
-        name for name, each in owners.items() if (are_related(each, owner) if owner else scopes.names_it(node, each))
+        name
+        for name, candidate in owners.items()
+        if (are_related(candidate, owner) if owner else scopes.names_it(node, candidate))
     }
     return Symbol(
         node=node,
@@ -131,24 +133,24 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
 
 def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     """Where the file declares something of this name in the same function or type."""
-    known = scopes.bindings(home, (name,))
-    wanted = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
-    found: list[int] = []
+    local_bindings = scopes.bindings(home, (name,))
+    target = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
+    offsets: list[int] = []
     for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
         node = scopes.node_at(home, at)
         if node is not None and scopes.declares(node):
-            local = None if scopes.is_member(node) else scopes.binding_at(home, at, known)
+            local = None if scopes.is_member(node) else scopes.binding_at(home, at, local_bindings)
             owner = None if local else owner_of(node)
-            if (local and local.reach, owner and type_name(owner)) == wanted:
-                found.append(at)
-    return found
+            if (local and local.reach, owner and type_name(owner)) == target:
+                offsets.append(at)
+    return offsets
 
 
 def is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
     if symbol.function and is_keyword_of(node, symbol.function):
         return True
-    known = symbol.path == snapshot.path and scope_at(symbol, snapshot, offset) == local.reach
-    return known and not is_qualified(node)
+    is_bound_alike = symbol.path == snapshot.path and scope_at(symbol, snapshot, offset) == local.reach
+    return is_bound_alike and not is_qualified(node)
 
 
 def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
@@ -165,17 +167,17 @@ def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
 
 def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
     """`loader.load` in another file, `a::load` in the same one, too."""
-    here, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
+    is_same_file, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
     if is_in_path(node) and qualifier_of(node) in (*ROOTS, namespace_of(declared)):
         return True
-    if here or is_module(declared):
+    if is_same_file or is_module(declared):
         return is_in_path(node) and qualifier_of(node) in files
     return qualifier_of(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
 
 
 def is_module(node: Node) -> bool:
     """Whether it names an imported module: `json` of `import json`."""
-    around = next((each for each in syntax.outward(node) if each.type not in IMPORTED), None)
+    around = next((ancestor for ancestor in syntax.outward(node) if ancestor.type not in IMPORTED), None)
     return around is not None and around.type == "import_statement"
 
 
@@ -213,9 +215,9 @@ def redeclares(symbol: Symbol, node: Node) -> bool:
 
 def scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The innermost scope that binds the name to something of its own."""
-    known = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
-    found = scopes.binding_at(snapshot, offset, known)
-    return found and found.reach
+    candidates = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
+    local = scopes.binding_at(snapshot, offset, candidates)
+    return local and local.reach
 
 
 def is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
@@ -239,8 +241,8 @@ def is_of_another_self(member: Node, node: Node) -> bool:
     """Whether both are members of the objects whose methods use them, and these are of unrelated types."""
     if not is_of_self(member) or not is_of_self(node):
         return False
-    one, other = enclosing(member), enclosing(node)
-    return one is not None and other is not None and not are_related(one, other)
+    member_class, node_class = enclosing(member), enclosing(node)
+    return member_class is not None and node_class is not None and not are_related(member_class, node_class)
 
 
 def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
@@ -270,7 +272,7 @@ def is_type(name: str, snapshot: Snapshot) -> bool:
 
 def derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
     """Whether the file declares a type of this name with the owner in its heading."""
-    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", said) for said in headings_of(snapshot, name))
+    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in headings_of(snapshot, name))
 
 
 @cached
@@ -300,9 +302,9 @@ def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: N
     if not types or not name.isidentifier():
         return False
     first, last = scopes.function_range(snapshot, snapshot.offset_of_byte(node.start_byte))
-    made, kinds = r"[ \t:=&*\[\]]+(?:mut[ \t]+|new[ \t]+)?", rf"\b(?:{'|'.join(map(re.escape, sorted(types)))})\b"
-    said = rf"{scopes.whole(name)}{made}{kinds}|{kinds}[ \t*&]+{scopes.whole(name)}"
-    return re.search(said, snapshot.text[first:last]) is not None
+    separators, kinds = r"[ \t:=&*\[\]]+(?:mut[ \t]+|new[ \t]+)?", rf"\b(?:{'|'.join(map(re.escape, sorted(types)))})\b"
+    declaration = rf"{scopes.whole(name)}{separators}{kinds}|{kinds}[ \t*&]+{scopes.whole(name)}"
+    return re.search(declaration, snapshot.text[first:last]) is not None
 
 
 @cached
@@ -357,11 +359,11 @@ def enclosing(node: Node) -> Node | None:
     return None
 
 
-def are_related(one: Node, other: Node) -> bool:
+def are_related(first: Node, second: Node) -> bool:
     """Whether both are the same type or one derives from the other; in Go any type may implement an interface."""
-    name, other_name = type_name(one), type_name(other)
-    implicit = is_interface_of_go(one) or is_interface_of_go(other)
-    return name == other_name or implicit or other_name in heading(one) or name in heading(other)
+    name, other_name = type_name(first), type_name(second)
+    implicit = is_interface_of_go(first) or is_interface_of_go(second)
+    return name == other_name or implicit or other_name in heading(first) or name in heading(second)
 
 
 def heading(around: Node) -> set[str]:
@@ -372,8 +374,8 @@ def heading(around: Node) -> set[str]:
 
 
 def is_interface_of_go(around: Node) -> bool:
-    made = around.child_by_field_name("type") if around.type == "type_spec" else None
-    return made is not None and made.type == "interface_type"
+    type_node = around.child_by_field_name("type") if around.type == "type_spec" else None
+    return type_node is not None and type_node.type == "interface_type"
 
 
 def type_name(around: Node) -> str:
@@ -404,8 +406,8 @@ def qualifier_of(node: Node) -> str:
         return last_name(composite(parent)) if is_key(node) else ""
     if parent.type in ("field_initializer", "field_pattern"):
         return last_name(struct_of(parent)) if parent.named_children[0] == node else ""
-    fields = [each for name in MEMBER_FIELDS for each in parent.children_by_field_name(name)]
-    whole = next((each for name in QUALIFIER_FIELDS if (each := parent.child_by_field_name(name))), None)
+    fields = [child for name in MEMBER_FIELDS for child in parent.children_by_field_name(name)]
+    whole = next((child for name in QUALIFIER_FIELDS if (child := parent.child_by_field_name(name))), None)
     return last_name(whole) if node in fields and whole is not None and whole != node else ""
 
 
@@ -430,8 +432,8 @@ def struct_of(field: Node) -> Node | None:
 def composite(node: Node) -> Node | None:
     """The type of the literal of Go whose key this is, None for a map's."""
     around = syntax.innermost(node, ("composite_literal",))
-    made = around.child_by_field_name("type") if around is not None else None
-    return made if made is not None and made.type != "map_type" else None
+    type_node = around.child_by_field_name("type") if around is not None else None
+    return type_node if type_node is not None and type_node.type != "map_type" else None
 
 
 def function_of_parameter(node: Node) -> str:
@@ -449,10 +451,10 @@ def is_keyword_of(node: Node, function: str) -> bool:
 
 def called_with_keyword(node: Node) -> str:
     """The function of the call in which it is the `name` of `name=value`."""
-    given = node.parent
-    if given is None or given.type != "keyword_argument" or given.child_by_field_name("name") != node:
+    parent = node.parent
+    if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:
         return ""
-    call = given.parent and given.parent.parent
+    call = parent.parent and parent.parent.parent
     return last_name(call.child_by_field_name("function")) if call is not None else ""
 
 

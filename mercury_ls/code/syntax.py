@@ -90,16 +90,16 @@ def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
     """The number of error nodes and missing nodes, of all or of those that reach into these rows."""
     if tree is None:
         return 0
-    found, cursor = 0, tree.walk()
+    count, cursor = 0, tree.walk()
     while True:
         node = cursor.node
         if node is not None and node.has_error:
-            found += (node.is_error or node.is_missing) and (rows is None or any(reaches(node, some) for some in rows))
+            count += (node.is_error or node.is_missing) and (rows is None or any(reaches(node, row) for row in rows))
             if cursor.goto_first_child():
                 continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
-                return found
+                return count
 
 
 def reaches(node: Node, rows: range) -> bool:
@@ -140,8 +140,10 @@ def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return []
-    found = [node for node in top_level(snapshot.tree.root_node) if node.type in language.imports]
-    ranges = [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in found]
+    import_nodes = [node for node in top_level(snapshot.tree.root_node) if node.type in language.imports]
+    ranges = [
+        (snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in import_nodes
+    ]
     return [(start, end) for start, end in ranges if IMPORTING.match(snapshot.text, start, end)]
 
 
@@ -151,11 +153,11 @@ def definitions(snapshot: Snapshot) -> list[Definition]:
     if language is None or snapshot.tree is None or not language.definitions:
         return []
     captures = QueryCursor(definition_query(language)).captures(snapshot.tree.root_node)
-    found = [*definitions_in(snapshot, captures.get("definition", []))]
+    outline = [*definitions_in(snapshot, captures.get("definition", []))]
     for node in captures.get("broken", []):
-        found += definitions_in_broken(snapshot, language, node)
-    distinct = {(snapshot.line_of(each.start), each.name): each for each in reversed(found)}
-    return sorted(distinct.values(), key=lambda each: (each.start, -each.end))
+        outline += definitions_in_broken(snapshot, language, node)
+    distinct = {(snapshot.line_of(definition.start), definition.name): definition for definition in reversed(outline)}
+    return sorted(distinct.values(), key=lambda definition: (definition.start, -definition.end))
 
 
 def identifiers(text: str) -> list[str]:
@@ -171,10 +173,10 @@ def block_expected(snapshot: Snapshot, offset: int) -> bool:
     end = end_of_code_before(snapshot, offset)
     line = snapshot.line_of(end)
     head = snapshot.text[snapshot.line_start(line) : end]
-    rest = snapshot.text[offset : snapshot.line_end(snapshot.line_of(offset))].strip()
-    if rest.strip(")]};,") or not opens_block(snapshot, language, head, end, offset):
+    remainder = snapshot.text[offset : snapshot.line_end(snapshot.line_of(offset))].strip()
+    if remainder.strip(")]};,") or not opens_block(snapshot, language, head, end, offset):
         return False
-    return rest.startswith("}") or body_is_empty(snapshot, offset, indentation(head))
+    return remainder.startswith("}") or body_is_empty(snapshot, offset, indentation(head))
 
 
 def language_of(snapshot: Snapshot) -> Language | None:
@@ -191,7 +193,7 @@ def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
     node = snapshot.tree.root_node.descendant_for_byte_range(start, end)
     if node is None or node.has_error:
         return False
-    return not any(each.is_error for each in outward(node))
+    return not any(ancestor.is_error for ancestor in outward(node))
 
 
 def outward(node: Node | None) -> Iterator[Node]:
@@ -203,7 +205,7 @@ def outward(node: Node | None) -> Iterator[Node]:
 
 def innermost(node: Node | None, kinds: Container[str]) -> Node | None:
     """The first of these kinds, from the node outward."""
-    return next((each for each in outward(node) if each.type in kinds), None)
+    return next((ancestor for ancestor in outward(node) if ancestor.type in kinds), None)
 
 
 def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
@@ -212,7 +214,7 @@ def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
         return []
     byte = snapshot.byte(offset)
     node = snapshot.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), byte)
-    return [each for each in outward(node) if each.start_byte < byte <= each.end_byte]
+    return [ancestor for ancestor in outward(node) if ancestor.start_byte < byte <= ancestor.end_byte]
 
 
 def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
@@ -242,13 +244,13 @@ def open_at_end(text: str, language: Language) -> Literal["comment", "string"] |
 
 def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
     """The end of the last lexeme that is closed before `offset`. All callers share one pass over the text."""
-    known, some = snapshot.closed, several_lexemes(language)
-    while known[-1] < offset and known[-1] not in known[-2:-1]:
-        known.append(end_of(some, snapshot.text, known[-1]))
-    sure = bisect_right(known, offset - LONGEST_MARK)
-    if sure == len(known) and known[-1] in known[-2:-1]:
-        return known[-1]
-    start = known[max(sure, 1) - 1]
+    ends, patterns = snapshot.closed, several_lexemes(language)
+    while ends[-1] < offset and ends[-1] not in ends[-2:-1]:
+        ends.append(end_of(patterns, snapshot.text, ends[-1]))
+    sure = bisect_right(ends, offset - LONGEST_MARK)
+    if sure == len(ends) and ends[-1] in ends[-2:-1]:
+        return ends[-1]
+    start = ends[max(sure, 1) - 1]
     closed, _ = lexemes(language)
     return end_of(closed, snapshot.text, start, offset)
 
@@ -277,9 +279,9 @@ def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
         return None
     if quote.code == "{":
         content = content.replace("{{", "  ").replace("}}", "  ")
-    _, opened, code = content.rpartition(quote.code)
+    _, opening, code = content.rpartition(quote.code)
     closing = ")" if quote.code.endswith("(") else "}"
-    return code if opened and closing not in code else None
+    return code if opening and closing not in code else None
 
 
 @cache
@@ -288,7 +290,7 @@ def lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     marks = [*delimiters(language)]
     first = re.escape("".join(sorted({opening[0] for _, opening, _ in marks} | {"'"})))
     opening = "|".join(f"(?P<{name}>{standalone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
-    closed = [standalone(mark, marks) + rest for _, mark, rest in marks]
+    closed = [standalone(mark, marks) + remainder for _, mark, remainder in marks]
     if "'" not in {quote.opening for quote in language.quotes}:
         closed.append(r"'(?:\\[^\r\n]|[^\\'\r\n])'")
     closed = "|".join([f"[^{first}]++", *closed, f"(?!{opening})(?s:.)"])
@@ -320,13 +322,13 @@ def standalone(mark: str, marks: list[tuple[str, str, str]]) -> str:
 
 
 def closing_pattern(quote: Quote) -> str:
-    first, more = re.escape(quote.closing[0]), re.escape(quote.closing[1:])
+    first, second = re.escape(quote.closing[0]), re.escape(quote.closing[1:])
     excluded = first + ("" if quote.multiline else r"\r\n") + (r"\\" if quote.escapes else "")
     body = [f"[^{excluded}]++"]
     if quote.escapes:
         body.append(r"\\(?s:.)")
-    if more:
-        body.append(f"{first}(?!{more})")
+    if second:
+        body.append(f"{first}(?!{second})")
     end = re.escape(quote.closing) if quote.multiline else rf"(?:{re.escape(quote.closing)}|(?=[\r\n]))"
     return f"(?:{'|'.join(body)})*+{end}"
 
@@ -378,7 +380,7 @@ def body_of(node: Node) -> Node | None:
 def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
     """The lines above that look like headers, each indented less than the one below; a `)` or `}` leads on to the line
     that it closes."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     column, last = column_of(snapshot, offset), None
     for number in range(snapshot.line_of(offset) - 1, -1, -1):
         if column == 0:
@@ -391,9 +393,9 @@ def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) 
             column, last = column + 1, number
             continue
         if header_pattern(language).match(line[:LONGEST_HEADER]):
-            found.append((snapshot.line_start(number), snapshot.line_end(number if last is None else last)))
+            spans.append((snapshot.line_start(number), snapshot.line_end(number if last is None else last)))
         last = None
-    return found[::-1]
+    return spans[::-1]
 
 
 @cache

@@ -61,16 +61,16 @@ class Aftermath:
         self._missed: tuple[str, int] | None = None
 
     def generated(
-        self, id: str, base: Snapshot, now: Snapshot, edit: TextEdit, learn: Learn, *, shown: bool = False
+        self, id: str, base: Snapshot, current: Snapshot, edit: TextEdit, learn: Learn, *, shown: bool = False
     ) -> None:
         """An answer for the text `base`, which may have changed since. One that only says again what another one says
         is the same answer, and counts by the evidence under which it was first shown."""
         old = base.text[edit.start : edit.end]
         followed = Followed(base.uri, edit.start, edit.end, edit.text, old, learn, [id], shown)
-        if now.text != base.text and not self._goes_on(followed, base.text, difference(base.text, now.text)):
+        if current.text != base.text and not self._goes_on(followed, base.text, difference(base.text, current.text)):
             return
         for other in self._followed:
-            if other.uri == base.uri and same_result(now.text, other.edit, followed.edit):
+            if other.uri == base.uri and same_result(current.text, other.edit, followed.edit):
                 other.ids = [*other.ids[1 - MOST_FOLLOWED :], id]
                 if shown and not other.is_shown:
                     other.is_shown, other.learn = True, learn
@@ -147,18 +147,18 @@ class Aftermath:
         if is_made(followed, region):
             self._missed = None
             return self._ends(followed, is_kept=True)
-        written = region.removesuffix(followed.old)
-        followed.agreed = difference(written, followed.text).start
-        rest = written[followed.agreed :]
-        is_whole = len(written) + len(followed.old) == len(region)
-        if belongs(written, followed.agreed) if is_whole else is_cleared(followed, region):
+        typed = region.removesuffix(followed.old)
+        followed.agreed = difference(typed, followed.text).start
+        remainder = typed[followed.agreed :]
+        is_whole = len(typed) + len(followed.old) == len(region)
+        if belongs(typed, followed.agreed) if is_whole else is_cleared(followed, region):
             if followed.has_slipped:
                 self._missed, followed.has_slipped = None, False
             return True
         if not is_typing or followed.agreed < followed.head:
-            return len(rest) <= MOST_SLIP or self._ends(followed)
+            return len(remainder) <= MOST_SLIP or self._ends(followed)
         self._missed, followed.has_slipped = (followed.uri, followed.start + followed.agreed), True
-        return len(rest) <= MOST_SLIP or self._ends(followed, is_kept=False)
+        return len(remainder) <= MOST_SLIP or self._ends(followed, is_kept=False)
 
     def _ends(self, followed: Followed, is_kept: bool | None = None) -> bool:
         """Always false: its fate is no longer open. None where it is undecided."""
@@ -193,10 +193,10 @@ def is_cleared(followed: Followed, region: str) -> bool:
     return followed.old.startswith(region) or followed.text.startswith(region)
 
 
-def belongs(written: str, agreed: int) -> bool:
+def belongs(text: str, agreed: int) -> bool:
     """Whether what the user has written may still become the answer: the rest of it is what the editor added by itself,
     brackets that close those before, or the indentation of a new line."""
-    own, rest = written[:agreed], written[agreed:]
+    own, remainder = text[:agreed], text[agreed:]
     closing = "".join(PAIRS[character] for character in reversed(own) if character in PAIRS)
-    is_indentation = not rest.strip(" \t") and own.rstrip(" \t").endswith("\n")
-    return closing.startswith(rest) or is_indentation
+    is_indentation = not remainder.strip(" \t") and own.rstrip(" \t").endswith("\n")
+    return closing.startswith(remainder) or is_indentation

@@ -42,9 +42,9 @@ class Related(Struct, frozen=True):
     chosen_at: float
     snippets: tuple[Snippet, ...] = ()
 
-    def still_fits(self, snapshot: Snapshot, offset: int, now: float) -> bool:
+    def still_fits(self, snapshot: Snapshot, offset: int, time: float) -> bool:
         near = abs(snapshot.line_of(offset) - self.line) <= NEAR_LINES
-        return self.uri == snapshot.uri and near and now - self.chosen_at < 60.0
+        return self.uri == snapshot.uri and near and time - self.chosen_at < 60.0
 
 
 def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:
@@ -62,21 +62,21 @@ def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:
 def relate(
     snapshot: Snapshot,
     offset: int,
-    others: Sequence[Snapshot],
+    neighbours: Sequence[Snapshot],
     definitions: Callable[[Sequence[str], str], Sequence[Snippet]],
     budget: Budget,
-    now: float,
+    time: float,
 ) -> Related:
     """Choose the snippets beside the window: the head of the file, similar code, definitions of the names in use."""
     line = snapshot.line_of(offset)
     near = nearby_names(snapshot, line)
     candidates = [
         *own_head(snapshot, offset, budget),
-        *alternating(similar_chunks(near, others), definitions(most_used(near), snapshot.path)),
+        *alternating(similar_chunks(near, neighbours), definitions(most_used(near), snapshot.path)),
     ]
     start, end = window(snapshot, offset, budget.characters)
     chosen = within(distinct(candidates, snapshot.text[start:end]), budget)
-    return Related(snapshot.uri, line, now, tuple(chosen))
+    return Related(snapshot.uri, line, time, tuple(chosen))
 
 
 def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
@@ -104,20 +104,29 @@ def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
     return [Snippet(snapshot.path, text)] if text else []
 
 
-def similar_chunks(near: Counter[str], others: Sequence[Snapshot]) -> list[Snippet]:
+def similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[Snippet]:
     """Pieces of other files, the most similar first, by the rarity-weighted share of names in common."""
-    known = [(s.path, *chunk) for s in others if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)]
-    chunks, names = [(path, text) for path, text, _ in known], [found for _, _, found in known]
-    frequency = Counter(name for found in names for name in found)
+    chunks_with_path = [
+        (s.path, *chunk) for s in neighbours if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)
+    ]
+    chunks, names = (
+        [(path, text) for path, text, _ in chunks_with_path],
+        [chunk_names for _, _, chunk_names in chunks_with_path],
+    )
+    frequency = Counter(name for chunk_names in names for name in chunk_names)
     weight = {name: 1.0 / frequency[name] for name in frequency}
-    scored = [(similarity(near, found, weight), -index) for index, found in enumerate(names) if near.keys() & found]
+    scored = [
+        (similarity(near, chunk_names, weight), -index)
+        for index, chunk_names in enumerate(names)
+        if near.keys() & chunk_names
+    ]
     best = sorted(scored, reverse=True)[:16]
     return [Snippet(*chunks[-index]) for score, index in best if score > 0.02]
 
 
-def similarity(near: Counter[str], found: Set[str], weight: dict[str, float]) -> float:
-    shared = sum(weight[name] for name in near if name in found)
-    total = sum(weight[name] for name in found) + sum(weight.get(name, 1.0) for name in near)
+def similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, float]) -> float:
+    shared = sum(weight[name] for name in near if name in chunk_names)
+    total = sum(weight[name] for name in chunk_names) + sum(weight.get(name, 1.0) for name in near)
     return shared / max(total - shared, 1e-9)
 
 
@@ -141,23 +150,23 @@ def chunked(snapshot: Snapshot) -> list[str]:
 
 def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
     """Without the snippets whose lines are mostly in the window, or in a better snippet."""
-    seen = {line.strip() for line in window_text.splitlines()}
-    kept: list[Snippet] = []
+    window_lines = {line.strip() for line in window_text.splitlines()}
+    distinct: list[Snippet] = []
     for snippet in snippets:
         lines = [line.strip() for line in snippet.text.splitlines() if len(line.strip()) > 3]
-        known = sum(line in seen for line in lines)
-        if lines and known / len(lines) < DUPLICATE:
-            kept.append(snippet)
-            seen.update(lines)
-    return kept
+        repeated = sum(line in window_lines for line in lines)
+        if lines and repeated / len(lines) < DUPLICATE:
+            distinct.append(snippet)
+            window_lines.update(lines)
+    return distinct
 
 
 def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
     """The best ones, up to the limits. The engine decides which of them go into the prompt."""
-    left = SNIPPET_CHARACTERS
-    kept: list[Snippet] = []
+    remaining = SNIPPET_CHARACTERS
+    fitting: list[Snippet] = []
     for snippet in snippets:
-        if len(kept) < budget.snippets and len(snippet.text) <= left:
-            kept.append(snippet)
-            left -= len(snippet.text)
-    return kept
+        if len(fitting) < budget.snippets and len(snippet.text) <= remaining:
+            fitting.append(snippet)
+            remaining -= len(snippet.text)
+    return fitting

@@ -181,12 +181,12 @@ def weighted(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, float]]:
             yield outcome, outcome.weight * 0.5 ** (age / HALF_LIFE)
 
 
-def inner(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=False))
+def inner(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=False))
 
 
-def bounded(value: float, most: float) -> float:
-    return min(max(value, -most), most)
+def bounded(value: float, limit: float) -> float:
+    return min(max(value, -limit), limit)
 
 
 def log_odds(probability: float) -> float:

@@ -58,17 +58,17 @@ class Offer(Struct, frozen=True):
         edits: list[TextEdit] = []
         for uri, before in self.base.items():
             mine = [edit for edit in self.edits if edit.uri == uri]
-            left = rebase(mine, before.text, snapshots[uri].text, cursor) if uri in snapshots else None
-            if left is None:
+            remaining = rebase(mine, before.text, snapshots[uri].text, cursor) if uri in snapshots else None
+            if remaining is None:
                 return None
-            edits += left
+            edits += remaining
         return replace(self, edits=tuple(edits), base={uri: snapshots[uri] for uri in self.base})
 
     def makes(self, uri: str, before: str, change: TextEdit) -> bool:
         """Whether a change of this document is one of the edits, wherever that stands by now."""
         mine = [edit for edit in self.edits if edit.uri == uri]
-        made = mine and widened(before, change)
-        return any(made == widened(self.base[uri].text, edit) for edit in mine)
+        widened_edit = mine and widened(before, change)
+        return any(widened_edit == widened(self.base[uri].text, edit) for edit in mine)
 
 
 class Answer(Struct, frozen=True):
@@ -109,13 +109,13 @@ def described(offer: Offer, uri: str) -> str:
 
 def summary(edits: Sequence[TextEdit], uri: str) -> str:
     """Where the edits are, as seen from one document: "5 here, 4 in models.py", "2 here, 9 in 3 other files"."""
-    here = sum(edit.uri == uri for edit in edits)
-    others = sorted({edit.uri for edit in edits} - {uri})
-    places = [f"{here} here"] if here else []
-    if len(others) == 1:
-        places.append(f"{len(edits) - here} in {name_of(others[0])}")
-    elif others:
-        places.append(f"{len(edits) - here} in {len(others)} {'other ' if here else ''}files")
+    edits_in_file = sum(edit.uri == uri for edit in edits)
+    other_uris = sorted({edit.uri for edit in edits} - {uri})
+    places = [f"{edits_in_file} here"] if edits_in_file else []
+    if len(other_uris) == 1:
+        places.append(f"{len(edits) - edits_in_file} in {name_of(other_uris[0])}")
+    elif other_uris:
+        places.append(f"{len(edits) - edits_in_file} in {len(other_uris)} {'other ' if edits_in_file else ''}files")
     return ", ".join(places)
 
 

@@ -65,8 +65,10 @@ def ends_argument(text: str, before: str) -> bool:
     if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
         return False
     before = before[-LONGEST_CALL:]
-    opened = unclosed(skeleton(before))
-    return bool(opened) and before[opened[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: opened[-1]]))
+    openings = unclosed(skeleton(before))
+    return (
+        bool(openings) and before[openings[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: openings[-1]]))
+    )
 
 
 def without_sentinels(text: str, document: str) -> str:
@@ -118,12 +120,12 @@ def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
     if target.free:
         return text
     base = columns(indentation(snapshot.line(snapshot.line_of(target.start))))
-    kept: list[str] = []
+    kept_lines: list[str] = []
     for piece in text.splitlines(keepends=True):
-        if kept and piece.strip() and columns(indentation(piece)) < base:
+        if kept_lines and piece.strip() and columns(indentation(piece)) < base:
             break
-        kept.append(piece)
-    return "".join(kept)
+        kept_lines.append(piece)
+    return "".join(kept_lines)
 
 
 def without_repetition(text: str) -> str:
@@ -172,20 +174,20 @@ def without_repeated_lines(text: str, after: str) -> str:
     lines = text.splitlines(keepends=True)
     below = first_lines(after, LONGEST_TAIL_LINES)
     for index in range(1, len(lines)):
-        rest = [line.rstrip() for line in lines[index:] if line.strip()]
-        if rest and rest == below[: len(rest)]:
+        following = [line.rstrip() for line in lines[index:] if line.strip()]
+        if following and following == below[: len(following)]:
             return "".join(lines[:index])
     return text
 
 
 def first_lines(text: str, count: int) -> list[str]:
     """Those that are not blank, of a text that may be very long."""
-    found: list[str] = []
+    lines: list[str] = []
     for size in (LONGEST_TAIL, len(text)):
-        found = [line.rstrip() for line in text[:size].splitlines() if line.strip()]
-        if len(found) > count:  # so that the last of them, which may have been cut, is not needed
+        lines = [line.rstrip() for line in text[:size].splitlines() if line.strip()]
+        if len(lines) > count:  # so that the last of them, which may have been cut, is not needed
             break
-    return found[:count]
+    return lines[:count]
 
 
 def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:

@@ -51,8 +51,8 @@ def is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
     if declared is None or (number and snapshot.line(number - 1).lstrip().startswith(DECORATED)):
         return False
     key = declared[1]
-    beside = (line for step in (-1, 1) for line in siblings(snapshot, number, indentation(first), step))
-    return any((other := DECLARED.match(line)) is not None and other[1] == key for line in beside)
+    neighbours = (line for step in (-1, 1) for line in siblings(snapshot, number, indentation(first), step))
+    return any((other := DECLARED.match(line)) is not None and other[1] == key for line in neighbours)
 
 
 def is_tested(first: str, snapshot: Snapshot, number: int) -> bool:

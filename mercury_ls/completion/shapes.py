@@ -78,7 +78,7 @@ class Scene(Struct, frozen=True):
     def function(self) -> str:
         """The header of the function around, "" outside of functions."""
         around = (header for header in reversed(self.headers) if "(" in header)
-        return next((each for each in around if not CLASS.match(each)), "")
+        return next((header for header in around if not CLASS.match(header)), "")
 
     @property
     def body(self) -> str:
@@ -89,7 +89,7 @@ class Scene(Struct, frozen=True):
     @property
     def bases(self) -> list[str]:
         """The classes from which the one around derives."""
-        header = next((each for each in reversed(self.headers) if CLASS.match(each)), "")
+        header = next((line for line in reversed(self.headers) if CLASS.match(line)), "")
         return WORD.findall(header.partition("(")[2]) if self.is_python else re.findall(r"\bextends\s+(\w+)", header)
 
     @property
@@ -130,23 +130,23 @@ def proposed(snapshot: Snapshot, offset: int, elsewhere: Elsewhere) -> tuple[Pro
     """What may follow the cursor, the likeliest first."""
     if len(snapshot.text) > LARGEST_TEXT:
         return ()
-    here = scene(snapshot, offset, elsewhere)
-    found = [
+    place = scene(snapshot, offset, elsewhere)
+    shapes = [
         Proposed(text, SHAPES[shape].other if rank else SHAPES[shape].first)
-        for shape, rank, text in proposed_lines(here)
+        for shape, rank, text in proposed_lines(place)
     ]
-    return tuple(sorted(found, key=lambda each: -each.chance))
+    return tuple(sorted(shapes, key=lambda shape: -shape.chance))
 
 
-def proposed_lines(here: Scene) -> Iterator[tuple[str, int, str]]:
+def proposed_lines(place: Scene) -> Iterator[tuple[str, int, str]]:
     """The shape of each proposal, the how many-th of that shape it is, and its text behind the cursor."""
-    seen: set[str] = set()
+    proposed: set[str] = set()
     for name, shape in SHAPES.items():
-        rests = (line[len(here.head) :].rstrip() for line in shape.lines(here) if line.startswith(here.head))
-        fresh = (rest for rest in rests if rest and rest not in seen)
-        for rank, rest in enumerate(islice(fresh, MOST)):
-            seen.add(rest)
-            yield name, rank, rest
+        rests = (line[len(place.head) :].rstrip() for line in shape.lines(place) if line.startswith(place.head))
+        fresh = (continuation for continuation in rests if continuation and continuation not in proposed)
+        for rank, continuation in enumerate(islice(fresh, MOST)):
+            proposed.add(continuation)
+            yield name, rank, continuation
 
 
 def scene(snapshot: Snapshot, offset: int, elsewhere: Elsewhere = Elsewhere()) -> Scene:  # noqa: B008  frozen
@@ -165,147 +165,156 @@ def scene(snapshot: Snapshot, offset: int, elsewhere: Elsewhere = Elsewhere()) -
     )
 
 
-def stored(here: Scene) -> Iterator[str]:
+def stored(place: Scene) -> Iterator[str]:
     """`self.x = x` for the parameters of a constructor that its body does not use yet: one, or all of them."""
-    if not re.search(r"\b(?:__init__|constructor)\s*\(", here.function):
+    if not re.search(r"\b(?:__init__|constructor)\s*\(", place.function):
         return
-    body = here.body[len(here.function) :]
-    private = "_" if re.search(rf"\b{here.own}\._(\w+) = \1\b", body) else ""
+    body = place.body[len(place.function) :]
+    private = "_" if re.search(rf"\b{place.own}\._(\w+) = \1\b", body) else ""
     lines = [
-        f"{here.own}.{private}{parameter.name} = {parameter.name}{here.end}"
-        for parameter in parameters(here.function, here.language)
+        f"{place.own}.{private}{parameter.name} = {parameter.name}{place.end}"
+        for parameter in parameters(place.function, place.language)
         if not re.search(rf"\b{parameter.name}\b", body)
     ]
     yield from lines
     if len(lines) > 1:
-        yield f"\n{here.indent}".join(lines)
+        yield f"\n{place.indent}".join(lines)
 
 
-def arguments(here: Scene) -> Iterator[str]:
+def arguments(place: Scene) -> Iterator[str]:
     """The arguments that a call lacks, from what is named like the function's parameters, or said to be of their
     types."""
-    yield from filled(here, is_of_self=True)
+    yield from filled(place, is_of_self=True)
 
 
-def arguments_of_others(here: Scene) -> Iterator[str]:
+def arguments_of_others(place: Scene) -> Iterator[str]:
     """The same where a function is only known by its name, since it is a member of something."""
-    yield from filled(here, is_of_self=False)
+    yield from filled(place, is_of_self=False)
 
 
-def filled(here: Scene, *, is_of_self: bool) -> Iterator[str]:
-    call = call_at(here.above + here.indent + here.head)
-    if call is None or (call.function.rpartition(".")[0] in SELVES) != is_of_self or here.declares:
+def filled(place: Scene, *, is_of_self: bool) -> Iterator[str]:
+    call = call_at(place.above + place.indent + place.head)
+    if call is None or (call.function.rpartition(".")[0] in SELVES) != is_of_self or place.declares:
         return
-    before = here.head[: len(here.head) - len(call.typed)]
-    for declared in islice(declarations(here, call.function), 2):
-        known = parameters(declared, here.language)
-        names = {named(each) for each in call.given}
-        left = [each for each in known[len(call.given) - len(names - {""}) :] if each.name not in names]
-        yield from (before + filling for filling in fillings(here, left, bool(names - {""})))
+    before = place.head[: len(place.head) - len(call.typed)]
+    for declared in islice(declarations(place, call.function), 2):
+        declared_parameters = parameters(declared, place.language)
+        names = {named(argument) for argument in call.arguments}
+        missing = [
+            parameter
+            for parameter in declared_parameters[len(call.arguments) - len(names - {""}) :]
+            if parameter.name not in names
+        ]
+        yield from (before + filling for filling in fillings(place, missing, bool(names - {""})))
 
 
-def declarations(here: Scene, function: str) -> Iterator[str]:
+def declarations(place: Scene, function: str) -> Iterator[str]:
     """How a function, or the constructor of a class, is declared here and in other files."""
     name = function.rpartition(".")[2]
     if function.startswith("super()."):
-        yield from inherited(here, name)
+        yield from inherited(place, name)
     elif name not in KEYWORDS:
-        yield from filter(None, (signature(text, name, here.language) for text in here.texts(name)))
+        yield from filter(None, (signature(text, name, place.language) for text in place.texts(name)))
 
 
-def fillings(here: Scene, left: Sequence[Parameter], by_name: bool) -> Iterator[str]:
+def fillings(place: Scene, missing: Sequence[Parameter], by_name: bool) -> Iterator[str]:
     """The arguments for these parameters: with the optional ones of which there is something here, then without; no
     more than can be told."""
-    values = values_of(here)
+    values = values_of(place)
     must: list[str] = []
     may: list[str] = []
-    for each in left:
-        value = values.get(each.name) or (values.get(each.type) if each.type else None)
+    for parameter in missing:
+        value = values.get(parameter.name) or (values.get(parameter.type) if parameter.type else None)
         if value is None:
-            if each.default:
+            if parameter.default:
                 continue
             if must:
                 yield ", ".join(must) + ","
             return
-        written = f"{each.name}={value}" if here.is_python and (by_name or not each.is_positional) else value
-        if not each.default:
-            must.append(written)
-        elif value and here.is_python:
-            may.append(f"{each.name}={value}")
+        argument = (
+            f"{parameter.name}={value}" if place.is_python and (by_name or not parameter.is_positional) else value
+        )
+        if not parameter.default:
+            must.append(argument)
+        elif value and place.is_python:
+            may.append(f"{parameter.name}={value}")
     if may:
         yield ", ".join([*must, *may]) + ")"
     if must:
         yield ", ".join(must) + ")"
 
 
-def values_of(here: Scene) -> dict[str, str]:
+def values_of(place: Scene) -> dict[str, str]:
     """What may be given for a parameter, by its name or its type: names in the function, members of the object."""
-    known = [parameter for header in here.headers for parameter in parameters(header, here.language)]
-    members = OF_SELF.findall(here.above[-LONGEST_FUNCTION:]) if here.indent and here.headers else []
-    found = {name.lstrip("_"): f"{here.own}.{name}" for name in members}
-    types = Counter(each.type for each in known if each.type)
-    found |= {each.type: each.name for each in known if types[each.type] == 1}
-    names = [*(each.name for each in known), *BOUND.findall(here.body)]
-    return found | {name: name for name in names if name not in KEYWORDS}
+    own_parameters = [parameter for header in place.headers for parameter in parameters(header, place.language)]
+    members = OF_SELF.findall(place.above[-LONGEST_FUNCTION:]) if place.indent and place.headers else []
+    by_name = {name.lstrip("_"): f"{place.own}.{name}" for name in members}
+    types = Counter(parameter.type for parameter in own_parameters if parameter.type)
+    by_name |= {parameter.type: parameter.name for parameter in own_parameters if types[parameter.type] == 1}
+    names = [*(parameter.name for parameter in own_parameters), *BOUND.findall(place.body)]
+    return by_name | {name: name for name in names if name not in KEYWORDS}
 
 
-def inherited(here: Scene, name: str) -> Iterator[str]:
+def inherited(place: Scene, name: str) -> Iterator[str]:
     """How the bases declare a method, up to the end of its parameters."""
-    for body in (body for base in here.bases for body in bodies(here, base)):
-        found = re.search(rf"\b{name}\s*(?=\()", body)
-        if found and (header := bracketed(body, found.start())):
+    for body in (body for base in place.bases for body in bodies(place, base)):
+        heading = re.search(rf"\b{name}\s*(?=\()", body)
+        if heading and (header := bracketed(body, heading.start())):
             yield header
 
 
-def bodies(here: Scene, name: str) -> Iterator[str]:
+def bodies(place: Scene, name: str) -> Iterator[str]:
     """The text of a class."""
-    for text in here.texts(name):
-        made = re.search(rf"^( *)(?:\w+ )*class {name}\b", text, re.MULTILINE)
-        if made:
-            rest = text[made.start() : made.start() + LONGEST_FUNCTION]
-            end = re.search(rf"\n{made[1]}(?=[^\s)#}}])", rest)
-            yield rest[: end.start()] if end else rest
+    for text in place.texts(name):
+        heading = re.search(rf"^( *)(?:\w+ )*class {name}\b", text, re.MULTILINE)
+        if heading:
+            body = text[heading.start() : heading.start() + LONGEST_FUNCTION]
+            end = re.search(rf"\n{heading[1]}(?=[^\s)#}}])", body)
+            yield body[: end.start()] if end else body
             return
 
 
-def passed_on(here: Scene) -> Iterator[str]:
+def passed_on(place: Scene) -> Iterator[str]:
     """The call of the method that this one overrides, with its own parameters, where `super` is written."""
-    method, begun = re.search(r"(?:def\s+)?(\w+)\s*\(", here.function), re.match(r"(.*?\b)super\b", here.head)
-    if method is None or begun is None or not here.bases:
+    method, begun = re.search(r"(?:def\s+)?(\w+)\s*\(", place.function), re.match(r"(.*?\b)super\b", place.head)
+    if method is None or begun is None or not place.bases:
         return
-    known = parameters(here.function, here.language)
-    given = [each.name if each.is_positional else f"{each.name}={each.name}" for each in known]
-    if not here.is_python:
+    own_parameters = parameters(place.function, place.language)
+    arguments = [
+        parameter.name if parameter.is_positional else f"{parameter.name}={parameter.name}"
+        for parameter in own_parameters
+    ]
+    if not place.is_python:
         constructs = method[1] == "constructor"
-        yield f"{begun[1]}super{'' if constructs else '.' + method[1]}({', '.join(given)}){here.end}"
+        yield f"{begun[1]}super{'' if constructs else '.' + method[1]}({', '.join(arguments)}){place.end}"
         return
-    rest = [each.strip() for each in split(bracketed(here.function).partition("(")[2][:-1])]
-    given += [found[0] for each in rest if (found := re.match(r"\*+\w+", each))]
-    yield f"{begun[1]}super().{method[1]}({', '.join(given)})"
+    pieces = [piece.strip() for piece in split(bracketed(place.function).partition("(")[2][:-1])]
+    arguments += [star[0] for piece in pieces if (star := re.match(r"\*+\w+", piece))]
+    yield f"{begun[1]}super().{method[1]}({', '.join(arguments)})"
 
 
-def imported(here: Scene) -> Iterator[str]:
+def imported(place: Scene) -> Iterator[str]:
     """The names that the file uses and nothing binds: those that the module defines, or any where it is unknown."""
-    begun = re.match(r"(from (\S+) import (?:\w+, )*)\w*\Z", here.head)
-    if begun is None or not here.is_python or len(here.above) + len(here.below) > LARGEST_IMPORTING:
+    begun = re.match(r"(from (\S+) import (?:\w+, )*)\w*\Z", place.head)
+    if begun is None or not place.is_python or len(place.above) + len(place.below) > LARGEST_IMPORTING:
         return
-    missing, module = unbound(here), here.elsewhere.module(begun[2])
+    missing, module = unbound(place), place.elsewhere.module(begun[2])
     if module is not None:
-        words = (word for each in IMPORTS.findall(module) for word in WORD.findall(each))
+        words = (word for names in IMPORTS.findall(module) for word in WORD.findall(names))
         defined = {*DEFINED.findall(module), *words}
-        known = [name for name in missing if name in defined]
-        missing = known or missing
-        if len(known) > 1:
-            yield begun[1] + ", ".join(sorted(known))
+        importable = [name for name in missing if name in defined]
+        missing = importable or missing
+        if len(importable) > 1:
+            yield begun[1] + ", ".join(sorted(importable))
     yield from (begun[1] + name for name in missing)
 
 
-def unbound(here: Scene) -> list[str]:
+def unbound(place: Scene) -> list[str]:
     """In the order of their first use."""
-    text = STRING.sub("", PROSE.sub("", f"{here.above}\n{here.below}"))
+    text = STRING.sub("", PROSE.sub("", f"{place.above}\n{place.below}"))
     code = IMPORTS.sub("", text)
-    bound = {word for each in (here.head, *IMPORTS.findall(text)) for word in WORD.findall(each)}
-    bound.update(word for found in BINDING.findall(code) for word in WORD.findall(" ".join(found)))
+    bound = {word for text_part in (place.head, *IMPORTS.findall(text)) for word in WORD.findall(text_part)}
+    bound.update(word for match in BINDING.findall(code) for word in WORD.findall(" ".join(match)))
     free = dict.fromkeys(name for name in USED.findall(code) if name not in bound)
     return [name for name in free if not (iskeyword(name) or hasattr(builtins, name) or name.startswith("__"))]
 
@@ -313,13 +322,13 @@ def unbound(here: Scene) -> list[str]:
 BEGUN = re.compile(r"\A[^=(:]*(?:[=(:]\s*)?")
 
 
-def mirrored(here: Scene) -> Iterator[str]:
+def mirrored(place: Scene) -> Iterator[str]:
     """The rest of a line above, with those names exchanged in which the lines have differed so far: where the line
     above follows from another in the same way."""
-    lines = [] if re.search(r"\w\Z", here.head) else here.lines
+    lines = [] if re.search(r"\w\Z", place.head) else place.lines
     begun = "".join(BEGUN.findall(lines[0])[:1]) if lines else ""
     if any(likened(line, begun) == lines[0] for line in lines[1:4]):
-        yield from filter(None, (likened(line, here.head) for line in lines))
+        yield from filter(None, (likened(line, place.head) for line in lines))
 
 
 def likened(line: str, head: str) -> str:
@@ -327,19 +336,19 @@ def likened(line: str, head: str) -> str:
     tokens, start = TOKEN.findall(line), TOKEN.findall(head)
     if len(tokens) <= len(start) or not any(map(WORD.match, start)):
         return ""
-    exchanged, rest = exchange(tokens[: len(start)], start), "".join(tokens[len(start) :])
-    made = WORD.sub(lambda word: replaced(word[0], exchanged), rest)
-    return head + made if made != rest else ""
+    exchanged, tail = exchange(tokens[: len(start)], start), "".join(tokens[len(start) :])
+    changed = WORD.sub(lambda word: replaced(word[0], exchanged), tail)
+    return head + changed if changed != tail else ""
 
 
 def exchange(old: Sequence[str], new: Sequence[str]) -> dict[str, str]:
     """Which name stands for which, in two beginnings of lines that are alike but for names; empty if they are not."""
-    found: dict[str, str] = {}
-    for one, other in zip(old, new, strict=True):
-        is_name = WORD.match(one) and WORD.match(other) and not {one, other} & KEYWORDS
-        if one != other and (not is_name or found.setdefault(one, other) != other):
+    exchanged: dict[str, str] = {}
+    for old_word, new_word in zip(old, new, strict=True):
+        is_name = WORD.match(old_word) and WORD.match(new_word) and not {old_word, new_word} & KEYWORDS
+        if old_word != new_word and (not is_name or exchanged.setdefault(old_word, new_word) != new_word):
             return {}
-    return found
+    return exchanged
 
 
 def replaced(word: str, exchanged: dict[str, str]) -> str:
@@ -348,19 +357,19 @@ def replaced(word: str, exchanged: dict[str, str]) -> str:
         return exchanged[word]
     parts = PARTS.findall(word)
     for old, new in exchanged.items():
-        one, other = difference(PARTS.findall(old), PARTS.findall(new))
+        old_part, new_part = difference(PARTS.findall(old), PARTS.findall(new))
         for write in (str, str.lower, str.upper, str.capitalize):
-            if one and other and write(one) in parts:
-                return word.replace(write(one), write(other))
+            if old_part and new_part and write(old_part) in parts:
+                return word.replace(write(old_part), write(new_part))
     return word
 
 
-def difference(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
+def difference(first: Sequence[str], second: Sequence[str]) -> tuple[str, str]:
     """What stands in two names between what they begin and end with alike."""
-    shortest = min(len(one), len(other))
-    start = next((at for at in range(shortest) if one[at] != other[at]), shortest)
-    end = next((at for at in range(shortest - start) if one[-1 - at] != other[-1 - at]), shortest - start)
-    return "".join(one[start : len(one) - end]), "".join(other[start : len(other) - end])
+    shortest = min(len(first), len(second))
+    start = next((at for at in range(shortest) if first[at] != second[at]), shortest)
+    end = next((at for at in range(shortest - start) if first[-1 - at] != second[-1 - at]), shortest - start)
+    return "".join(first[start : len(first) - end]), "".join(second[start : len(second) - end])
 
 
 SHAPES = {

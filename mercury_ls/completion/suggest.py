@@ -129,8 +129,8 @@ async def with_alternatives(question: Question, target: Target, engine: Infill, 
             return [answer async for answer in answers][-1]
 
     seeds = range(question.seed + 1, question.seed + number) if deadline.left else ()
-    others = await asyncio.gather(*map(last, seeds), return_exceptions=True)
-    yield joined([first, *(other for other in others if isinstance(other, Answer))])
+    alternatives = await asyncio.gather(*map(last, seeds), return_exceptions=True)
+    yield joined([first, *(other for other in alternatives if isinstance(other, Answer))])
 
 
 def beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:
@@ -144,8 +144,8 @@ def joined(answers: Sequence[Answer]) -> Answer:
     """The first answer with the offers of all, each once, the first one's first and the others by probability."""
     first = answers[0]
     offers = {offer.edits: offer for answer in reversed(answers) for offer in answer.offers}
-    kept = sorted(offers.values(), key=lambda offer: (offer not in first.offers, -offer.p_accept))
-    return replace(first, offers=tuple(kept), silence="" if kept else first.silence)
+    ranked = sorted(offers.values(), key=lambda offer: (offer not in first.offers, -offer.p_accept))
+    return replace(first, offers=tuple(ranked), silence="" if ranked else first.silence)
 
 
 def goes_on(question: Question, answer: Answer, tried: int) -> bool:
@@ -158,7 +158,7 @@ def where(question: Question) -> Target | Silence:
     settings, modes = question.settings, question.modes
     if "line" not in modes and "block" not in modes:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
-    found = target.at_cursor(
+    candidate = target.at_cursor(
         question.snapshot,
         question.offset,
         invoked=question.invoked,
@@ -167,9 +167,9 @@ def where(question: Question) -> Target | Silence:
         multi_line=settings.multi_line,
         strong=question.strong,
     )
-    if isinstance(found, Target) and found.mode not in modes:
+    if isinstance(candidate, Target) and candidate.mode not in modes:
         return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
-    return found
+    return candidate
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:

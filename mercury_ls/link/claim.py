@@ -146,8 +146,8 @@ def owner_in_file(directory: Path) -> str:
     """The process id in the lock file, which is written just after the lock is taken."""
     for _ in range(OWNER_POLLS):
         with suppress(OSError):
-            if found := (directory / LOCK).read_text().strip():
-                return found
+            if holder := (directory / LOCK).read_text().strip():
+                return holder
         time.sleep(POLL_SECONDS)
     return "unknown"
 

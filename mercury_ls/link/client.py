@@ -260,14 +260,14 @@ class EngineClient:
         local.check_usable(self._place())
         self._publish(Status("starting"))
         patience = self._clock() + START_SECONDS
-        seen, since = "", 0.0
+        last_holder, since = "", 0.0
         while self._clock() < patience:
             holder = claim.owner(self._place())
-            if holder != seen:
-                seen, since = holder, self._clock()
+            if holder != last_holder:
+                last_holder, since = holder, self._clock()
             elif holder and self._clock() - since >= SILENCE_SECONDS:
                 await self._end(holder)
-                seen = ""
+                last_holder = ""
                 continue
             process = None if holder else self._spawn()
             if connection := await self._opened(self._clock() + CONNECT_SECONDS if holder else patience, process):
@@ -318,11 +318,11 @@ class EngineClient:
 
     def _other_model(self, status: Status) -> str:
         """A note if the server was started with another model, which it keeps."""
-        wanted = self._settings
-        if wanted.address or status.info is None or models.answers(wanted.model, status.info):
+        settings = self._settings
+        if settings.address or status.info is None or models.answers(settings.model, status.info):
             return ""
         return (
-            f"the engine server is running with {status.info.model}, not with engine.model = {wanted.model}: "
+            f"the engine server is running with {status.info.model}, not with engine.model = {settings.model}: "
             "run `mercury-ls serve --stop` to restart it"
         )
 

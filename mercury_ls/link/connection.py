@@ -125,8 +125,8 @@ class Connection:
 
 def parse_head(head: bytes) -> Response:
     first, *lines = head.decode("latin-1").split("\r\n")[:-2]
-    version, _, rest = first.partition(" ")
-    status = rest[:3]
+    version, _, remainder = first.partition(" ")
+    status = remainder[:3]
     if not version.startswith("HTTP/1.") or not status.isdigit():
         raise WireError(f"the engine server sent {first[:80]!r}, which is not HTTP/1.1: check the address")
     pairs = (line.partition(":") for line in lines)

@@ -110,15 +110,15 @@ def check_private(path: Path) -> None:
     """Refuses a directory that another user owns or can write to: that user could impersonate the engine."""
     if os.name == "nt":  # the profile's access control list already keeps others out
         return
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise PlacementError(f"{path} is not a folder: remove it, or set {DIRECTORY_VARIABLE} to another")
-    if found.st_uid != os.getuid():
+    if status.st_uid != os.getuid():
         raise PlacementError(
-            f"{path} belongs to user {found.st_uid}, not to you ({os.getuid()}):"
+            f"{path} belongs to user {status.st_uid}, not to you ({os.getuid()}):"
             f" remove it, or set {DIRECTORY_VARIABLE} to a folder of yours"
         )
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise PlacementError(f"{path} has mode {mode:o}, which gives other users access: run `chmod 700 {path}`")
 
@@ -187,10 +187,10 @@ def bind_loopback(path: Path, token: str) -> Listener:
 def stamp_of(path: Path) -> tuple[int, int, int] | None:
     """Tells a file from a later one with the same name."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def write_private(path: Path, text: str) -> None:
@@ -206,8 +206,8 @@ def address(directory: Path) -> Address:
     """Where a client finds the server of this protocol version. FileNotFoundError if none is listening on a port."""
     if uses_unix_socket(directory):
         return Address(path=str(directory / SOCKET))
-    found = json.loads((directory / PORT).read_text())
-    return Address(host="127.0.0.1", port=found["port"], token=found["token"])
+    stored = json.loads((directory / PORT).read_text())
+    return Address(host="127.0.0.1", port=stored["port"], token=stored["token"])
 
 
 def is_listed(directory: Path) -> bool:
@@ -235,12 +235,12 @@ def log_file() -> Path:
     return own_folder(user_log_path(APPLICATION, appauthor=False)) / "serve.log"
 
 
-def own_folder(wanted: Path) -> Path:
+def own_folder(path: Path) -> Path:
     """The wanted folder, or the runtime directory if the home folder is read-only."""
     with suppress(OSError):
-        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.access(wanted, os.W_OK):
-            return wanted
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.access(path, os.W_OK):
+            return path
     return runtime_directory()
 
 
@@ -256,8 +256,8 @@ def memory() -> int:
 def free_memory() -> int:
     """What the system, or the container, could give to a process now, in bytes; 0 if it does not tell."""
     try:
-        told = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
-        available = int(told.split()[0]) << 10
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
+        available = int(meminfo.split()[0]) << 10
     except (OSError, ValueError, IndexError):
         return windows_memory(free=True)
     return min([available, *(max(1, limit - used) for limit, used in memory_limits())])
@@ -278,8 +278,8 @@ def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGRO
         group = mounted / root / path.strip("/")
         for folder in (group, *group.parents):
             with suppress(OSError, ValueError, IndexError):  # no limit there
-                limit, used, told = ((folder / name).read_text(encoding="ascii") for name in names)
-                yield int(limit), int(used) - int(told.rpartition("inactive_file ")[2].split()[0])
+                limit, used, inactive = ((folder / name).read_text(encoding="ascii") for name in names)
+                yield int(limit), int(used) - int(inactive.rpartition("inactive_file ")[2].split()[0])
             if folder == mounted / root:
                 break
 
@@ -300,9 +300,9 @@ def windows_memory(free: bool = False) -> int:
 
         _fields_ = (("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("sizes", ctypes.c_uint64 * 7))
 
-    found = Found(length=ctypes.sizeof(Found))
+    counters = Found(length=ctypes.sizeof(Found))
     kernel = getattr(ctypes, "windll", None)
-    return found.sizes[free] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
+    return counters.sizes[free] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(counters)) else 0
 
 
 def settle_home() -> None:
@@ -356,12 +356,12 @@ def has_open(process: int, path: Path) -> bool:
     if os.name == "nt":  # only its owner can have written to the locked file there
         return True
     if not os.path.isdir("/proc/self/fd"):
-        found = subprocess.run(
+        listing = subprocess.run(
             ["ps", "-o", "command=", "-p", str(process)], capture_output=True, text=True, check=False
         )
-        return "mercury" in found.stdout
+        return "mercury" in listing.stdout
     with suppress(OSError):  # the process has ended, or belongs to another user
-        return any(os.path.samestat(there, path.stat()) for there in open_files(process))
+        return any(os.path.samestat(status, path.stat()) for status in open_files(process))
     return False
 
 

@@ -15,9 +15,13 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
     """The request with line feeds, and with paths relative to the innermost root around its file, which reveal nothing
     about the machine. Files outside this root keep their last folder."""
     request = with_line_feeds(request)
-    here = request.windows[0].path if request.windows else ""
+    current_path = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
-    root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
+    root = max(
+        (root_path for root_path in around if current_path.startswith(root_path)),
+        key=len,
+        default=os.path.dirname(current_path) + os.sep,
+    )
 
     def relative(path: str) -> str:
         parts = path.removeprefix(root).split(os.sep)
@@ -46,7 +50,7 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
     spans, cursor, texts = request.spans, request.cursor, [window.text for window in request.windows]
     if any("\r\n" in text for text in texts):
         ends = ((span, (unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)
-        spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
+        spans = tuple(replace(span, start=start, end=end) for span, (start, end) in ends)
         cursor = unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
     return replace(
         request,

@@ -178,8 +178,8 @@ def check_chat(request: ChatRequest) -> None:
     names = Counter(tool.name for tool in request.tools)
     if twice := next((name for name, count in names.items() if count > 1), None):
         raise RequestError(f"tools has {twice!r} twice: give every tool a name of its own")
-    if taken := next((name for name in CHOICES if name in names), None):
-        raise RequestError(f"tools has {taken!r}, which tool_choice uses for itself: give the tool another name")
+    if name := next((name for name in CHOICES if name in names), None):
+        raise RequestError(f"tools has {name!r}, which tool_choice uses for itself: give the tool another name")
     if request.tool_choice not in (*CHOICES, *names):
         raise RequestError(
             f"tool_choice is {request.tool_choice!r}: use {', '.join(CHOICES)}, or the name of one of the tools"

@@ -96,12 +96,12 @@ def jedi_is_installed() -> bool:
 def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """The packages of the projects' virtual environments, else of the active one: read, and never run."""
     folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
-    found = [
+    packages = [
         path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in packages_in(folder)
     ]
-    if not found and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
-        found = packages_in(Path(active))
-    return tuple(str(path) for path in found)
+    if not packages and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
+        packages = packages_in(Path(active))
+    return tuple(str(path) for path in packages)
 
 
 def packages_in(environment: Path) -> list[Path]:

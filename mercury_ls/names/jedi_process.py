@@ -42,12 +42,12 @@ BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 def main() -> None:
     """Ends with its input, and where memory does."""
-    given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what jedi prints must not get into the answers
-    project = msgspec.json.decode(given.readline(), type=Project)
+    project = msgspec.json.decode(requests.readline(), type=Project)
     limit()
     with suppress(MemoryError, BrokenPipeError):
-        serve(given, answers, Jedi(project))
+        serve(requests, answers, Jedi(project))
 
 
 def limit() -> None:
@@ -59,9 +59,9 @@ def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def serve(given: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
+def serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
     sys.addaudithook(refusal(jedi.why_hidden))
-    for line in given:
+    for line in requests:
         answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=Ask))) + b"\n")
         answers.flush()
 
@@ -102,7 +102,7 @@ class Jedi:
 
         # parso keeps what it has parsed as pickles in a folder of the user's; here it keeps that in memory alone
         for name in ("_load_from_file_system", "_save_to_file_system", "_remove_cache_and_update_lock"):
-            setattr(parso.cache, name, lambda *given, **named: None)
+            setattr(parso.cache, name, lambda *arguments, **named: None)
         jedi.settings.auto_import_modules = []
         self._script = jedi.Script
         self._environment = jedi.InterpreterEnvironment()
@@ -123,10 +123,10 @@ class Jedi:
             script = self._about(ask)
             if ask.role == "keyword":
                 return parameters(script.get_signatures(ask.line, ask.column))
-            found = script.complete(ask.line, ask.column)
+            completions = script.complete(ask.line, ask.column)
             if ask.role == "import":  # of what is not imported yet jedi would have to read all to say more
-                return Known(tuple(Name(each.name) for each in found))
-            return Known(tuple(map(named, found)))
+                return Known(tuple(Name(completion.name) for completion in completions))
+            return Known(tuple(map(named, completions)))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
@@ -154,15 +154,15 @@ class Jedi:
         return self._projects[root]
 
 
-def named(found: Any) -> Name:
-    return Name(found.name, KINDS.get(found.type, ""))
+def named(completion: Any) -> Name:
+    return Name(completion.name, KINDS.get(completion.type, ""))
 
 
 def parameters(signatures: Sequence[Any]) -> Known:
     """Of all signatures of a function; they are not complete if one of these takes any others."""
-    given = [param for signature in signatures for param in signature.params]
-    takes_others = any(each.kind is Parameter.VAR_KEYWORD for each in given)
-    names = (Name(each.name, "keyword") for each in given if each.kind in BY_NAME)
+    params = [param for signature in signatures for param in signature.params]
+    takes_others = any(param.kind is Parameter.VAR_KEYWORD for param in params)
+    names = (Name(param.name, "keyword") for param in params if param.kind in BY_NAME)
     return Known.of(names, complete=bool(signatures) and not takes_others)
 
 
@@ -170,7 +170,7 @@ def standard_library() -> Iterator[str]:
     """The folders of this interpreter's own modules."""
     base = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     for path in sys.path:
-        inside = any(path == each or path.startswith(each + os.sep) for each in base if each)
+        inside = any(path == folder or path.startswith(folder + os.sep) for folder in base if folder)
         if inside and "site-packages" not in path and "dist-packages" not in path:
             yield path
 

@@ -50,7 +50,7 @@ class Known(Struct, frozen=True):
     @classmethod
     def of(cls, names: Iterable[Name], *, complete: bool = True) -> "Known":
         """Each name once, with what is said first of it."""
-        found: dict[str, Name] = {}
+        by_name: dict[str, Name] = {}
         for name in names:
-            found.setdefault(name.text, name)
-        return cls(tuple(found.values()), complete)
+            by_name.setdefault(name.text, name)
+        return cls(tuple(by_name.values()), complete)

@@ -50,11 +50,11 @@ class Learned(Struct, frozen=True):
     text: str
     at: float
 
-    def still_holds(self, wanted: Wanted, now: float) -> bool:
+    def still_holds(self, query: Wanted, time: float) -> bool:
         """What is typed behind a place changes nothing of it."""
-        at = wanted.place.at if wanted.place.is_cursor else 0
-        recent = now - self.at < HOLDS_SECONDS and self.text[:at] == wanted.snapshot.text[:at]
-        return recent or self.text == wanted.snapshot.text
+        at = query.place.at if query.place.is_cursor else 0
+        recent = time - self.at < HOLDS_SECONDS and self.text[:at] == query.snapshot.text[:at]
+        return recent or self.text == query.snapshot.text
 
 
 class Learner:
@@ -76,20 +76,20 @@ class Learner:
     def was_asked(self) -> bool:
         return self._work is not None
 
-    def known(self, wanted: Wanted) -> Known | None:
+    def known(self, query: Wanted) -> Known | None:
         """What is known now, if anything is."""
-        learned = self._learned.get(wanted.key)
+        learned = self._learned.get(query.key)
         return learned.known if learned is not None and learned.known.names else None
 
-    def want(self, wanted: Iterable[Wanted]) -> None:
+    def want(self, queries: Iterable[Wanted]) -> None:
         """Learn what is unknown of these places, before anything else."""
-        unknown = [each for each in wanted if self._covers(each) and each.key not in self._learned]
+        unknown = [query for query in queries if self._covers(query) and query.key not in self._learned]
         self._wanted.extendleft(reversed(unknown))
         self._go_on()
 
-    def look_ahead(self, wanted: Iterable[Wanted]) -> None:
+    def look_ahead(self, queries: Iterable[Wanted]) -> None:
         """Learn what is unknown of these places or has changed, instead of what was wanted before."""
-        self._wanted = deque(each for each in wanted if self._covers(each))
+        self._wanted = deque(query for query in queries if self._covers(query))
         self._go_on()
 
     async def settled(self) -> None:
@@ -110,10 +110,10 @@ class Learner:
                 await self._work
         await self.analyser.close()
 
-    def _covers(self, wanted: Wanted) -> bool:
-        if self.analyser.only_cursor and not wanted.place.is_cursor:
+    def _covers(self, query: Wanted) -> bool:
+        if self.analyser.only_cursor and not query.place.is_cursor:
             return False
-        language = find(wanted.snapshot.language, wanted.snapshot.path)
+        language = find(query.snapshot.language, query.snapshot.path)
         return self.analyser.languages is None or (language is not None and language.id in self.analyser.languages)
 
     def _go_on(self) -> None:
@@ -122,36 +122,36 @@ class Learner:
 
     async def _learn_wanted(self) -> None:
         while self._wanted and self._clock() >= self._resting_until:
-            wanted = self._wanted.popleft()
-            before = self._learned.get(wanted.key)
-            if before is not None and before.still_holds(wanted, self._clock()):
+            query = self._wanted.popleft()
+            before = self._learned.get(query.key)
+            if before is not None and before.still_holds(query, self._clock()):
                 continue
-            known = await self._asked(wanted)
-            if known is None:
+            answer = await self._asked(query)
+            if answer is None:
                 continue
-            kept = known if known.names or before is None else before.known
-            self._learned[wanted.key] = Learned(kept, wanted.snapshot.text, self._clock())
-            self._learned.move_to_end(wanted.key)
+            names = answer if answer.names or before is None else before.known
+            self._learned[query.key] = Learned(names, query.snapshot.text, self._clock())
+            self._learned.move_to_end(query.key)
             if len(self._learned) > MOST_PLACES:
                 self._learned.popitem(last=False)
         self._wanted.clear()
 
-    async def _asked(self, wanted: Wanted) -> Known | None:
+    async def _asked(self, query: Wanted) -> Known | None:
         """None if it cannot say, or fails, in whatever way: an analyser may be a program of somebody else."""
         try:
             async with asyncio.timeout(self._patience):
-                known = await self.analyser.ask(asked(wanted.snapshot, wanted.place))
+                answer = await self.analyser.ask(asked(query.snapshot, query.place))
         except Exception as error:
             log.info("no names from %s, which rests for %.0f s: %r", type(self.analyser).__name__, self._rest, error)
             self._resting_until = self._clock() + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
             return None
         self._rest = FIRST_REST
-        return known and cleaned(known)
+        return answer and cleaned(answer)
 
 
-def cleaned(known: Known) -> Known:
+def cleaned(answer: Known) -> Known:
     """Without what is no name, and not too many."""
-    names = [name for name in known.names if NAME.fullmatch(name.text)]
-    is_whole = len(names) == len(known.names) and len(names) <= MOST_NAMES
-    return replace(known, names=tuple(names[:MOST_NAMES]), complete=known.complete and is_whole)
+    names = [name for name in answer.names if NAME.fullmatch(name.text)]
+    is_whole = len(names) == len(answer.names) and len(names) <= MOST_NAMES
+    return replace(answer, names=tuple(names[:MOST_NAMES]), complete=answer.complete and is_whole)

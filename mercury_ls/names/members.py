@@ -37,10 +37,10 @@ class KnownNames:
         analysers: Sequence[Analyser] = (),
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
-        written: Written | None = None,
+        reader: Written | None = None,
     ) -> None:
         self._learners = [Learner(analyser, clock, patience) for analyser in analysers]
-        self._written = written
+        self._written = reader
         self._reading: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -50,15 +50,15 @@ class KnownNames:
 
     def about(self, snapshot: Snapshot, offset: int) -> tuple[Members, ...]:
         """What is known now of the places at the cursor and near it, and what is in scope."""
-        found = [listed(known, snapshot, place, offset) for place, known in self.known(snapshot, offset)]
-        return (*found, *self._in_scope(snapshot, offset))
+        members = [listed(names, snapshot, place, offset) for place, names in self.known(snapshot, offset)]
+        return (*members, *self._in_scope(snapshot, offset))
 
     def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[Place, Known]]:
         """The same in full, apart from what is in scope."""
-        for wanted in self._places(snapshot, offset):
-            known = merged([*self._said(wanted), self._read(wanted, offset)])
-            if known.names:
-                yield wanted.place, known
+        for query in self._places(snapshot, offset):
+            names = merged([*self._said(query), self._read(query, offset)])
+            if names.names:
+                yield query.place, names
 
     def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
         """What may begin an expression at the cursor."""
@@ -68,18 +68,18 @@ class KnownNames:
 
     def want(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown at the cursor, before anything else."""
-        at_cursor_only = [wanted for wanted in self._places(snapshot, offset) if wanted.place.is_cursor]
+        at_cursor_only = [query for query in self._places(snapshot, offset) if query.place.is_cursor]
         for learner in self._learners:
             learner.want(at_cursor_only)
 
     def look_ahead(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is
         written in other files about these places is looked up, so that it need not be when it is asked for."""
-        wanted = self._places(snapshot, offset)
+        queries = self._places(snapshot, offset)
         if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
             self._read_on(snapshot, offset)
         for learner in self._learners:
-            learner.look_ahead(wanted)
+            learner.look_ahead(queries)
 
     async def settled(self) -> None:
         """Wait until nothing more is wanted."""
@@ -120,22 +120,22 @@ class KnownNames:
         assert self._written is not None, "there is something to read with"
         for _ in self._written.reading(snapshot, offset):
             await asyncio.sleep(0)
-        for wanted in self._places(snapshot, offset):
-            self._read(wanted, offset)
+        for query in self._places(snapshot, offset):
+            self._read(query, offset)
             await asyncio.sleep(0)
 
-    def _said(self, wanted: Wanted) -> Iterator[Known]:
-        return (known for learner in self._learners if (known := learner.known(wanted)))
+    def _said(self, query: Wanted) -> Iterator[Known]:
+        return (names for learner in self._learners if (names := learner.known(query)))
 
-    def _read(self, wanted: Wanted, offset: int) -> Known:
-        return self._written.at(wanted.snapshot, wanted.place, offset) if self._written is not None else NOWHERE
+    def _read(self, query: Wanted, offset: int) -> Known:
+        return self._written.at(query.snapshot, query.place, offset) if self._written is not None else NOWHERE
 
     def _in_scope(self, snapshot: Snapshot, offset: int) -> Iterator[Members]:
-        known = self.in_scope(snapshot, offset)
-        if known.names and self._written is not None:
+        answer = self.in_scope(snapshot, offset)
+        if answer.names and self._written is not None:
             counted = self._written.counted(snapshot)
-            names = sorted(known.names, key=lambda name: -counted[name.text])
-            yield members_of(names[:MOST_IN_SCOPE], counted, known.complete and len(names) <= MOST_IN_SCOPE)
+            names = sorted(answer.names, key=lambda name: -counted[name.text])
+            yield members_of(names[:MOST_IN_SCOPE], counted, answer.complete and len(names) <= MOST_IN_SCOPE)
 
 
 def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Members:
@@ -153,32 +153,32 @@ def merged(answers: Iterable[Known]) -> Known:
     """All names that any of them knows, each with what the first that knows it says; they are complete if anybody says
     so, unless the receiver makes members up when it is asked for them."""
     answers = [*answers]
-    names = [name for known in answers for name in known.names]
+    names = [name for answer in answers for name in answer.names]
     is_dynamic = any(name.text == DYNAMIC for name in names)
-    return Known.of(names, complete=not is_dynamic and any(known.complete for known in answers))
+    return Known.of(names, complete=not is_dynamic and any(answer.complete for answer in answers))
 
 
-def listed(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Members:
+def listed(names: Known, snapshot: Snapshot, place: Place, offset: int) -> Members:
     """The names, those first that the file uses behind this receiver. These exist even if no analyser knows them. At
     the cursor only those that go on with what is typed; of a call without the arguments that it has."""
     if place.role == "keyword":
-        known = not_given(known, snapshot, place, offset)
+        names = not_given(names, snapshot, place, offset)
     used = uses(snapshot.text, place)
-    kinds: dict[str, NameKind] = {name.text: name.kind for name in known.names}
+    kinds: dict[str, NameKind] = {name.text: name.kind for name in names.names}
     fitting = (name for name in dict.fromkeys([*used, *kinds]) if name.startswith(place.typed))
-    found = sorted(fitting, key=lambda name: (-used[name], name.startswith("_")))
-    kept = tuple(found[:MOST_NAMES])
+    ranked = sorted(fitting, key=lambda name: (-used[name], name.startswith("_")))
+    first_names = tuple(ranked[:MOST_NAMES])
     return Members(
         receiver="" if place.is_cursor else place.receiver,
-        names=kept,
-        uses=tuple(used[name] for name in kept),
-        complete=known.complete and len(found) <= MOST_NAMES and not place.is_free,
+        names=first_names,
+        uses=tuple(used[name] for name in first_names),
+        complete=names.complete and len(ranked) <= MOST_NAMES and not place.is_free,
         role=place.role,
-        kinds=tuple(kinds.get(name, "") for name in kept) if any(kinds.values()) else (),
+        kinds=tuple(kinds.get(name, "") for name in first_names) if any(kinds.values()) else (),
     )
 
 
-def not_given(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Known:
+def not_given(answer: Known, snapshot: Snapshot, place: Place, offset: int) -> Known:
     count, names = given(snapshot, place, offset)
-    left = (name for at, name in enumerate(known.names) if at >= count or name.kind == "keyword")
-    return replace(known, names=tuple(name for name in left if name.text not in names))
+    remaining = (name for at, name in enumerate(answer.names) if at >= count or name.kind == "keyword")
+    return replace(answer, names=tuple(name for name in remaining if name.text not in names))

@@ -92,8 +92,8 @@ def import_at(snapshot: Snapshot, offset: int) -> Place | None:
     match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
     if match is None:
         return None
-    said = match.groupdict()
-    if (module := said.get("module") or said.get("package")) is None:
+    groups = match.groupdict()
+    if (module := groups.get("module") or groups.get("package")) is None:
         source = SOURCE.match(snapshot.text, offset, offset + LONGEST_IMPORT)
         module = source[1] if source else ""
     return Place(module, "", offset - len(match["typed"]), match["typed"], is_cursor=True, role="import")
@@ -105,14 +105,14 @@ def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
     if opening is None or snapshot.text[opening] == "[":
         return None
     head = snapshot.text[snapshot.line_start(snapshot.line_of(opening)) : opening].rstrip()
-    called = RECEIVER.search(head)
-    if called is None or NO_CALL.search(head):
+    receiver = RECEIVER.search(head)
+    if receiver is None or NO_CALL.search(head):
         return None
     if snapshot.text[opening] == "{" and (
         family(snapshot.path) not in ("go", "rust") or BODY.match(re.split(r"[{};]", head)[-1])
     ):
         return None
-    return Place(called[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
+    return Place(receiver[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
 
 
 def opening_before(text: str, offset: int) -> int | None:
@@ -158,10 +158,10 @@ def member_at(snapshot: Snapshot, offset: int) -> Place | None:
     if NUMBER.search(before):
         return None
     receiver = RECEIVER.search(before)
-    written = receiver[0] if receiver else before.strip()
+    text = receiver[0] if receiver else before.strip()
     header = scope(snapshot, at)
     is_free = before.strip() == "self" and "__init__" in header
-    return Place(written, header, at, member[1], receiver is not None, True, is_free)
+    return Place(text, header, at, member[1], receiver is not None, True, is_free)
 
 
 def near(snapshot: Snapshot, offset: int) -> list[Place]:
@@ -173,8 +173,8 @@ def near(snapshot: Snapshot, offset: int) -> list[Place]:
     text, above = snapshot.text[first:offset], snapshot.text[first : snapshot.line_start(line)]
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
     likely = [name for name in dict.fromkeys(names) if not iskeyword(name)]
-    here = scope(snapshot, offset)
-    return [Place(name, here, offset) for name in likely[:MOST_NEAR]]
+    reach = scope(snapshot, offset)
+    return [Place(name, reach, offset) for name in likely[:MOST_NEAR]]
 
 
 def scope(snapshot: Snapshot, offset: int) -> str:
@@ -223,4 +223,4 @@ def uses(text: str, place: Place) -> Counter[str]:
         return Counter()
     letters = re.escape(place.receiver)  # first in the pattern: it is found far faster than after a lookbehind
     pattern = re.compile(rf"{letters}(?<![\w.]{letters}){JOINT}([^\W\d]\w*)")
-    return Counter(found[1] for found in pattern.finditer(text) if place.at not in found.span(1))
+    return Counter(match[1] for match in pattern.finditer(text) if place.at not in match.span(1))

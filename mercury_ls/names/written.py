@@ -85,24 +85,24 @@ class Written:
 
     def reading(self, snapshot: Snapshot, offset: int) -> Iterator[None]:
         """Read the whole file, if it has changed, in steps of milliseconds. The cursor is at the offset."""
-        known = self._files.get(snapshot.uri)
-        if known is not None and known.text == snapshot.text:
+        cached = self._files.get(snapshot.uri)
+        if cached is not None and cached.text == snapshot.text:
             return
-        found: list[Declared] = []
-        for each in islice(declarations(as_if_finished(snapshot, offset)), MOST):
-            found.append(each)
-            if len(found) % AT_ONCE == 0:
+        declared: list[Declared] = []
+        for declaration in islice(declarations(as_if_finished(snapshot, offset)), MOST):
+            declared.append(declaration)
+            if len(declared) % AT_ONCE == 0:
                 yield
-        if found or known is None:  # else it is too broken to parse for the moment
-            self._keep(snapshot, by_owner(once(found)))
+        if declared or cached is None:  # else it is too broken to parse for the moment
+            self._keep(snapshot, by_owner(once(declared)))
 
     def _keep(self, snapshot: Snapshot, owned: dict[str, dict[str, Declared]]) -> None:
         self._forget_others()
         elsewhere = {
-            each.name: each
+            declaration.name: declaration
             for path in (self._index.beside(snapshot.path) if family(snapshot.path) in ("go", "java") else ())
-            for each in self._declared_in(path)
-            if not each.owner and not each.module
+            for declaration in self._declared_in(path)
+            if not declaration.owner and not declaration.module
         }
         self._files[snapshot.uri] = File(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
         self._files.move_to_end(snapshot.uri)
@@ -126,11 +126,20 @@ class Written:
         if language is None or file is UNREAD:
             return Known((), complete=False)
         own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
-        written = (*in_reach(snapshot, offset), *own.values(), *file.top.values(), *file.elsewhere.values())
+        declarations_in_reach = (
+            *in_reach(snapshot, offset),
+            *own.values(),
+            *file.top.values(),
+            *file.elsewhere.values(),
+        )
         modules = self._modules_used(snapshot.path) if language.id == "rust" else ()
-        found = [*map(named, written), *starmap(Name, builtin_names(language.id).items()), *map(module_named, modules)]
+        names = [
+            *map(named, declarations_in_reach),
+            *starmap(Name, builtin_names(language.id).items()),
+            *map(module_named, modules),
+        ]
         is_open = language.id != "python" or STARRED.search(snapshot.text) is not None
-        return Known.of(found, complete=not is_open and not may_bind_behind(snapshot.text, offset))
+        return Known.of(names, complete=not is_open and not may_bind_behind(snapshot.text, offset))
 
     def at(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """What is known of a place at or near the cursor, which is at the offset."""
@@ -147,8 +156,8 @@ class Written:
         if not place.simple:
             return Known((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
-        found = map(named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
-        return Known.of(found, complete=False)
+        names = map(named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
+        return Known.of(names, complete=False)
 
     def parameters(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """Of the function that is called, without those that are given already."""
@@ -160,20 +169,20 @@ class Written:
         kind = "keyword" if is_named else "parameter"
         listed = parameters_in(function.parameters, language.id) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
-        return Known.of([*(Name(each.name, kind) for each in listed), *map(named, used)], complete=False)
+        return Known.of([*(Name(declaration.name, kind) for declaration in listed), *map(named, used)], complete=False)
 
     def importable(self, snapshot: Snapshot, place: Place) -> Known:
         """The names that the module at an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
         if not place.receiver and family(snapshot.path) != "javascript":
             return Known.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
-        declared = [each for each in self._declared_in(path) if not each.owner] if path else []
-        found = map(named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
-        return Known.of(found, complete=False)
+        declared = [declaration for declaration in self._declared_in(path) if not declaration.owner] if path else []
+        names = map(named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
+        return Known.of(names, complete=False)
 
     def _forget_others(self) -> None:
-        for known in (self._declared, self._modules, self._uses, self._outermost):
-            known.clear()
+        for memory in (self._declared, self._modules, self._uses, self._outermost):
+            memory.clear()
 
     def _file(self, snapshot: Snapshot) -> File:
         return self._files.get(snapshot.uri, UNREAD)
@@ -183,23 +192,25 @@ class Written:
         if first in symbols.SELVES:
             kind = enclosing_type(snapshot, at)
         else:
-            found = self._in_sight(snapshot, at, first)
-            if found is not None and found.kind == "module" and len(parts) == 1:
-                yield from self._of_module(snapshot, found.module)
+            owners = self._in_sight(snapshot, at, first)
+            if owners is not None and owners.kind == "module" and len(parts) == 1:
+                yield from self._of_module(snapshot, owners.module)
                 return
-            kind = first if found is None or found.kind == "class" else self._type(snapshot, file, found)
+            kind = first if owners is None or owners.kind == "class" else self._type(snapshot, file, owners)
         for part in parts[1:]:
-            member = next((each for each in self._of_type(snapshot, file, kind) if each.name == part), None)
+            member = next(
+                (candidate for candidate in self._of_type(snapshot, file, kind) if candidate.name == part), None
+            )
             kind = self._type(snapshot, file, member) if member is not None else ""
         yield from self._of_type(snapshot, file, kind)
 
     def _used(self, snapshot: Snapshot, parts: list[str]) -> list[Used]:
         """What other files use behind a name that is imported here, or that is global."""
-        known = self._file(snapshot).top.get(parts[0])
-        if len(parts) > 1 or (known is not None and not known.module):
+        declaration = self._file(snapshot).top.get(parts[0])
+        if len(parts) > 1 or (declaration is not None and not declaration.module):
             return []
-        module, of = (known.module, known.original) if known is not None else ("", parts[0])
-        return self._used_of(module, of, snapshot.path)
+        module, origin = (declaration.module, declaration.original) if declaration is not None else ("", parts[0])
+        return self._used_of(module, origin, snapshot.path)
 
     def _modules_used(self, near: str) -> list[str]:
         """The outermost modules from which other files import something."""
@@ -209,55 +220,58 @@ class Written:
             self._outermost[key] = [part for part in dict.fromkeys(parts) if part.isidentifier()]
         return self._outermost[key]
 
-    def _used_of(self, module: str, of: str, near: str) -> list[Used]:
-        if (module, of) not in self._uses:
-            self._uses[module, of] = self._index.used(module, of, near)
-        return self._uses[module, of]
+    def _used_of(self, module: str, origin: str, near: str) -> list[Used]:
+        if (module, origin) not in self._uses:
+            self._uses[module, origin] = self._index.used(module, origin, near)
+        return self._uses[module, origin]
 
     def _in_sight(self, snapshot: Snapshot, at: int, name: str) -> Declared | None:
         file = self._file(snapshot)
-        local = next((each for each in in_reach(snapshot, at) if each.name == name), None)
+        local = next((declaration for declaration in in_reach(snapshot, at) if declaration.name == name), None)
         return local or file.top.get(name) or file.elsewhere.get(name)
 
     def _type(self, snapshot: Snapshot, file: File, declared: Declared, steps: int = MOST_STEPS) -> str:
         """The name of the type of an object, or of what a function returns."""
-        said = type_in(declared.type)
-        if not said.endswith("()") or not steps:
-            return said.removesuffix("()")
-        name = said.removesuffix("()")
+        type_name = type_in(declared.type)
+        if not type_name.endswith("()") or not steps:
+            return type_name.removesuffix("()")
+        name = type_name.removesuffix("()")
         if name in file.owned:
             return name
-        for each in (file.top.get(name), file.elsewhere.get(name), *self._elsewhere(snapshot, name)):
-            if each is not None and not each.module:
-                return name if each.kind == "class" else self._type(snapshot, file, each, steps - 1)
+        for declaration in (file.top.get(name), file.elsewhere.get(name), *self._elsewhere(snapshot, name)):
+            if declaration is not None and not declaration.module:
+                return name if declaration.kind == "class" else self._type(snapshot, file, declaration, steps - 1)
         return name
 
     def _of_type(
-        self, snapshot: Snapshot, file: File, name: str, seen: frozenset[str] = frozenset()
+        self, snapshot: Snapshot, file: File, name: str, visited: frozenset[str] = frozenset()
     ) -> Iterator[Declared]:
-        if not name or name in seen or len(seen) > MOST_BASES:
+        if not name or name in visited or len(visited) > MOST_BASES:
             return
         heading = file.top.get(name)
         yield from file.owned.get(name, {}).values()
         if heading is None or heading.module or family(snapshot.path) in SPREAD:
             for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
                 declared = self._declared_in(path)
-                yield from (each for each in declared if each.owner == name)
-                heading = next((each for each in declared if each.name == name and not each.owner), heading)
+                yield from (declaration for declaration in declared if declaration.owner == name)
+                heading = next(
+                    (declaration for declaration in declared if declaration.name == name and not declaration.owner),
+                    heading,
+                )
                 if heading is not None and not heading.module and family(snapshot.path) not in SPREAD:
                     break
         if heading is None or heading.kind != "class":
             return
         for base in filter(symbols.is_capitalized, dict.fromkeys(re.findall(r"\w+", heading.type))):
-            yield from self._of_type(snapshot, file, base, seen | {name})
+            yield from self._of_type(snapshot, file, base, visited | {name})
 
     def _of_module(self, snapshot: Snapshot, module: str) -> Iterator[Declared]:
         path = self._module(snapshot, module)
         if path is None:
             return
         paths = self._index.beside(f"{path}/_.go") if family(snapshot.path) == "go" else [path]
-        for each in paths:
-            for declared in self._declared_in(each):
+        for declaring_path in paths:
+            for declared in self._declared_in(declaring_path):
                 public = family(snapshot.path) != "go" or symbols.is_capitalized(declared.name)
                 if not declared.owner and not declared.module and public:
                     yield declared
@@ -276,7 +290,11 @@ class Written:
 
     def _elsewhere(self, snapshot: Snapshot, name: str) -> Iterator[Declared]:
         for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
-            yield from (each for each in self._declared_in(path) if each.name == name and not each.module)
+            yield from (
+                declaration
+                for declaration in self._declared_in(path)
+                if declaration.name == name and not declaration.module
+            )
 
     def _called(self, snapshot: Snapshot, place: Place, offset: int) -> Declared | None:
         parts, file = JOINTS.split(place.receiver.lstrip("$")), self._file(snapshot)
@@ -290,10 +308,10 @@ class Written:
             return function
         if snapshot.text[place.at - 1] == "{":
             return with_fields(function.name, self._of_type(snapshot, file, function.name))
-        members = {each.name: each for each in reversed([*self._of_type(snapshot, file, function.name)])}
-        made = next((members[name] for name in CONSTRUCTORS if name in members), None)
-        if made is not None or family(snapshot.path) != "python":
-            return made
+        members = {member.name: member for member in reversed([*self._of_type(snapshot, file, function.name)])}
+        constructor = next((members[name] for name in CONSTRUCTORS if name in members), None)
+        if constructor is not None or family(snapshot.path) != "python":
+            return constructor
         return with_fields(function.name, (member for member in members.values() if member.type))
 
 
@@ -303,15 +321,15 @@ def with_fields(name: str, members: Iterable[Declared]) -> Declared:
     return Declared(name, "function", "", ", ".join(f"{field.name}: {field.type}" for field in fields))
 
 
-def by_owner(found: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
+def by_owner(declarations: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
     owned: dict[str, dict[str, Declared]] = {}
-    for each in found:
-        owned.setdefault(each.owner, {})[each.name] = each
+    for declaration in declarations:
+        owned.setdefault(declaration.owner, {})[declaration.name] = declaration
     return owned
 
 
-def named(each: Declared | Used) -> Name:
-    return Name(each.name, each.kind)
+def named(declaration: Declared | Used) -> Name:
+    return Name(declaration.name, declaration.kind)
 
 
 def module_named(name: str) -> Name:
@@ -340,7 +358,7 @@ def enclosing_type(snapshot: Snapshot, offset: int) -> str:
     if around is not None and (name := symbols.type_name(around)):
         return name
     for start, end in reversed(syntax.headers(snapshot, offset)):
-        if match := next(filter(None, (each.match(snapshot.text, start, end) for each in HEADINGS)), None):
+        if match := next(filter(None, (pattern.match(snapshot.text, start, end) for pattern in HEADINGS)), None):
             return match[1]
     return ""
 
@@ -351,6 +369,10 @@ def type_in(text: str) -> str:
     while match := WRAPPERS.match(text.lstrip("&*")):
         text = text.lstrip("&*")[match.end() : -1]
     text = text.strip().removeprefix("(").strip("\"'")
-    kinds = [each for each in ALTERNATIVES.split(text) if each and each.strip("() ") not in NOTHING]
+    kinds = [
+        alternative
+        for alternative in ALTERNATIVES.split(text)
+        if alternative and alternative.strip("() ") not in NOTHING
+    ]
     match = TYPE.match(kinds[0]) if kinds and (len(kinds) == 1 or "|" not in text) else None
     return match[1] + ("()" if text.endswith("()") else "") if match else ""

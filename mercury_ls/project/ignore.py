@@ -144,7 +144,7 @@ def longest_text(glob: str) -> str:
     does anything between the first and the last bracket or backslash if these nest."""
     plain = SIMPLE_CLASS.sub("*", glob)
     if BRACKETS.search(plain):
-        odd = [found.end() for found in BRACKETS.finditer(glob)]
+        odd = [match.end() for match in BRACKETS.finditer(glob)]
         plain = glob[: odd[0] - 1] + "*" + glob[odd[-1] + (glob[odd[-1] - 1] == "\\") :]
     return max(re.split(r"[*?/]+", plain), key=len)
 

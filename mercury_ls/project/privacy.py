@@ -131,9 +131,9 @@ class Privacy:
         self._respects_ignore_files = settings.respect_ignore_files
         self._roots = sorted({os.path.abspath(root) for root in roots}, key=lambda root: (len(root), root))
         self._clock_ns = clock_ns
-        more = settings.secret_patterns
-        self._secret_files = Rules((*SECRET_FILES, *(p for p in more if not p.endswith("/"))), ignore_case=True)
-        self._secret_folders = Rules((*SECRET_FOLDERS, *(p for p in more if p.endswith("/"))), ignore_case=True)
+        patterns = settings.secret_patterns
+        self._secret_files = Rules((*SECRET_FILES, *(p for p in patterns if not p.endswith("/"))), ignore_case=True)
+        self._secret_folders = Rules((*SECRET_FOLDERS, *(p for p in patterns if p.endswith("/"))), ignore_case=True)
         self._ignore = Rules(settings.ignore, ignore_case=ignore_case)
         self._personal = personal_exclude_file()
         self._tops: dict[str, str | None] = {}
@@ -191,9 +191,9 @@ class Privacy:
     def _last(self, rules: Rules, path: str, is_folder: bool) -> Rule | None:
         """The last rule that matches the path relative to a root, or to the root of the file system."""
         places = [relative_to(root, path) for root in self._roots if contains(root, path)]
-        seen = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
-        found = [rule for place in seen if (rule := rules.find(place, is_folder))]
-        return max(found, key=lambda rule: rule.line, default=None)
+        candidates = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
+        matching = [rule for place in candidates if (rule := rules.find(place, is_folder))]
+        return max(matching, key=lambda rule: rule.line, default=None)
 
     def _by_ignore_file(self, path: str, is_folder: bool) -> str | None:
         parent = os.path.dirname(path)
@@ -212,21 +212,21 @@ class Privacy:
     def _verdict(self, path: str, is_folder: bool, folders: list[Folder]) -> str | None:
         """Cached for as long as the rules of all folders above stay the same."""
         rules = [file.rules for folder in folders for file in folder.files]
-        known = self._verdicts.get(path)
-        if known is None or known[0] != rules:
+        verdict = self._verdicts.get(path)
+        if verdict is None or verdict[0] != rules:
             above = self._verdict(folders[-1].path, True, folders[:-1]) if len(folders) > 1 else None
-            known = rules, above or decide(path, is_folder, folders)
-            remember(self._verdicts, path, known)
-        return known[1]
+            verdict = rules, above or decide(path, is_folder, folders)
+            remember(self._verdicts, path, verdict)
+        return verdict[1]
 
     def _folder(self, path: str) -> Folder:
         stamp = stamp_of(path)
-        known = self._folders.get(path)
-        if known is None or has_changed(known, stamp):
-            folder = self._look(path, stamp, known.files if known else ())
+        cached = self._folders.get(path)
+        if cached is None or has_changed(cached, stamp):
+            folder = self._look(path, stamp, cached.files if cached else ())
         else:
-            folder = self._refreshed(known)
-        if folder is not known:
+            folder = self._refreshed(cached)
+        if folder is not cached:
             remember(self._folders, path, folder)
         return folder
 
@@ -234,9 +234,9 @@ class Privacy:
         looked = self._clock_ns()
         directory = git_directory(path)
         shared = (exclude_file(directory), self._personal) if directory else ()
-        known = {file.path: file for file in before}
+        by_path = {file.path: file for file in before}
         names = (*(os.path.join(path, name) for name in IGNORE_FILES), *shared)
-        files = tuple(self._fresh(known.get(name) or IgnoreFile(name, NO_RULES)) for name in names)
+        files = tuple(self._fresh(by_path.get(name) or IgnoreFile(name, NO_RULES)) for name in names)
         return Folder(path, os.path.realpath(path), files, stamp, looked)
 
     def _refreshed(self, folder: Folder) -> Folder:
@@ -257,14 +257,14 @@ class Privacy:
                 ("*",),
                 f"cannot be read ({problem.strerror or problem}), so everything in its folder is hidden",
             )
-        same = lines == file.rules.lines and error == file.error
-        rules = file.rules if same else Rules(lines, ignore_case=self._ignore_case)
+        is_unchanged = lines == file.rules.lines and error == file.error
+        rules = file.rules if is_unchanged else Rules(lines, ignore_case=self._ignore_case)
         return IgnoreFile(file.path, rules, stamp, looked, error)
 
 
-def has_changed(known: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
+def has_changed(previous: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
     """Whether it has changed, or may have changed, since it was checked."""
-    return stamp != known.stamp or bool(stamp and known.looked - stamp[0] < RACY_NS)
+    return stamp != previous.stamp or bool(stamp and previous.looked - stamp[0] < RACY_NS)
 
 
 def stamp_of(path: str) -> tuple[int, ...]:

@@ -144,12 +144,12 @@ class Workspace:
     def __len__(self) -> int:
         return len(self._files)
 
-    def step(self, now: float) -> bool:
+    def step(self, time: float) -> bool:
         """Scan a part of a folder, or read a part of a file. Returns whether there is more to do."""
         if not self._most:
             return False
-        if self._walked_at is None or (not self._busy() and now - self._walked_at >= RESCAN_SECONDS):
-            self._walked_at = now
+        if self._walked_at is None or (not self._busy() and time - self._walked_at >= RESCAN_SECONDS):
+            self._walked_at = time
             self._walk = self._walking()
         if self._reading is None and (self._urgent or (self._queue and self._walk is None)):
             self._reading = self._index(self._next())
@@ -169,9 +169,9 @@ class Workspace:
 
     def removed(self, paths: Sequence[str]) -> None:
         """These files or folders were deleted."""
-        gone = set(paths)
-        for path in list(self._files) if gone else ():
-            if path in gone or not gone.isdisjoint(folders_above(path)):
+        removed = set(paths)
+        for path in list(self._files) if removed else ():
+            if path in removed or not removed.isdisjoint(folders_above(path)):
                 self._forget(path)
 
     def branch_switched(self) -> bool:
@@ -185,7 +185,7 @@ class Workspace:
     def definitions(self, names: Sequence[str], near: str) -> list[Snippet]:
         """The nearest definition of each name; the most important names come first."""
         nearest = (next(self.find(name, near), None) for name in dict.fromkeys(names))
-        texts = dict.fromkeys((found.path, found.text) for found in nearest if found)
+        texts = dict.fromkeys((file.path, file.text) for file in nearest if file)
         return [Snippet(path, text) for path, text in itertools.islice(texts, SNIPPETS)]
 
     def find(self, name: str, near: str) -> Iterator[Found]:
@@ -195,10 +195,12 @@ class Workspace:
         places = [path for path in places if language is None or family_of(path) == language]
         if len(places) > HOMONYMS:
             return
-        found = [one for path in places for one in self._named(name, path, near)]
-        for one in sorted(found, key=lambda one: (one.distance, -one.modified_ns, one.path)):
-            if self._is_current(one.path):
-                yield one
+        definitions = [definition for path in places for definition in self._named(name, path, near)]
+        for definition in sorted(
+            definitions, key=lambda definition: (definition.distance, -definition.modified_ns, definition.path)
+        ):
+            if self._is_current(definition.path):
+                yield definition
 
     def _named(self, name: str, path: str, near: str) -> Iterator[Found]:
         file = self._files[path]
@@ -225,29 +227,33 @@ class Workspace:
             return ()
         return msgspec.msgpack.decode(file.declared, type=tuple[Declared, ...])
 
-    def used(self, module: str, of: str, near: str) -> list[Used]:
+    def used(self, module: str, origin: str, near: str) -> list[Used]:
         """What other files of the same language import from a module, or use behind a name, the most used first."""
-        found = self._used.get((family_of(near), module, of), Counter())
+        counts = self._used.get((family_of(near), module, origin), Counter())
         own = self._files[near].used if near in self._files else ()
-        return [each for each, count in found.most_common(MOST_USED) if count > 1 or each not in own]
+        return [use for use, count in counts.most_common(MOST_USED) if count > 1 or use not in own]
 
     def modules(self, near: str) -> list[str]:
         """From which modules files of the same language import something."""
         family = family_of(near)
         return list(
-            dict.fromkeys(module for (of, module, _), used in self._used.items() if of == family and module and used)
+            dict.fromkeys(
+                module
+                for (used_family, module, _), used in self._used.items()
+                if used_family == family and module and used
+            )
         )
 
-    def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
+    def mentioning(self, name_sets: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
-        sums = [[crc32(name.encode()) for name in names] for names in wanted]
+        sums = [[crc32(name.encode()) for name in names] for names in name_sets]
         family = family_of(near)
-        found = [
+        mentioning_paths = [
             path
             for path, file in self._files.items()
-            if any(all(map(file.has, each)) for each in sums) and path != near and family_of(path) == family
+            if any(all(map(file.has, names)) for names in sums) and path != near and family_of(path) == family
         ]
-        return sorted(found, key=lambda path: (distance_between(path, near), path))
+        return sorted(mentioning_paths, key=lambda path: (distance_between(path, near), path))
 
     def gap(self) -> str:
         """Why the index may lack files, if it may."""
@@ -308,13 +314,13 @@ class Workspace:
         """Find the files in small steps, then choose which to read: the most recently changed ones first."""
         files: dict[str, tuple[int, int]] = {}
         folders = deque(self._roots)
-        seen: set[str] = set()
+        visited: set[str] = set()
         left_out = 0
-        while folders and len(files) + len(seen) < LARGEST_SCAN:
+        while folders and len(files) + len(visited) < LARGEST_SCAN:
             folder = folders.popleft()
-            if folder in seen or self._privacy.why_hidden(folder, is_folder=True):
+            if folder in visited or self._privacy.why_hidden(folder, is_folder=True):
                 continue
-            seen.add(folder)
+            visited.add(folder)
             for count, entry in enumerate(entries_of(folder), 1):
                 if entry.is_dir(follow_symlinks=False):
                     if not is_skipped(entry.name):
@@ -334,8 +340,8 @@ class Workspace:
         self._left_out += len(files) - len(chosen)
         for path in self._files.keys() - set(chosen):
             self._forget(path)
-        known = {path: file.stamp for path, file in self._files.items()}
-        self._queue = deque(path for path in chosen if known.get(path) != files[path])
+        stamps = {path: file.stamp for path, file in self._files.items()}
+        self._queue = deque(path for path in chosen if stamps.get(path) != files[path])
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
         """Modification time and size if the file may be read and is worth reading."""
@@ -386,8 +392,8 @@ class Workspace:
         for name, _, _ in file.definitions:
             self._places.setdefault(name, {})[path] = None
         self._folders.setdefault(os.path.dirname(path), {})[path] = None
-        for each in file.used:
-            self._used.setdefault((family_of(path), each.module, each.of), Counter())[each] += 1
+        for use in file.used:
+            self._used.setdefault((family_of(path), use.module, use.origin), Counter())[use] += 1
         while len(self._files) > self._most or self._characters > LARGEST_INDEX or self._words > MAX_WORDS:
             self._left_out += 1
             self._forget(min(self._files, key=lambda path: (self._files[path].stamp[0], path)))
@@ -413,8 +419,8 @@ class Workspace:
             if not self._places[name]:
                 del self._places[name]
         self._folders[os.path.dirname(path)].pop(path, None)
-        for each in file.used:
-            self._used[family_of(path), each.module, each.of] -= Counter({each: 1})
+        for use in file.used:
+            self._used[family_of(path), use.module, use.origin] -= Counter({use: 1})
 
     def _checked_out(self) -> list[str | None]:
         tops = (top_of(root) for root in self._roots)

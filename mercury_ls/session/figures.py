@@ -37,20 +37,24 @@ class Kept:
         self._taken: list[Taken] = []
 
     def accepted(self, uri: str, language: str, text: str) -> None:
-        now, text = self._clock(), "".join(text.split())
-        self._taken += [Taken(now + seconds, uri, language, text, count) for seconds, count in CHECKED if text]
+        time, text = self._clock(), "".join(text.split())
+        self._taken += [Taken(time + seconds, uri, language, text, count) for seconds, count in CHECKED if text]
         del self._taken[:-MOST_FOLLOWED]
 
     def look(self, documents: Mapping[str, Document]) -> None:
-        now = self._clock()
-        if not any(taken.due <= now for taken in self._taken):
+        time = self._clock()
+        if not any(acceptance.due <= time for acceptance in self._taken):
             return
-        due = [taken for taken in self._taken if taken.due <= now]
-        self._taken = [taken for taken in self._taken if taken.due > now]
-        texts = {uri: "".join(documents[uri].text.split()) for uri in {taken.uri for taken in due} if uri in documents}
-        for taken in due:
-            if taken.text in texts.get(taken.uri, ""):
-                self._stats.add(taken.language, "inline", taken.count)
+        due = [acceptance for acceptance in self._taken if acceptance.due <= time]
+        self._taken = [acceptance for acceptance in self._taken if acceptance.due > time]
+        texts = {
+            uri: "".join(documents[uri].text.split())
+            for uri in {acceptance.uri for acceptance in due}
+            if uri in documents
+        }
+        for acceptance in due:
+            if acceptance.text in texts.get(acceptance.uri, ""):
+                self._stats.add(acceptance.language, "inline", acceptance.count)
 
 
 def comparable(rows: Sequence[Row]) -> Iterator[str]:

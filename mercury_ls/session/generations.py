@@ -78,34 +78,38 @@ class Generation:
             while not self.is_over:
                 await self._news.wait()
 
-    def agrees(self, now: Snapshot, cursor: int) -> bool:
+    def agrees(self, current: Snapshot, cursor: int) -> bool:
         """Whether it may still be what the user is typing: what was typed since it began and what it has written are
         the same as far as both go."""
-        base, written = self.question.snapshot, self.answer.draft if self.question.grows or self.is_over else ""
+        base, draft = self.question.snapshot, self.answer.draft if self.question.grows or self.is_over else ""
         if cursor < self.question.offset:
-            return self.is_ahead and base.uri == now.uri and base.text.startswith(now.text[:cursor])
-        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(written, base))
-        return base.uri == now.uri and may_become(edit, base.text, now.text, cursor)
+            return self.is_ahead and base.uri == current.uri and base.text.startswith(current.text[:cursor])
+        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(draft, base))
+        return base.uri == current.uri and may_become(edit, base.text, current.text, cursor)
 
-    def rest(self, now: Snapshot, cursor: int) -> Offer | None:
+    def remainder(self, current: Snapshot, cursor: int) -> Offer | None:
         """What is left of its offer in this text, None where the text conflicts with it or nothing is on offer."""
         offer = self.answer.offer if self.stands else None
-        return offer.on({now.uri: now}, cursor) if offer and now.uri in offer.base else None
+        return offer.on({current.uri: current}, cursor) if offer and current.uri in offer.base else None
 
-    def is_about(self, now: Snapshot, cursor: int) -> bool:
+    def is_about(self, current: Snapshot, cursor: int) -> bool:
         """Whether it was asked for exactly this place of this text."""
         question = self.question
-        return cursor == question.offset and now.uri == question.snapshot.uri and now.text == question.snapshot.text
+        return (
+            cursor == question.offset
+            and current.uri == question.snapshot.uri
+            and current.text == question.snapshot.text
+        )
 
-    def is_useful(self, now: Snapshot, cursor: int) -> bool:
+    def is_useful(self, current: Snapshot, cursor: int) -> bool:
         """Whether some of it is left here, or a few keys on the cursor's line, or the one above, lead to its text."""
         base = self.question.snapshot
-        if base.uri != now.uri:
+        if base.uri != current.uri:
             return False
-        if self.rest(now, cursor):
+        if self.remainder(current, cursor):
             return True
-        start = now.line_start(max(now.line_of(min(cursor, len(now.text))) - 1, 0))
-        return difference(now.text, base.text).start >= start
+        start = current.line_start(max(current.line_of(min(cursor, len(current.text))) - 1, 0))
+        return difference(current.text, base.text).start >= start
 
     def lesson(self) -> tuple[Evidence, TextEdit] | None:
         """What is to be learned from: what was known of the answer, and what it would have written. None if that is
@@ -187,18 +191,24 @@ class Generations:
         del self._recent[:-MOST_KEPT]
         return generation
 
-    def fitting(self, now: Snapshot, cursor: int, invoked: bool) -> Generation | None:
+    def fitting(self, current: Snapshot, cursor: int, invoked: bool) -> Generation | None:
         """The newest from which a request at this place can be answered, at once if there is one, else later."""
-        fitting = [generation for generation in self._recent if answers(generation, now, cursor, invoked)]
+        fitting = [generation for generation in self._recent if answers(generation, current, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
 
-    def contradicted(self, now: Snapshot, cursor: int) -> list[Generation]:
+    def contradicted(self, current: Snapshot, cursor: int) -> list[Generation]:
         """Those that are being written for something else than what the text says by now."""
-        return [one for one in self._recent if not one.is_over and not one.agrees(now, cursor)]
+        return [
+            generation
+            for generation in self._recent
+            if not generation.is_over and not generation.agrees(current, cursor)
+        ]
 
-    def follow(self, now: Snapshot, cursor: int) -> None:
+    def follow(self, current: Snapshot, cursor: int) -> None:
         """The text has changed: what contradicts it is stopped, and what is far from it is forgotten."""
-        self._drop(lambda one: not (one.is_useful if one.is_over else one.agrees)(now, cursor))
+        self._drop(
+            lambda generation: not (generation.is_useful if generation.is_over else generation.agrees)(current, cursor)
+        )
 
     def clear(self) -> None:
         while self._recent:
@@ -218,15 +228,15 @@ class Generations:
             self._recent.remove(generation)
 
 
-def answers(generation: Generation, now: Snapshot, cursor: int, invoked: bool) -> bool:
+def answers(generation: Generation, current: Snapshot, cursor: int, invoked: bool) -> bool:
     """Whether a request at this place can be answered from the generation. One that was silent at this very place is an
     answer too, unless it was late, or the user insists."""
     if generation.is_ahead and cursor < generation.question.offset:
         return False
     if not generation.is_over:
-        return generation.agrees(now, cursor)
-    if rest := generation.rest(now, cursor):
-        return bool(rest.edits)
+        return generation.agrees(current, cursor)
+    if remainder := generation.remainder(current, cursor):
+        return bool(remainder.edits)
     insists = invoked and not generation.question.invoked
     is_silent = generation.answer.step > 0 and not generation.answer.offers
-    return is_silent and not insists and generation.is_about(now, cursor)
+    return is_silent and not insists and generation.is_about(current, cursor)

@@ -153,10 +153,10 @@ class NextEdits:
         while self._is_starting and self._now() < until:
             await asyncio.sleep(POLL_SECONDS)
 
-    def diagnosed(self, uri: str, version: int, found: tuple[Diagnostic, ...]) -> None:
+    def diagnosed(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
-        self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._files.documents}
-        self._diagnosed[uri] = version, found
+        self._diagnosed = {u: reported for u, reported in self._diagnosed.items() if u in self._files.documents}
+        self._diagnosed[uri] = version, diagnostics
 
     def _is_showable(self, offer: Offer) -> bool:
         return self._closed_too or any(edit.uri in self._files.documents for edit in offer.edits)
@@ -177,9 +177,9 @@ class NextEdits:
     async def _answered(self, uri: str, offset: int, invoked: bool, settled: float = 0.0) -> Answer:
         """`settled` is when an edit by rule may be shown, by the loop's clock."""
         files = self._files
-        for each in [uri, *(neighbour.uri for neighbour in files.neighbours(uri))]:
-            if each in files.documents:
-                await files.parsed(each)
+        for neighbour_uri in [uri, *(neighbour.uri for neighbour in files.neighbours(uri))]:
+            if neighbour_uri in files.documents:
+                await files.parsed(neighbour_uri)
         if renamed_symbols(self._edits):
             await files.project_read(READING_SECONDS)
         if reason := self._questions.unavailable(uri, invoked):  # it may have been closed while the edit settled
@@ -252,20 +252,20 @@ class NextEdits:
     def _question(self, uri: str, offset: int, invoked: bool) -> tuple[NextQuestion, str]:
         files = self._files
         snapshot = files.documents[uri].snapshot()
-        others, note = self._others(snapshot)
+        neighbours, note = self._others(snapshot)
         info = self._questions.engine.status.info
-        version, said = self._diagnosed.get(uri, (snapshot.version, ()))
+        version, diagnostics = self._diagnosed.get(uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, offset, invoked=invoked)
-        asked = NextQuestion.of(
+        next_question = NextQuestion.of(
             replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
             refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
-            others=others,
+            others=neighbours,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
-            diagnostics=said if version == snapshot.version else (),
+            diagnostics=diagnostics if version == snapshot.version else (),
             rescoring=info.rescoring if info else None,
         )
-        return asked, note
+        return next_question, note
 
     @property
     def _deadline_ms(self) -> float:
@@ -277,23 +277,28 @@ class NextEdits:
     def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what a rename leaves."""
         files, workspace, edits = self._files, self._files.workspace, self._edits
-        beside = [neighbour for neighbour in files.neighbours(snapshot.uri) if neighbour.uri in files.documents]
-        beside = [*beside, *self._edited({snapshot.path, *(each.path for each in beside)}, edits)]
-        wanted = sought(edits, {each.path: each for each in (snapshot, *beside)})
-        opened = [*beside, *self._mentioning({snapshot.uri, *(each.uri for each in beside)}, wanted)]
-        known = {document.path for document in files.documents.values()}
-        paths = [path for path in workspace.mentioning(wanted, snapshot.path) if path not in known]
-        note = self._left_by_a_rename(snapshot, paths) if wanted else ""
+        neighbours = [neighbour for neighbour in files.neighbours(snapshot.uri) if neighbour.uri in files.documents]
+        neighbours = [*neighbours, *self._edited({snapshot.path, *(neighbour.path for neighbour in neighbours)}, edits)]
+        name_sets = sought(edits, {file.path: file for file in (snapshot, *neighbours)})
+        open_snapshots = [
+            *neighbours,
+            *self._mentioning({snapshot.uri, *(neighbour.uri for neighbour in neighbours)}, name_sets),
+        ]
+        open_paths = {document.path for document in files.documents.values()}
+        paths = [path for path in workspace.mentioning(name_sets, snapshot.path) if path not in open_paths]
+        note = self._left_by_a_rename(snapshot, paths) if name_sets else ""
         if not self._closed_too:
-            return tuple(opened), note
+            return tuple(open_snapshots), note
         if self._renamer or not knows_imports(snapshot):
             paths = []
         names = [frozenset({name}) for name in renamed_symbols(edits)]
-        also = (path for path in workspace.mentioning(names, snapshot.path) if path not in known)
-        paths = list(dict.fromkeys([*paths[:MOST_RENAMED], *(() if wanted else islice(also, MOST_CLOSED))]))
+        definition_paths = (path for path in workspace.mentioning(names, snapshot.path) if path not in open_paths)
+        paths = list(
+            dict.fromkeys([*paths[:MOST_RENAMED], *(() if name_sets else islice(definition_paths, MOST_CLOSED))])
+        )
         texts = ((path, workspace.text(path)) for path in paths)
-        read = ((path, text) for path, text in texts if text and is_asked(text, wanted or names))
-        return (*opened, *(closed_file(path, text) for path, text in read)), note
+        read = ((path, text) for path, text in texts if text and is_asked(text, name_sets or names))
+        return (*open_snapshots, *(closed_file(path, text) for path, text in read)), note
 
     def _where(self, name: str, near: str) -> list[str] | None:
         """The files in which a name occurs, if all are known."""
@@ -305,10 +310,12 @@ class NextEdits:
         paths = {edit.path for edit in edits} - but
         return (document.snapshot() for document in self._files.documents.values() if document.path in paths)
 
-    def _mentioning(self, but: set[str], wanted: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
+    def _mentioning(self, but: set[str], name_sets: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
         """The open documents in which all the names of one of these sets occur."""
         documents = self._files.documents.items()
-        return (each.snapshot() for uri, each in documents if uri not in but and is_asked(each.text, wanted))
+        return (
+            document.snapshot() for uri, document in documents if uri not in but and is_asked(document.text, name_sets)
+        )
 
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str]) -> str:
         """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""
@@ -333,14 +340,14 @@ class NextEdits:
         Making a part of it by hand keeps to the offer; any other edit may lead elsewhere.
         """
         if (before := self._offer) is not None:
-            left = before.on(self._texts_of(before))
-            self._offer = left if left and left.edits else None
-            if left and not left.edits:
+            remaining = before.on(self._texts_of(before))
+            self._offer = remaining if remaining and remaining.edits else None
+            if remaining and not remaining.edits:
                 self._made = before
                 self._tally.typed_through(before.id)
-            elif left is None:
+            elif remaining is None:
                 self._tally.typed_over(before.id)
-            elif len(left.edits) < len(before.edits):
+            elif len(remaining.edits) < len(before.edits):
                 self._known = self._files.history.mark
         return self._offer
 
@@ -354,14 +361,14 @@ class NextEdits:
     def _texts_of(self, offer: Offer) -> dict[str, Snapshot]:
         """The files of an offer as they are by now, those that are not open as they are on the disk."""
         documents, workspace = self._files.documents, self._files.workspace
-        found = {uri: documents[uri].snapshot() for uri in offer.base if uri in documents}
+        snapshots = {uri: documents[uri].snapshot() for uri in offer.base if uri in documents}
         paths = [path_of(uri) for uri in offer.base if uri not in documents]
         closed = [closed_file(path, text) for path in paths if (text := workspace.text(path)) is not None]
-        return found | {each.uri: each for each in closed}
+        return snapshots | {snapshot.uri: snapshot for snapshot in closed}
 
     def accepted(self, id: str, edits: int | None = None) -> bool:
         """The client may report it before the edits arrive, or after it has asked for something else in between."""
-        offer = next((each for each in (self._offer, self._made) if each is not None and each.id == id), None)
+        offer = next((offer for offer in (self._offer, self._made) if offer is not None and offer.id == id), None)
         if offer is None:
             return False
         self._tally.accepted(id, offer.characters if offer is self._made else self._saved(offer, edits))
@@ -373,9 +380,9 @@ class NextEdits:
 
     def _saved(self, offer: Offer, edits: int | None) -> int:
         """The characters of the edits that have been made; if the client reports first, of those that it will make."""
-        left = self.current()
-        if left is None or left.edits != offer.edits:
-            return offer.characters - (left.characters if left else 0)
+        remaining = self.current()
+        if remaining is None or remaining.edits != offer.edits:
+            return offer.characters - (remaining.characters if remaining else 0)
         return round(offer.characters * min((edits or len(offer.edits)) / len(offer.edits), 1.0))
 
     def _look_ahead(self) -> None:
@@ -421,5 +428,5 @@ def joined_notes(note: str, offer: Offer) -> str:
     return "; ".join(filter(None, (note, offer.note))) if offer.kind == "rename" else ""
 
 
-def is_asked(text: str, wanted: Sequence[frozenset[str]]) -> bool:
-    return any(may_use(text, names) for names in wanted)
+def is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
+    return any(may_use(text, names) for names in name_sets)

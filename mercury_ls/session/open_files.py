@@ -99,14 +99,14 @@ class OpenFiles:
         document = self.documents.get(uri)
         if document is None or (self.recorder.records and self._hides(uri)):
             return None
-        now, before, typed = self.clock(), document.text, 0
+        time, before, typed = self.clock(), document.text, 0
         self.recorder.changed(document, version, changes, encoding)
         for edit in document.apply(changes, version, encoding):
             self.cursors[uri] = edit.start + len(edit.text)
             typed += len(edit.text)
             if max(len(before), len(edit.text)) <= LARGEST_DOCUMENT:
                 self.aftermath.changed(uri, before, edit)
-                self.history.record(document.path, before, edit, now, not is_offered(uri, before, edit))
+                self.history.record(document.path, before, edit, time, not is_offered(uri, before, edit))
                 before = applied(before, [edit])
         return typed
 
@@ -209,17 +209,17 @@ class OpenFiles:
         """The cells of the same notebook, then the other files, the most recently used first."""
         cells: Sequence[str] = next((cells for cells in self.notebooks.values() if uri in cells), ())
         order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
-        found = (self._latest(u) for u in order if u != uri and not self._hides(u))
-        return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
+        latest = (self._latest(u) for u in order if u != uri and not self._hides(u))
+        return [*islice((snapshot for snapshot in latest if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
 
     def around(self, snapshot: Snapshot) -> list[Snapshot]:
         """The neighbours, and in place of those that are missing the nearest files of the workspace."""
-        opened = self.neighbours(snapshot.uri)
-        known = {os.path.realpath(each.path) for each in (snapshot, *opened)}
+        open_snapshots = self.neighbours(snapshot.uri)
+        open_paths = {os.path.realpath(file.path) for file in (snapshot, *open_snapshots)}
         nearest = self.workspace.around(snapshot.path)
-        found = ((path, text) for path, text in nearest if os.path.realpath(path) not in known)
-        beside = islice(found, NEIGHBOURS - len(opened))
-        return [*opened, *(Document("", path, "", 0, text).snapshot() for path, text in beside)]
+        closed = ((path, text) for path, text in nearest if os.path.realpath(path) not in open_paths)
+        nearest_closed = islice(closed, NEIGHBOURS - len(open_snapshots))
+        return [*open_snapshots, *(Document("", path, "", 0, text).snapshot() for path, text in nearest_closed)]
 
     def _latest(self, uri: str) -> Snapshot | None:
         return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)

@@ -119,11 +119,11 @@ def name_of(model: str) -> str:
 
 def latest(fates: Iterable[Fate], today: date) -> list[Fate]:
     """The last ones of each model and kind, after a miss and otherwise, oldest first."""
-    kept: dict[tuple[str, Kind, bool], list[Fate]] = {}
+    by_kind: dict[tuple[str, Kind, bool], list[Fate]] = {}
     for fate in fates:
         if (today - fate.day).days <= KEPT_DAYS:
-            kept.setdefault((*fate.key, fate.evidence.missed), []).append(fate)
-    return [fate for some in kept.values() for fate in some[-MOST_OUTCOMES:]]
+            by_kind.setdefault((*fate.key, fate.evidence.missed), []).append(fate)
+    return [fate for some in by_kind.values() for fate in some[-MOST_OUTCOMES:]]
 
 
 def read(path: Path) -> list[Fate]:

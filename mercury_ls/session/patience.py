@@ -14,15 +14,15 @@ class Patience:
         self._factor = 1.0
         self._since = 0.0
 
-    def at(self, now: float) -> float:
-        return self._factor ** (0.5 ** max((now - self._since) / FORGETTING_SECONDS, 0.0))
+    def at(self, time: float) -> float:
+        return self._factor ** (0.5 ** max((time - self._since) / FORGETTING_SECONDS, 0.0))
 
-    def accepted(self, now: float) -> None:
-        self._move(ACCEPTED, now)
+    def accepted(self, time: float) -> None:
+        self._move(ACCEPTED, time)
 
-    def rejected(self, now: float) -> None:
-        self._move(REJECTED, now)
+    def rejected(self, time: float) -> None:
+        self._move(REJECTED, time)
 
-    def _move(self, by: float, now: float) -> None:
-        self._factor = min(max(self.at(now) * by, LEAST), MOST)
-        self._since = now
+    def _move(self, step: float, time: float) -> None:
+        self._factor = min(max(self.at(time) * step, LEAST), MOST)
+        self._since = time

@@ -176,8 +176,8 @@ class Questions:
         workspace = self.files.workspace
 
         def defining(name: str) -> Iterator[str]:
-            for found in islice(workspace.find(name, snapshot.path), MOST_DEFINING):
-                if text := workspace.text(found.path):
+            for definition in islice(workspace.find(name, snapshot.path), MOST_DEFINING):
+                if text := workspace.text(definition.path):
                     yield text
 
         def module(named: str) -> str | None:
@@ -188,11 +188,11 @@ class Questions:
 
     def related(self, snapshot: Snapshot, offset: int) -> Related:
         """Kept while the user types in one place, unless something of it has become private."""
-        files, now = self.files, self.clock()
-        known = self._related if self._forgotten == files.forgotten else None
-        if known is None or not known.still_fits(snapshot, offset, now):
-            others = files.around(snapshot) if self.settings.context.snippets else []
+        files, time = self.files, self.clock()
+        related = self._related if self._forgotten == files.forgotten else None
+        if related is None or not related.still_fits(snapshot, offset, time):
+            neighbours = files.around(snapshot) if self.settings.context.snippets else []
             budget = self.budgets.context
-            known = context.relate(snapshot, offset, others, files.workspace.definitions, budget, now)
-            self._related, self._forgotten = known, files.forgotten
-        return known
+            related = context.relate(snapshot, offset, neighbours, files.workspace.definitions, budget, time)
+            self._related, self._forgotten = related, files.forgotten
+        return related

@@ -86,8 +86,8 @@ class Recorder(NoRecorder):
 
     def opened(self, document: Document) -> None:
         self._release()
-        known = self._texts.get(document.uri)
-        text = self._texts[document.uri] = TypedText(document, known.number if known else len(self._texts))
+        recorded = self._texts.get(document.uri)
+        text = self._texts[document.uri] = TypedText(document, recorded.number if recorded else len(self._texts))
         about = {"path": document.path, "lang": document.language}
         self._hold(self._event("open", d=text.number, ver=document.version, text=text.masked(), **about))
 
@@ -110,13 +110,13 @@ class Recorder(NoRecorder):
         self._release()
 
     def answered(self, request: Any, answer: Any, milliseconds: float) -> None:
-        known = self._texts.get(request.uri)
+        recorded = self._texts.get(request.uri)
         items = [
             {
                 "id": offer.id,
                 "start": edit.start,
                 "end": edit.end,
-                "text": known.masked_in(edit.start, edit.text) if known else "*" * len(edit.text),
+                "text": recorded.masked_in(edit.start, edit.text) if recorded else "*" * len(edit.text),
                 "p": round(offer.p_accept, 4),
             }
             for offer in answer.offers
@@ -162,9 +162,9 @@ class Recorder(NoRecorder):
             self._held.append(event)
 
     def _release(self) -> None:
-        held, self._held = self._held, []
+        events, self._held = self._held, []
         try:
-            for event in held:
+            for event in events:
                 self._write(json.dumps(event, ensure_ascii=False, default=TypedChange.masked) + "\n")
             if self._file is not None:
                 self._file.flush()
@@ -214,8 +214,8 @@ class TypedText:
         last = min(snapshot.line_of(end) + NEARBY_LINES, snapshot.line_count - 1)
         begin = snapshot.line_start(first)
         piece = snapshot.text[begin : snapshot.line_end(last)]
-        for offset, (shown, masked) in enumerate(zip(piece, mask_secrets(piece), strict=True), begin):
-            if shown != masked:
+        for offset, (visible, masked) in enumerate(zip(piece, mask_secrets(piece), strict=True), begin):
+            if visible != masked:
                 self.secret.add(self._characters[offset])
 
     def masked_in(self, start: int, text: str) -> str:
@@ -231,8 +231,8 @@ class TypedText:
         """The masked pieces of the document, but for those so short that they occur anywhere."""
         if not self.secret:
             return []
-        found = groupby(zip(self._document.text, self._characters, strict=True), lambda each: each[1] in self.secret)
-        pieces = ("".join(character for character, _ in run) for is_secret, run in found if is_secret)
+        runs = groupby(zip(self._document.text, self._characters, strict=True), lambda pair: pair[1] in self.secret)
+        pieces = ("".join(character for character, _ in run) for is_secret, run in runs if is_secret)
         return [piece for piece in pieces if len(piece) >= SHORTEST_SECRET]
 
     def masked(self) -> str:

@@ -242,14 +242,18 @@ class Session:
     def _answer_of(self, generation: Generation, place: "Place") -> Answer | None:
         """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
         another should be begun."""
-        now, cursor = place.now
-        if self.files.documents.get(now.uri) is not place.document:
+        current, cursor = place.now
+        if self.files.documents.get(current.uri) is not place.document:
             return Answer(silence="the document was closed")
-        rest = generation.rest(now, cursor)
-        if rest is not None and rest.edits and not self._is_late_scrap(generation, rest, now, cursor):
-            return self._offered(generation, rest, place)
+        remainder = generation.remainder(current, cursor)
+        if (
+            remainder is not None
+            and remainder.edits
+            and not self._is_late_scrap(generation, remainder, current, cursor)
+        ):
+            return self._offered(generation, remainder, place)
         if not generation.is_over:
-            if not generation.agrees(now, cursor):
+            if not generation.agrees(current, cursor):
                 self._learn_from(generation)
                 generation.close()
             return None
@@ -258,20 +262,20 @@ class Session:
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
 
-    def _is_late_scrap(self, generation: Generation, rest: Offer, now: Snapshot, cursor: int) -> bool:
+    def _is_late_scrap(self, generation: Generation, remainder: Offer, current: Snapshot, cursor: int) -> bool:
         """Whether hardly anything is left of an answer that was never on the screen."""
-        is_new = generation is not self._on_screen and not generation.is_about(now, cursor)
-        return is_new and is_scrap(rest.edit.text, now.text[:cursor])
+        is_new = generation is not self._on_screen and not generation.is_about(current, cursor)
+        return is_new and is_scrap(remainder.edit.text, current.text[:cursor])
 
-    def _offered(self, generation: Generation, rest: Offer, place: "Place") -> Answer:
+    def _offered(self, generation: Generation, remainder: Offer, place: "Place") -> Answer:
         """The answer with what is left of its offer."""
-        if not self.tally.knows(rest.id):
-            self.tally.offered(rest.id, place.document.language, "inline")
+        if not self.tally.knows(remainder.id):
+            self.tally.offered(remainder.id, place.document.language, "inline")
         if place.selected is not None:
             if not place.is_current:
                 return replace(generation.answer, offers=(), silence=CHANGED)
-            rest = after_selected(rest, place.seen, place.selected)
-        return replace(generation.answer, offers=(rest,), silence="")
+            remainder = after_selected(remainder, place.seen, place.selected)
+        return replace(generation.answer, offers=(remainder,), silence="")
 
     async def _with_alternatives(self, generation: Generation, place: "Place", answer: Answer) -> Answer:
         """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
@@ -280,24 +284,24 @@ class Session:
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
-            asked = (replace(question, seed=question.seed + other) for other in range(1, number))
-            generation.alternatives = [self._generation(one, generation.target) for one in asked]
+            questions = (replace(question, seed=question.seed + other) for other in range(1, number))
+            generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
-        others = [self._answer_of(other, place) for other in generation.alternatives if other.is_over]
+        alternatives = [self._answer_of(other, place) for other in generation.alternatives if other.is_over]
         first = self._answer_of(generation, place) or answer
-        return joined([first if first.offers else answer, *(other for other in others if other is not None)])
+        return joined([first if first.offers else answer, *(other for other in alternatives if other is not None)])
 
-    async def _follow_written(self, generation: Generation, told: str) -> None:
+    async def _follow_written(self, generation: Generation, shown_text: str) -> None:
         """While the user reads the beginning of an answer it goes on, and the client, which was `told` so much, hears
         when there is more. Then what may follow it is asked for, so that it is there when the user takes this one."""
         uri = generation.question.snapshot.uri
         with generation.awaited():
             while True:
                 latest = generation.answer
-                if latest.offer and not latest.offer.edit.text.endswith(told) and generation is self._on_screen:
-                    told = latest.offer.edit.text
+                if latest.offer and not latest.offer.edit.text.endswith(shown_text) and generation is self._on_screen:
+                    shown_text = latest.offer.edit.text
                     self.on_growth(uri)
                 if generation.is_over:
                     break
@@ -310,18 +314,18 @@ class Session:
         offer = generation.answer.offer
         if generation is self._on_screen and offer and self.questions.budgets.writes_ahead:
             base, edit = generation.question.snapshot, offer.edit
-            taken, offset = base.changed(edit), edit.start + len(edit.text)
-            if self.generations.fitting(taken, offset, invoked=False) is None:
-                ahead = self._begin(taken, offset, invoked=False)
+            accepted_text, offset = base.changed(edit), edit.start + len(edit.text)
+            if self.generations.fitting(accepted_text, offset, invoked=False) is None:
+                ahead = self._begin(accepted_text, offset, invoked=False)
                 if isinstance(ahead, Generation):
                     ahead.is_ahead = True
                     await ahead.end()
 
-    def _follow_text(self, now: Snapshot, cursor: int) -> None:
+    def _follow_text(self, current: Snapshot, cursor: int) -> None:
         """What contradicts the text is stopped; how far it was right is learned first."""
-        for generation in self.generations.contradicted(now, cursor):
+        for generation in self.generations.contradicted(current, cursor):
             self._learn_from(generation)
-        self.generations.follow(now, cursor)
+        self.generations.follow(current, cursor)
 
     def _learn_from(self, generation: Generation) -> None:
         """The text that the user writes says whether it was right, shown or not."""
@@ -329,9 +333,9 @@ class Session:
         if lesson is None or document is None:
             return
         evidence, edit = lesson
-        base, now = generation.question.snapshot, document.snapshot()
+        base, current = generation.question.snapshot, document.snapshot()
         learn, is_shown = self.questions.lesson("inline", evidence), self.tally.is_shown(generation.id)
-        self.files.aftermath.generated(generation.id, base, now, edit, learn, shown=is_shown)
+        self.files.aftermath.generated(generation.id, base, current, edit, learn, shown=is_shown)
 
     def _show(self, generation: Generation, offers: Sequence[Offer]) -> None:
         """It is what the user sees from now on."""
@@ -345,11 +349,11 @@ class Session:
         generation = self._on_screen
         if generation is None or generation.question.snapshot.uri != snapshot.uri:
             return
-        rest = generation.rest(snapshot, offset)
-        if rest is None:
+        remainder = generation.remainder(snapshot, offset)
+        if remainder is None:
             self._on_screen = None
             self.tally.passed_over(generation.id)
-        elif not rest.edits and generation.is_over:
+        elif not remainder.edits and generation.is_over:
             self._on_screen = None
             self.tally.typed_through(generation.id)
 
@@ -474,8 +478,8 @@ class Place(Struct, frozen=True):
 
     @classmethod
     def of(cls, request: InlineRequest, document: Document) -> "Place":
-        seen = document.snapshot()
-        return cls(document, seen, *with_selected(seen, request), request.selected, request.invoked)
+        snapshot = document.snapshot()
+        return cls(document, snapshot, *with_selected(snapshot, request), request.selected, request.invoked)
 
     @property
     def is_current(self) -> bool:
@@ -497,7 +501,9 @@ def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot,
     return snapshot.changed(TextEdit(start, end, text)), start + len(text)
 
 
-def after_selected(offer: Offer, now: Snapshot, selected: tuple[int, int, str]) -> Offer:
+def after_selected(offer: Offer, current: Snapshot, selected: tuple[int, int, str]) -> Offer:
     """The offer as the protocol wants it: it begins with the selected entry and replaces that entry's range."""
     start, end, text = selected
-    return replace(offer, edits=(TextEdit(start, end, text + offer.edit.text, now.uri),), base={now.uri: now})
+    return replace(
+        offer, edits=(TextEdit(start, end, text + offer.edit.text, current.uri),), base={current.uri: current}
+    )

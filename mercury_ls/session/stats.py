@@ -193,9 +193,9 @@ class Offer(Struct, eq=False):
 class Tally:
     """What became of each offer of one session: each counts once, whatever a client reports and how often."""
 
-    def __init__(self, stats: Stats, most: int = REMEMBERED_OFFERS):
+    def __init__(self, stats: Stats, limit: int = REMEMBERED_OFFERS):
         self.stats = stats
-        self._most = most
+        self._most = limit
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._reporting: set[Kind] = set()
 
@@ -303,10 +303,10 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    found: dict[Key, Row] = {}
+    by_key: dict[Key, Row] = {}
     for row in rows:
-        found[row.key] = total([found[row.key], row]) if row.key in found else row
-    return sorted(found.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind, row.model))
+        by_key[row.key] = total([by_key[row.key], row]) if row.key in by_key else row
+    return sorted(by_key.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind, row.model))
 
 
 def read(path: Path) -> list[Row]:
@@ -315,10 +315,10 @@ def read(path: Path) -> list[Row]:
     except FileNotFoundError:
         return []
     lines = [line for line in data.splitlines() if line.strip()]
-    found = [row for row in readable_rows(lines, Row) if LANGUAGE.fullmatch(row.language)]
-    if len(found) < len(lines):
-        log.warning("%s: skipped %d of %d lines, which cannot be read", path, len(lines) - len(found), len(lines))
-    return found
+    rows = [row for row in readable_rows(lines, Row) if LANGUAGE.fullmatch(row.language)]
+    if len(rows) < len(lines):
+        log.warning("%s: skipped %d of %d lines, which cannot be read", path, len(lines) - len(rows), len(lines))
+    return rows
 
 
 def readable_rows(lines: Iterable[bytes], kind: type[Stored]) -> Iterator[Stored]:
@@ -352,9 +352,9 @@ def append_lines(path: Path, rows: Iterable[Struct]) -> int:
         file.seek(max(size - 1, 0))
         start = b"" if file.read(1) in (b"", b"\n") else b"\n"  # the last line may have been cut off
         data = start + lines_of(rows)
-        if (written := file.write(data)) < len(data):
+        if (count := file.write(data)) < len(data):
             file.truncate(size)
-            raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes could be written")
+            raise OSError(errno.ENOSPC, f"{count} of {len(data)} bytes could be written")
     return size
 
 
@@ -415,16 +415,16 @@ def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return [cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
 
 
-def markdown(rows: Sequence[Row], where: str, more: Iterable[str] = ()) -> str:
+def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
     """The statistics page for editors; `more` are lines below the table."""
-    more = "".join(f"* {line}\n" for line in more)
+    notes = "".join(f"* {line}\n" for line in notes)
     rows = by_language(rows)
     if not rows:
         return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
     lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, str(row.day), row.language) for row in rows)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
-        f"# mercury-ls: suggestions\n\n{body}\n\n{more}\n{where}\n"
-        if more
+        f"# mercury-ls: suggestions\n\n{body}\n\n{notes}\n{where}\n"
+        if notes
         else f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"
     )

@@ -115,10 +115,10 @@ class Wiring:
 
     def rebuild(self, session: Session) -> None:
         """Read all settings again. The index of the project is kept, unless folders or privacy rules have changed."""
-        before, seen = session.settings, self._seen
+        before, revision = session.settings, self._seen
         settings = self.load()
         self._seen = tuple(self.roots)
-        if (seen, before.privacy, before.context) == (self._seen, settings.privacy, settings.context):
+        if (revision, before.privacy, before.context) == (self._seen, settings.privacy, settings.context):
             session.adopt(settings)
             return
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
@@ -137,7 +137,7 @@ class Wiring:
     def _names(self, settings: Settings, workspace: Workspace) -> KnownNames:
         if not settings.context.analysed_names:
             return KnownNames()
-        return KnownNames([*self._analysers(settings)], written=Written(workspace))
+        return KnownNames([*self._analysers(settings)], reader=Written(workspace))
 
     def _analysers(self, settings: Settings) -> Iterator[Analyser]:
         yield from self.analysers
@@ -152,10 +152,10 @@ class Wiring:
 
     def files_changed(self, session: Session, changed: Sequence[str], removed: Sequence[str]) -> None:
         """Follow the file system: definitions, branches, and the project's settings."""
-        gone = set(removed)
+        removed_uris = set(removed)
         workspace = session.files.workspace
         workspace.removed(removed)
-        workspace.changed([path for path in changed if path not in gone])
+        workspace.changed([path for path in changed if path not in removed_uris])
         if workspace.branch_switched():
             session.branch_switched()
         names = {Path(path).name for path in changed}

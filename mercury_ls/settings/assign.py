@@ -50,17 +50,17 @@ def assigned(text: str, path: str, value: str) -> str | None:
     '[engine]\\nmodel = "qwen"\\nthreads = 2 # both\\n'
     """
     group, name = path.split(".")
-    wanted = tomllib.loads(text)
-    table = wanted.setdefault(group, {})
+    parsed = tomllib.loads(text)
+    table = parsed.setdefault(group, {})
     if not isinstance(table, dict):
         return None
     table[name] = value
-    return next((changed for changed in edits(text, group, name, json.dumps(value)) if means(changed, wanted)), None)
+    return next((changed for changed in edits(text, group, name, json.dumps(value)) if means(changed, parsed)), None)
 
 
-def means(text: str, wanted: dict[str, Any]) -> bool:
+def means(text: str, expected: dict[str, Any]) -> bool:
     try:
-        return tomllib.loads(text) == wanted
+        return tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:
         return False
 

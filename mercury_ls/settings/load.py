@@ -108,8 +108,8 @@ def user_file() -> Path:
 
 def project_files(roots: Iterable[str | Path]) -> list[Path]:
     """The project files of workspace folders: inner folders come later, so they win over outer ones."""
-    found = {Path(root) / PROJECT_FILE for root in roots}
-    return sorted((path for path in found if os.path.lexists(path)), key=lambda path: (len(path.parts), path))
+    paths = {Path(root) / PROJECT_FILE for root in roots}
+    return sorted((path for path in paths if os.path.lexists(path)), key=lambda path: (len(path.parts), path))
 
 
 # Sources
@@ -147,9 +147,9 @@ def editor_source(options: Mapping[str, Any]) -> Source:
 
 
 def snake_case_path(path: str) -> str:
-    group, _, rest = path.partition(".")
-    name, dot, entry = rest.partition(".")
-    return ".".join([group, *([snake_case(name) + dot + entry] if rest else [])])
+    group, _, names = path.partition(".")
+    name, dot, entry = names.partition(".")
+    return ".".join([group, *([snake_case(name) + dot + entry] if names else [])])
 
 
 def snake_case(name: str) -> str:
@@ -159,8 +159,8 @@ def snake_case(name: str) -> str:
 def environment_sources(environ: Mapping[str, str]) -> Iterator[Source]:
     """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too: only likely names are ours."""
     for name in sorted(environ):
-        group, _, rest = name.removeprefix("MERCURY_").lower().partition("_")
-        path = f"{group}.{rest}"
+        group, _, setting = name.removeprefix("MERCURY_").lower().partition("_")
+        path = f"{group}.{setting}"
         is_set = name.startswith("MERCURY_") and environ[name]
         if is_set and (group in Settings.__struct_fields__ or nearest_setting(path, 0.85)):
             yield Source(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
@@ -193,8 +193,8 @@ class Loading:
         self._refused = 0
         for path, raw in source.values:
             self._take(source, path, raw)
-        if (more := self._refused - MAX_PROBLEMS) > 0:
-            remedy = f"{more} more values were not applied; fix those above first"
+        if (unlisted := self._refused - MAX_PROBLEMS) > 0:
+            remedy = f"{unlisted} more values were not applied; fix those above first"
             self.problems.append(Problem("…", "", remedy, source.origin))
 
     def _take(self, source: Source, path: str, raw: Any) -> None:
@@ -348,7 +348,7 @@ def nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
     """The setting or group with the most similar path or name."""
     import difflib
 
-    known = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
+    names = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
     name = path.rpartition(".")[2]
-    close = difflib.get_close_matches(truncate(path), known, 1, cutoff)
-    return close[0] if close else next((one for one in known if one.endswith(f".{name}")), None)
+    close = difflib.get_close_matches(truncate(path), names, 1, cutoff)
+    return close[0] if close else next((candidate for candidate in names if candidate.endswith(f".{name}")), None)

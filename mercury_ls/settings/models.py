@@ -22,12 +22,12 @@ def resolve(name: str) -> Path | None:
         return None
     if name == AUTO:
         return next(iter(shipped().values()), None)
-    known = installed()
-    if name in known:
-        return known[name]
+    models = installed()
+    if name in models:
+        return models[name]
     if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
         return path
-    choices = ", ".join([AUTO, *known])
+    choices = ", ".join([AUTO, *models])
     raise EngineError(
         f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a model folder: "
         "`mercury-ls model add SOURCE` adds one"
@@ -56,14 +56,14 @@ def shipped() -> dict[str, Path]:
     import mercury_engine
 
     home = Path(mercury_engine.__file__).parent / "models"
-    found = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
-    return dict(sorted(found.items(), key=lambda item: item[0] != "quicksilver"))
+    folders = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
+    return dict(sorted(folders.items(), key=lambda item: item[0] != "quicksilver"))
 
 
 def added() -> dict[str, Path]:
     """What `mercury-ls model add` finished; it works on the next one in a hidden folder beside."""
-    found = sorted(added_home().glob(f"*/{RECORD_FILE}"))
-    return {path.parent.name: path.parent for path in found if not path.parent.name.startswith(".")}
+    records = sorted(added_home().glob(f"*/{RECORD_FILE}"))
+    return {path.parent.name: path.parent for path in records if not path.parent.name.startswith(".")}
 
 
 def added_home() -> Path:

@@ -46,8 +46,8 @@ def read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        where = f"{path}:{found[1]}" if found else str(path)
+        match = re.search(r"line (\d+)", str(error))
+        where = f"{path}:{match[1]}" if match else str(path)
         raise UnreadableError(
             where, f"is not valid TOML ({error}); fix it, since nothing in this file applies"
         ) from None

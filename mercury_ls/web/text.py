@@ -81,7 +81,7 @@ def recorded(text: Text, now: float) -> History:
     text = replace(text, edits=text.edits[-MAX_HUNKS:])
     began = now - APART_SECONDS * len(text.edits)
     for number, (path, before, change, known) in enumerate(changes(text)):
-        history.record(path, before, change, began + number * APART_SECONDS, known=known)
+        history.record(path, before, change, began + number * APART_SECONDS, lines=known)
     return history
 
 

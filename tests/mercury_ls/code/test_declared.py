@@ -163,18 +163,18 @@ def test_the_nearest_come_first_with_their_types():
             {
                 Used("Any", "class", "typing"),
                 Used("walk", "function", "os"),
-                Used("shell", "keyword", of="run()"),
+                Used("shell", "keyword", origin="run()"),
             },
         ),
         (
             "a.ts",
             'import { z as zod } from "zod";\nzod.object(); JSON.parse(""); this.x;\n',
-            {Used("z", "", "zod"), Used("object", "function", "zod", "z"), Used("parse", "function", of="JSON")},
+            {Used("z", "", "zod"), Used("object", "function", "zod", "z"), Used("parse", "function", origin="JSON")},
         ),
         (
             "a.go",
             'package p\nimport "fmt"\nvar x = cobra.Command{Use: fmt.Sprint()}\n',
-            {Used("Sprint", "class", "fmt"), Used("Use", "keyword", of="Command()")},
+            {Used("Sprint", "class", "fmt"), Used("Use", "keyword", origin="Command()")},
         ),
     ],
 )

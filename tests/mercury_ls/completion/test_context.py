@@ -82,6 +82,6 @@ def test_imports_and_headers_above_the_window_are_kept():
 def test_the_choice_lasts_while_the_user_stays_near():
     snapshot, offset = marked("a = 1\n" * 50 + "b$0\n")
     related = Related(snapshot.uri, 45, chosen_at=0.0)
-    assert related.still_fits(snapshot, offset, now=10.0)
-    assert not related.still_fits(snapshot, 0, now=10.0)
-    assert not related.still_fits(snapshot, offset, now=100.0)
+    assert related.still_fits(snapshot, offset, time=10.0)
+    assert not related.still_fits(snapshot, 0, time=10.0)
+    assert not related.still_fits(snapshot, offset, time=100.0)

@@ -50,7 +50,7 @@ def check(folder, workspace):
     async def check(path, marked, role, expected):
         text, offset = marked.replace("$0", ""), marked.index("$0")
         snapshot = Document(f"file://{folder}/{path}", f"{folder}/{path}", "", 1, text).snapshot()
-        names = KnownNames(written=Written(workspace))
+        names = KnownNames(reader=Written(workspace))
         assert names.about(snapshot, offset) == () or role != "scope"
         names.look_ahead(snapshot, offset)
         await names.settled()
