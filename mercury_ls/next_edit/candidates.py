@@ -63,18 +63,20 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     """The same in steps of one rule and file, so that other work can be done in between."""
     snapshot, files = situation.snapshot, situation.files
     project = (situation.project or Project()).with_files(files)
-    homes = {each.path: each for each in files}
+    homes = {file.path: file for file in files}
     learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
     renames = Renames.of(learned, files, project)
     for file in files:
-        found = []
+        candidates = []
         for some in following(file, situation, learned, homes, project):
-            found += some
+            candidates += some
             yield []
-        yield permitted(found, renames, {file.uri: file})
-    needed = imports.needed(snapshot, situation.edits, situation.others)
-    yield [of_place(snapshot, *each, {"age": math.log2(1 + each[0].age)}) for each in needed]
-    complaints = imports.complained_of(snapshot, situation.diagnostics, situation.others)
+        yield permitted(candidates, renames, {file.uri: file})
+    needed = imports.needed(snapshot, situation.edits, situation.neighbours)
+    yield [
+        of_place(snapshot, *rule_and_place, {"age": math.log2(1 + rule_and_place[0].age)}) for rule_and_place in needed
+    ]
+    complaints = imports.complained_of(snapshot, situation.diagnostics, situation.neighbours)
     yield [of_place(snapshot, *complaint, {"diagnosed": 1.0}) for complaint in complaints]
 
 
@@ -82,8 +84,8 @@ def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, f
     """A place without a text is a call whose new argument a model has to write."""
     kind = rule.kind if place.text is not None else "call"
     at = snapshot.uri, place.start, place.end, place.text
-    known = {"reach": place.reach, "bound": place.bound, "certain": place.certain}
-    return Candidate(*at, kind, rule, features, **known)
+    flags = {"reach": place.reach, "bound": place.bound, "certain": place.certain}
+    return Candidate(*at, kind, rule, features, **flags)
 
 
 def clashes(situation: Situation) -> str:
@@ -95,45 +97,52 @@ def clashes(situation: Situation) -> str:
     return next((reason for rule in renames if (reason := clash(rule, homes[rule.path], project))), "")
 
 
-def permitted(found: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
+def permitted(candidates: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
     """Without those that would rename something else, whichever rule they follow from."""
-    uses = {(each.uri, each.start) for each in found if each.certain}
+    uses = {(candidate.uri, candidate.start) for candidate in candidates if candidate.certain}
     return [
-        each
-        for each in found
-        if each.text is None
-        or (each.rule is not None and each.rule.is_indivisible)
-        or all((each.uri, at) in uses for at in renames.made_by(files[each.uri], each.start, each.end, each.text))
+        candidate
+        for candidate in candidates
+        if candidate.text is None
+        or (candidate.rule is not None and candidate.rule.is_indivisible)
+        or all(
+            (candidate.uri, at) in uses
+            for at in renames.made_by(files[candidate.uri], candidate.start, candidate.end, candidate.text)
+        )
     ]
 
 
-def scored(found: Iterable[Candidate]) -> list[Candidate]:
-    known = ranking.load()
-    return [with_score(each, known) for each in found]
+def scored(candidates: Iterable[Candidate]) -> list[Candidate]:
+    fitted = ranking.load()
+    return [with_score(candidate, fitted) for candidate in candidates]
 
 
-def with_score(candidate: Candidate, known: ranking.Ranking) -> Candidate:
+def with_score(candidate: Candidate, fitted: ranking.Ranking) -> Candidate:
     if candidate.certain:
         # Nothing has the old name by now.
         return replace(candidate, p_edit=SURE, p_due=1.0)
-    chance = known.probability(candidate.kind, candidate.features)
-    return replace(candidate, p_edit=chance, p_due=known.is_due(candidate.features, chance))
+    chance = fitted.probability(candidate.kind, candidate.features)
+    return replace(candidate, p_edit=chance, p_due=fitted.is_due(candidate.features, chance))
 
 
-def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The likeliest first; of several that change the same place only the likeliest, or one that does more of the
     same edit."""
-    ordered = sorted(found, key=lambda each: -each.p_edit)
-    bound = [each for each in ordered if each.bound]
-    ranked = sorted([*bound, *[each for each in ordered if not each.bound][:MOST_RANKED]], key=lambda e: -e.p_edit)
-    templates = [each for each in ranked if each.reach is not None]
-    kept: dict[str, list[Candidate]] = {}
+    ordered = sorted(candidates, key=lambda candidate: -candidate.p_edit)
+    bound = [candidate for candidate in ordered if candidate.bound]
+    ranked = sorted(
+        [*bound, *[candidate for candidate in ordered if not candidate.bound][:MOST_RANKED]], key=lambda e: -e.p_edit
+    )
+    templates = [candidate for candidate in ranked if candidate.reach is not None]
+    by_file: dict[str, list[Candidate]] = {}
     for candidate in ranked:
-        there = kept.setdefault(candidate.uri, [])
+        in_file = by_file.setdefault(candidate.uri, [])
         covered = any(is_part_of(candidate, whole) for whole in templates)
-        if not covered and not any(collide(candidate, other) for other in there):
-            there.append(candidate)
-    return tuple(sorted((each for some in kept.values() for each in some), key=lambda each: -each.p_edit))
+        if not covered and not any(collide(candidate, other) for other in in_file):
+            in_file.append(candidate)
+    return tuple(
+        sorted((candidate for some in by_file.values() for candidate in some), key=lambda candidate: -candidate.p_edit)
+    )
 
 
 def following(
@@ -142,32 +151,32 @@ def following(
     """For each rule its places in this file, except where the user has typed since or an accepted offer has been.
     Files that are not open are searched only for names."""
     typed, lines_typed = typed_ranges(snapshot, situation.edits), edited_lines(snapshot, situation.edits)
-    done = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
+    accepted = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
     edited = [(age, number) for age, reach in lines_typed for number in lines_of(snapshot, *reach)]
     for rule in learned:
         elsewhere = is_made_once_elsewhere(rule, snapshot, situation)
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
-        home, taken = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *done]
+        home, touched = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *accepted]
         if isinstance(rule, Rename) and home is not None and clash(rule, home, project):
             continue
         places = places_of(rule, snapshot, home, project)
-        if elsewhere and not all(each.certain for each in places) and not is_declared(rule, home):
-            places = [each for each in places if each.certain]
-        free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
-        lines = sorted(snapshot.line_of(each.start) for each in free)
-        known = ranges_of_locals(rule, snapshot, home) if free else {}
-        around = Surroundings(snapshot, situation, lines, edited, known)
+        if elsewhere and not all(place.certain for place in places) and not is_declared(rule, home):
+            places = [place for place in places if place.certain]
+        free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in touched)]
+        lines = sorted(snapshot.line_of(place.start) for place in free)
+        locals_of_rule = ranges_of_locals(rule, snapshot, home) if free else {}
+        around = Surroundings(snapshot, situation, lines, edited, locals_of_rule)
         suppress = KINDS[rule.kind].suppress
-        kept = [
-            each
-            for each in free
-            if not is_foreign(rule, each, around)
-            and not suppress(rule, each, snapshot)
-            and not is_about_its_place(rule, each, snapshot)
-            and not repeats_neighbour(each, around)
+        fitting = [
+            place
+            for place in free
+            if not is_foreign(rule, place, around)
+            and not suppress(rule, place, snapshot)
+            and not is_about_its_place(rule, place, snapshot)
+            and not repeats_neighbour(place, around)
         ]
-        yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in kept]
+        yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
 
 
 def is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation) -> bool:
@@ -191,13 +200,13 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
 
 def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """At most 64 in the order of the text, but all certain places of a rename."""
-    found: list[Place] = []
+    places: list[Place] = []
     for place in KINDS[rule.kind].find(rule, snapshot, home, project):
         text = place.text and in_the_files_lines(place.text, snapshot)
-        found.append(place if text == place.text else replace(place, text=text))
-        if len(found) == MOST_PLACES and not place.certain:
+        places.append(place if text == place.text else replace(place, text=text))
+        if len(places) == MOST_PLACES and not place.certain:
             break
-    return found
+    return places
 
 
 def is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
@@ -213,9 +222,13 @@ def repeats_neighbour(place: Place, around: Surroundings) -> bool:
         return False
     start, line = snapshot.line_start(number), snapshot.line(number)
     after = (line[: place.start - start] + place.text + line[place.end - start :]).strip()
-    written = {line for _, line in around.edited}
-    beside = [each for each in (number - 1, number + 1) if 0 <= each < snapshot.line_count and each not in written]
-    return len(tokens_of(after)) > 1 and any(snapshot.line(each).strip() == after for each in beside)
+    edited_lines = {line for _, line in around.edited}
+    neighbours = [
+        line_number
+        for line_number in (number - 1, number + 1)
+        if 0 <= line_number < snapshot.line_count and line_number not in edited_lines
+    ]
+    return len(tokens_of(after)) > 1 and any(snapshot.line(neighbour).strip() == after for neighbour in neighbours)
 
 
 def overlap(place: Place, typed: tuple[int, int]) -> bool:
@@ -235,11 +248,11 @@ def is_part_of(part: Candidate, whole: Candidate) -> bool:
     return inside and whole.rule.age == part.rule.age and whole.p_edit >= about * part.p_edit
 
 
-def collide(one: Candidate, other: Candidate) -> bool:
+def collide(first: Candidate, second: Candidate) -> bool:
     """Whether they change the same text; insertions also collide where they touch. Questions about a line do not
     collide with edits of it."""
-    if one.uri != other.uri or (one.text is None) != (other.text is None):
+    if first.uri != second.uri or (first.text is None) != (second.text is None):
         return False
-    if one.start == one.end or other.start == other.end:
-        return one.start <= other.end and other.start <= one.end
-    return one.start < other.end and other.start < one.end
+    if first.start == first.end or second.start == second.end:
+        return first.start <= second.end and second.start <= first.end
+    return first.start < second.end and second.start < first.end

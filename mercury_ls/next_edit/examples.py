@@ -55,9 +55,9 @@ class PieceRule(Rule, frozen=True, kw_only=True):
     right: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, piece: Piece, **more: Any) -> Self:
-        known = {name: getattr(piece, name) for name in COMMON}
-        return cls(**known, left=piece.left[-NEIGHBOURS:], right=piece.right[:NEIGHBOURS], **more)
+    def of(cls, piece: Piece, **fields: Any) -> Self:
+        common = {name: getattr(piece, name) for name in COMMON}
+        return cls(**common, left=piece.left[-NEIGHBOURS:], right=piece.right[:NEIGHBOURS], **fields)
 
 
 class Hunk(Struct, frozen=True):
@@ -115,20 +115,20 @@ def example(before: str, after: str) -> Example:
     return Example(before, after, tuple(hunks), not_blank(added), not_blank(removed))
 
 
-def not_blank(found: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
-    return tuple(each for each in found if each[1].strip())
+def not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    return tuple(line for line in lines if line[1].strip())
 
 
 def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
     """Which blanks changed, if nothing else did: at the ends of lines, or between words."""
     old, new = before.split("\n"), after.split("\n")
-    pairs = [(one, other) for one, other in zip(old, new, strict=False) if one != other]
+    pairs = [(old_line, new_line) for old_line, new_line in zip(old, new, strict=False) if old_line != new_line]
     if not pairs or len(old) != len(new):
         return ""
-    if [one.rstrip() for one in old] == new:
+    if [line.rstrip() for line in old] == new:
         return "trailing"
-    same = all(TOKEN.findall(a) == TOKEN.findall(b) and indentation(a) == indentation(b) for a, b in pairs)
-    return "inner" if same else ""
+    is_alike = all(TOKEN.findall(a) == TOKEN.findall(b) and indentation(a) == indentation(b) for a, b in pairs)
+    return "inner" if is_alike else ""
 
 
 def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[Hunk]:
@@ -150,8 +150,8 @@ def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block:
     touches = token_changes(before, after)
     differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
     share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
-    found = Hunk(before, after, line, touches, (), share, False, goes_on)
-    return found if is_block else replace(found, pieces=tuple(pieces_of(found)))
+    example = Hunk(before, after, line, touches, (), share, False, goes_on)
+    return example if is_block else replace(example, pieces=tuple(pieces_of(example)))
 
 
 def pieces_of(hunk: Hunk) -> Iterator[Piece]:
@@ -177,8 +177,8 @@ def moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenCh
     """Whether the piece was moved within these lines, which teaches nothing by itself. A difference may begin it with
     another token where it came than where it went."""
     went, came = (bag(text) for text in texts_of(before, after, touch))
-    others = [[bag(text) for text in texts_of(before, after, other)] for other in touches if other != touch]
-    return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
+    other_bags = [[bag(text) for text in texts_of(before, after, other)] for other in touches if other != touch]
+    return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in other_bags)
 
 
 def bag(text: str) -> list[str]:

@@ -38,11 +38,11 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     if rule.is_rare:
         return {"age": math.log2(1 + rule.age)}
     snapshot, lines = around.snapshot, around.lines
-    line, there = snapshot.line_of(place.start), line_at(snapshot, place)
+    line, column = snapshot.line_of(place.start), line_at(snapshot, place)
     edited = [number for path, number in rule.places if path == snapshot.path]
     since = [number for age, number in around.edited if age <= rule.since]
     declared = not place.declaration_gone
-    old, new = words_of(rule.lines_before), words_of(there)
+    old, new = words_of(rule.lines_before), words_of(column)
     return {
         "above": float(declared and is_above(rule, line, around)),
         "declaration gone": float(place.declaration_gone),
@@ -50,7 +50,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "skipped": float(declared and bool(since) and min(since) < line < max(since)),
         "likeness": place.likeness,
         "words alike": len(old & new) / max(len(old | new), 1),
-        "names alike": kinship(rule.lines_before or rule.lines_after, there),
+        "names alike": kinship(rule.lines_before or rule.lines_after, column),
         "neighbours": neighbours_alike(rule, line, snapshot, home),
         "like above": place.around[0],
         "like below": place.around[1],
@@ -108,10 +108,10 @@ def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot |
     if home is None:
         return 0.0
     grown = rule.lines_after.count("\n") or 1
-    gone = rule.lines_before.count("\n")
+    removed = rule.lines_before.count("\n")
     old = [*(shape_at(home, rule.line - n) for n in (1, 2)), *(shape_at(home, rule.line + grown + n) for n in (0, 1))]
-    new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + gone + n) for n in (0, 1))]
-    return sum(one == other for one, other in zip(old, new, strict=True)) / len(old)
+    new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + removed + n) for n in (0, 1))]
+    return sum(mine == other for mine, other in zip(old, new, strict=True)) / len(old)
 
 
 @cached

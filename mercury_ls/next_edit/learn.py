@@ -23,10 +23,10 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
         for lesson in lessons(edit.before, edit.after):
             place = {"path": edit.path, "line": edit.line + lesson.line, "places": ((edit.path, edit.line),)}
             rule = replace(lesson, age=age, since=age, **place)
-            known = merged.get(rule.key)
-            merged[rule.key] = rule if known is None else known.again(rule)
-    found = [*merged.values()]
-    return tuple(rule for rule in found if not any(map(rule.is_undone_by, found)))[:MOST_RULES]
+            earlier = merged.get(rule.key)
+            merged[rule.key] = rule if earlier is None else earlier.again(rule)
+    rules = [*merged.values()]
+    return tuple(rule for rule in rules if not any(map(rule.is_undone_by, rules)))[:MOST_RULES]
 
 
 @lru_cache(maxsize=256)

@@ -58,20 +58,23 @@ class Opinion(Struct, frozen=True):
         return ranking.rescored_probability(rescoring, self.candidate.p_edit, self.p_model, self.agreement)
 
 
-def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
+def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Region]:
     """The lines of the likeliest edits to check and those around the likeliest places to write."""
-    known = question.files
-    ranked = sorted((each for each in found if is_worth_asking(question, each)), key=lambda each: -each.p_edit)
-    certain = [each for each in ranked if each.text is not None]
-    asked = asked_lines(question, [each for each in ranked if each.text is None])
+    files = question.files
+    ranked = sorted(
+        (candidate for candidate in candidates if is_worth_asking(question, candidate)),
+        key=lambda candidate: -candidate.p_edit,
+    )
+    certain = [candidate for candidate in ranked if candidate.text is not None]
+    line_spans = asked_lines(question, [candidate for candidate in ranked if candidate.text is None])
     leader = certain[0].rule if certain else None
-    checked = [each for each in certain if each.rule == leader][:MOST_CHECKED]
-    spans = [(each.uri, lines_of(known[each.uri], each.start, each.end)) for each in checked]
-    lines = sorted(asked | {(uri, number) for uri, numbers in spans for number in numbers})
+    checked = [candidate for candidate in certain if candidate.rule == leader][:MOST_CHECKED]
+    spans = [(candidate.uri, lines_of(files[candidate.uri], candidate.start, candidate.end)) for candidate in checked]
+    lines = sorted(line_spans | {(uri, number) for uri, numbers in spans for number in numbers})
     regions = []
     for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
         numbers = [number for _, (_, number) in stretch]
-        regions.append(region(known[uri], numbers[0], numbers[-1], ranked))
+        regions.append(region(files[uri], numbers[0], numbers[-1], ranked))
     return regions
 
 
@@ -87,23 +90,27 @@ def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
 
 def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
     """The likeliest places, each with the lines above and below, where the change may be."""
-    known, asked, places = question.files, set(), 0
-    for each in ranked:
-        snapshot = known[each.uri]
-        lines = lines_of(snapshot, each.start, each.end)
-        if places < MOST_QUESTIONS and not {(each.uri, number) for number in lines} <= asked:
+    files, lines_asked, places = question.files, set(), 0
+    for candidate in ranked:
+        snapshot = files[candidate.uri]
+        lines = lines_of(snapshot, candidate.start, candidate.end)
+        if places < MOST_QUESTIONS and not {(candidate.uri, number) for number in lines} <= lines_asked:
             places += 1
             first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
-            asked |= {(each.uri, number) for number in range(first, stop)}
-    return asked
+            lines_asked |= {(candidate.uri, number) for number in range(first, stop)}
+    return lines_asked
 
 
 def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:
     start = snapshot.line_start(first)
     end = snapshot.line_stop(last)
-    inside = [each for each in ranked if each.uri == snapshot.uri and start <= each.start and each.end <= end]
-    certain = tuple(each for each in inside if each.text is not None)
-    likeliest = max((each.p_edit for each in inside), default=0.0)
+    inside = [
+        candidate
+        for candidate in ranked
+        if candidate.uri == snapshot.uri and start <= candidate.start and candidate.end <= end
+    ]
+    certain = tuple(candidate for candidate in inside if candidate.text is not None)
+    likeliest = max((candidate.p_edit for candidate in inside), default=0.0)
     return Region(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
 
 
@@ -112,57 +119,59 @@ def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tu
     come first."""
     room = question.budget.characters // 4
     close: list[list[Region]] = []
-    for each in regions:
-        if each.end - each.start > room:
+    for region in regions:
+        if region.end - region.start > room:
             continue
-        together = close and close[-1][0].snapshot is each.snapshot and each.end - close[-1][0].start <= room
+        together = close and close[-1][0].snapshot is region.snapshot and region.end - close[-1][0].start <= room
         if together and len(close[-1]) < MOST_HOLES:
-            close[-1].append(each)
+            close[-1].append(region)
         else:
-            close.append([each])
-    close.sort(key=lambda some: -max(each.chance for each in some))
+            close.append([region])
+    close.sort(key=lambda some: -max(region.chance for region in some))
     return [(tuple(some), request(question, some, room)) for some in close[:MOST_REQUESTS]]
 
 
 def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
     """Checking a rule's edit takes less of the file as context than writing a new one."""
     snapshot = regions[0].snapshot
-    room = room if any(each.is_open for each in regions) else room // 2
+    room = room if any(region.is_open for region in regions) else room // 2
     first = snapshot.line_of(max(regions[0].start - room, 0))
     last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
     start, end = snapshot.line_start(first), snapshot.line_end(last)
     return InfillRequest(
         session=question.session,
         windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
-        spans=tuple(Span(0, each.start - start, min(each.end, end) - start, "edit") for each in regions),
+        spans=tuple(Span(0, region.start - start, min(region.end, end) - start, "edit") for region in regions),
         snippets=question.related.snippets,
         edits=question.edits,
         effort=question.effort,
     )
 
 
-def rescored(question: NextQuestion, found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
+def rescored(question: NextQuestion, candidates: Sequence[Candidate], opinions: Sequence[Opinion]) -> list[Candidate]:
     """The candidates with their probabilities rescored by the model, and the model's own."""
-    chances = {place_of(each.candidate): each.probability(question.rescoring) for each in given}
-    own = [each.candidate for each in given if each.candidate.rule is None]
-    written = [replace(each, p_edit=chances[place_of(each)]) for each in own]
-    ruled = [replace(each, p_edit=rescored_probability(each, found, chances)) for each in found]
-    return list(distinct([*ruled, *written]))
+    chances = {place_of(opinion.candidate): opinion.probability(question.rescoring) for opinion in opinions}
+    own = [opinion.candidate for opinion in opinions if opinion.candidate.rule is None]
+    own_edits = [replace(candidate, p_edit=chances[place_of(candidate)]) for candidate in own]
+    ruled = [
+        replace(candidate, p_edit=rescored_probability(candidate, candidates, chances)) for candidate in candidates
+    ]
+    return list(distinct([*ruled, *own_edits]))
 
 
 def opinions(
-    question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
+    question: NextQuestion, regions: Sequence[Region], candidates: Sequence[Candidate], draft: Draft
 ) -> list[Opinion]:
     """About each candidate of the regions, and about the edits that the model wrote itself."""
-    given = []
-    for each, filled in zip(regions, draft.spans, strict=True):
-        text = in_the_files_style(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
-        given += [
-            Opinion(candidate, filled.p_accept, agreement(each, candidate, text)) for candidate in each.candidates
+    opinions = []
+    for region, filled in zip(regions, draft.spans, strict=True):
+        text = in_the_files_style(without_sentinels(filled.text, region.snapshot.text), region.snapshot)
+        opinions += [
+            Opinion(candidate, filled.p_accept, agreement(region, candidate, text)) for candidate in region.candidates
         ]
-        if filled.complete and (edit := written_edit(question, each, text, found)):
-            given.append(Opinion(edit, filled.p_accept, 0.0))
-    return given
+        if filled.complete and (edit := written_edit(question, region, text, candidates)):
+            opinions.append(Opinion(edit, filled.p_accept, 0.0))
+    return opinions
 
 
 def agreement(region: Region, candidate: Candidate, text: str) -> float:
@@ -172,43 +181,49 @@ def agreement(region: Region, candidate: Candidate, text: str) -> float:
     return 1.0 if after.strip() == text.strip() or is_step_towards(region.old, after, text) else -1.0
 
 
-def written_edit(question: NextQuestion, region: Region, text: str, found: Iterable[Candidate]) -> Candidate | None:
+def written_edit(
+    question: NextQuestion, region: Region, text: str, candidates: Iterable[Candidate]
+) -> Candidate | None:
     """The model's own edit of an open region; whole lines stay whole lines."""
-    asked = [
-        each.p_edit
-        for each in found
-        if each.text is None and each.uri == region.snapshot.uri and region.start <= each.start < region.end
+    questions = [
+        candidate.p_edit
+        for candidate in candidates
+        if candidate.text is None
+        and candidate.uri == region.snapshot.uri
+        and region.start <= candidate.start < region.end
     ]
-    if not asked or text.split() == region.old.split():
+    if not questions or text.split() == region.old.split():
         return None
     if region.old.endswith("\n") and not text.endswith("\n"):
         text += "\n"
     change = minimal(region.old, text)
     start, end = region.start + change.start, region.start + change.end
-    due = ranking.load().is_due({}, max(asked))
-    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
-    return None if unwelcome(question, [edit], found) else edit
+    due = ranking.load().is_due({}, max(questions))
+    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(questions), due)
+    return None if unwelcome(question, [edit], candidates) else edit
 
 
-def unwelcome(question: NextQuestion, written: Sequence[Candidate], found: Iterable[Candidate]) -> str:
+def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates: Iterable[Candidate]) -> str:
     """Why what a model has written is not shown: it restores what the user has just changed, or in code it writes the
     new name for something else that has the old one; empty if it does neither."""
-    if any(question.is_reversal(each.uri, each) for each in written):
+    if any(question.is_reversal(candidate.uri, candidate) for candidate in own_edits):
         return "it would undo what was done a moment ago"
-    known = question.files
+    files = question.files
     learned = rules(question.edits)
-    renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
-    kept = permitted([*found, *written], renames, known)
-    is_welcome = all(edit in kept or is_prose(known[edit.uri], edit.start) for edit in written)
+    renames = Renames.of(learned, files.values(), (question.project or Project()).with_files(files.values()))
+    allowed = permitted([*candidates, *own_edits], renames, files)
+    is_welcome = all(edit in allowed or is_prose(files[edit.uri], edit.start) for edit in own_edits)
     return "" if is_welcome else "it would rename something else too"
 
 
-def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:
+def rescored_probability(candidate: Candidate, candidates: Iterable[Candidate], chances: dict[tuple, float]) -> float:
     """The rescored probability; if the model was not asked about the place, at most its rule's average."""
     if candidate.text is None or place_of(candidate) in chances:
         return chances.get(place_of(candidate), candidate.p_edit)
-    others = [chances[place_of(each)] for each in found if each.rule == candidate.rule and place_of(each) in chances]
-    return min(candidate.p_edit, sum(others) / len(others)) if others else candidate.p_edit
+    other_chances = [
+        chances[place_of(peer)] for peer in candidates if peer.rule == candidate.rule and place_of(peer) in chances
+    ]
+    return min(candidate.p_edit, sum(other_chances) / len(other_chances)) if other_chances else candidate.p_edit
 
 
 def place_of(candidate: Candidate) -> tuple[str, int, int, str | None]:

@@ -47,7 +47,7 @@ def is_prose(snapshot: Snapshot, offset: int) -> bool:
     if syntax.inside(snapshot, offset) == "comment":
         return True
     around = syntax.ancestors(snapshot, offset)
-    return any(each.type == "string" and each.parent and each.parent.type == "expression_statement" for each in around)
+    return any(node.type == "string" and node.parent and node.parent.type == "expression_statement" for node in around)
 
 
 def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:

@@ -54,15 +54,15 @@ T = TypeVar("T")
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
-    found = await in_turns(searching(question.situation))
-    reason = found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS
-    if isinstance(found, Silence):
+    candidates = await in_turns(searching(question.situation))
+    reason = candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS
+    if isinstance(candidates, Silence):
         if engine is None or not question.is_for_a_rewriter:
             yield Answer(silence=reason, final=True)
             return
-        found = ()
-    async with aclosing(answers(question, admissible(question, found), engine, reason)) as given:
-        async for answer in given:
+        candidates = ()
+    async with aclosing(answers(question, admissible(question, candidates), engine, reason)) as model_answers:
+        async for answer in model_answers:
             yield answer
 
 
@@ -80,44 +80,44 @@ async def in_turns(work: Generator[None, None, T]) -> T:
 
 
 async def answers(
-    question: NextQuestion, found: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
+    question: NextQuestion, candidates: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
 ) -> AsyncGenerator[Answer]:
     """The answer by these candidates alone, then by what the model says to them as well. `reason` says why there are
     no candidates, if there are none."""
-    answer = await checked(question, found, ranking.load().bar) if found else Answer(silence=reason)
+    answer = await checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
         asking = rewritten_by if "region" in question.modes else rescored_by
-        async with aclosing(asking(question, found, answer, engine)) as better:
+        async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
     yield replace(answer, final=True)
 
 
 async def rewritten_by(
-    question: NextQuestion, found: Sequence[Candidate], answer: Answer, engine: Infill
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is
     certain does not wait for it."""
     bar, by_rule = ranking.load().bar, answer
-    if any(each.certain for each in group(question, found, bar)):
+    if any(candidate.certain for candidate in group(question, candidates, bar)):
         return
     deadline = Deadline(question.deadline_ms)
     is_sure = answer.offer is not None and answer.offer.p_accept >= region.SURE_ENOUGH
     until = asyncio.get_running_loop().time() + SHORT_WAIT_SECONDS if is_sure else None
-    for number, (snapshot, offset) in enumerate(region.places(question, found)):
+    for number, (snapshot, offset) in enumerate(region.places(question, candidates)):
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
-        wanted = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
-        made: region.Written | Silence = Silence(NO_DRAFT)
-        async with aclosing(engine.infill(wanted)) as drafts:
+        infill = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
+        rewrite: region.Written | Silence = Silence(NO_DRAFT)
+        async with aclosing(engine.infill(infill)) as drafts:
             while draft := await next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
                 if draft.final and draft.step:
-                    made = region.rewritten(question, snapshot, offset, draft.spans[0], found)
+                    rewrite = region.rewritten(question, snapshot, offset, draft.spans[0], candidates)
                 else:
                     yield answer
-        better = await with_written(question, found, made, by_rule)
+        better = await with_written(question, candidates, rewrite, by_rule)
         yield (answer := replace(better, step=answer.step, sent=answer.sent))
 
 
@@ -130,67 +130,79 @@ async def next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draf
 
 
 async def with_written(
-    question: NextQuestion, found: Sequence[Candidate], made: region.Written | Silence, by_rule: Answer
+    question: NextQuestion, candidates: Sequence[Candidate], rewrite: region.Written | Silence, by_rule: Answer
 ) -> Answer:
     """The answer by the rules and what the model has written, or why that adds nothing."""
-    if isinstance(made, Silence):
-        return by_rule if by_rule.offer else replace(by_rule, silence=f"{by_rule.silence}; {made.reason}")
-    answer = await checked(question, region.merged(question, found, made.edits), ranking.load().bar)
-    return with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, made)
+    if isinstance(rewrite, Silence):
+        return by_rule if by_rule.offer else replace(by_rule, silence=f"{by_rule.silence}; {rewrite.reason}")
+    answer = await checked(question, region.merged(question, candidates, rewrite.edits), ranking.load().bar)
+    return with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, rewrite)
 
 
-def with_evidence(question: NextQuestion, answer: Answer, written: region.Written) -> Answer:
+def with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Written) -> Answer:
     """The answer with what the model's edits are judged by, whether they are in it or not."""
-    evidence = written.evidence
+    evidence = rewrite.evidence
     if answer.offer and answer.offer.kind == "region":
         return replace(answer, offers=(replace(answer.offer, evidence=evidence),))
-    edits = tuple(TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in in_order(written.edits))
+    edits = tuple(TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in in_order(rewrite.edits))
     base = {edit.uri: question.files[edit.uri] for edit in edits}
-    return replace(answer, unshown=Offer(edits, written.edits[0].p_edit, base, kind="region", evidence=evidence))
+    return replace(answer, unshown=Offer(edits, rewrite.edits[0].p_edit, base, kind="region", evidence=evidence))
 
 
 async def rescored_by(
-    question: NextQuestion, found: Sequence[Candidate], answer: Answer, engine: Infill
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
     """The answer as the model's word about the rules' edits changes it, with edits of its own."""
-    known = ranking.load()
+    fitted = ranking.load()
     earlier: list[Opinion] = []
     deadline = Deadline(question.deadline_ms)
-    for regions, wanted in requests(question, regions_of(question, found)) if "edit" in question.modes else ():
-        given: list[Opinion] = []
-        async with aclosing(engine.infill(deadline.limited(wanted))) as drafts:
+    for regions, infill in requests(question, regions_of(question, candidates)) if "edit" in question.modes else ():
+        collected: list[Opinion] = []
+        async with aclosing(engine.infill(deadline.limited(infill))) as drafts:
             async for draft in drafts:
-                given = opinions(question, regions, found, draft)
-                sure = rescored(question, found, [*earlier, *given])
-                latest = await checked(question, sure, question.rescoring.bar or known.bar)
+                collected = opinions(question, regions, candidates, draft)
+                sure = rescored(question, candidates, [*earlier, *collected])
+                latest = await checked(question, sure, question.rescoring.bar or fitted.bar)
                 yield replace(latest, step=draft.step, sent=draft.sent)
-        earlier += given
+        earlier += collected
 
 
-def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candidate]:
+def admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Without what the user has undone, and without all other candidates of its rule."""
-    found = list(found)
-    undone = [each.rule for each in found if each.text is not None and question.is_reversal(each.uri, each)]
-    return [each for each in found if each.rule is None or each.rule not in undone]
+    candidates = list(candidates)
+    undone = [
+        candidate.rule
+        for candidate in candidates
+        if candidate.text is not None and question.is_reversal(candidate.uri, candidate)
+    ]
+    return [candidate for candidate in candidates if candidate.rule is None or candidate.rule not in undone]
 
 
-def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
+def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The leader and what is shown with it, all above the bar unless bound: candidates about as likely that the same
     edit taught, and others on their lines. The leader is the likeliest, or one nearly as likely of a later edit."""
-    sure = [each for each in found if each.text is not None and each.p_edit >= question.bar_for(each, fitted)]
+    sure = [
+        candidate
+        for candidate in candidates
+        if candidate.text is not None and candidate.p_edit >= question.bar_for(candidate, fitted)
+    ]
     if not sure:
         return []
-    leading = [each for each in sure if follows_from_fresh(question, each)] or sure
-    likeliest = max(each.p_edit for each in leading)
-    leader = min((each for each in leading if each.p_edit >= AS_LIKELY * likeliest), key=latest)
-    chosen = [each for each in sure if each is leader or goes_with(each, leader)]
-    lines = {line_of(question, each) for each in chosen}
+    leading = [candidate for candidate in sure if follows_from_fresh(question, candidate)] or sure
+    likeliest = max(candidate.p_edit for candidate in leading)
+    leader = min((candidate for candidate in leading if candidate.p_edit >= AS_LIKELY * likeliest), key=latest)
+    chosen = [candidate for candidate in sure if candidate is leader or goes_with(candidate, leader)]
+    lines = {line_of(question, candidate) for candidate in chosen}
     if leader.certain:
         # Certain renames are right as they are, and what else may follow from them comes afterwards.
-        return [each for each in sure if each.certain and line_of(question, each) in lines]
-    whole = [each.rule for each in chosen if each.bound]
-    shown = [each for each in sure if line_of(question, each) in lines]
-    return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
+        return [candidate for candidate in sure if candidate.certain and line_of(question, candidate) in lines]
+    whole = [candidate.rule for candidate in chosen if candidate.bound]
+    visible = [candidate for candidate in sure if line_of(question, candidate) in lines]
+    return visible + [
+        candidate
+        for candidate in candidates
+        if candidate.bound and candidate.rule in whole and candidate not in visible
+    ]
 
 
 def follows_from_fresh(question: NextQuestion, candidate: Candidate) -> bool:
@@ -217,35 +229,41 @@ def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
     return candidate.uri, question.files[candidate.uri].line_of(candidate.start)
 
 
-async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> Answer:
+async def checked(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> Answer:
     """The answer; what the parser has to say is computed first, in turns."""
-    chosen = group(question, found, fitted)
+    chosen = group(question, candidates, fitted)
     await in_turns(parses(question, chosen))
-    return answered(question, found, chosen, fitted)
+    return answered(question, candidates, chosen, fitted)
 
 
 def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[None, None, None]:
     for uri, snapshot in question.files.items():
-        together = in_order(each for each in chosen if each.uri == uri and not each.certain)
+        together = in_order(candidate for candidate in chosen if candidate.uri == uri and not candidate.certain)
         alone = together if parses_worse(snapshot, together, PATIENCE) else ()
         yield
-        for each in alone:
-            parses_worse(snapshot, [each])
+        for candidate in alone:
+            parses_worse(snapshot, [candidate])
             yield
 
 
-def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float) -> Answer:
+def answered(
+    question: NextQuestion, candidates: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float
+) -> Answer:
     """The chosen edits, without those that make a file parse worse."""
     if not chosen:
-        return Answer(silence=unsure(question, found, fitted))
-    known = question.files
-    kept = [each for uri, snapshot in known.items() for each in parsing(snapshot, [c for c in chosen if c.uri == uri])]
-    if not kept:
+        return Answer(silence=unsure(question, candidates, fitted))
+    files = question.files
+    parsed = [
+        candidate
+        for uri, snapshot in files.items()
+        for candidate in parsing(snapshot, [c for c in chosen if c.uri == uri])
+    ]
+    if not parsed:
         return Answer(silence="the file would have more syntax errors than before")
-    edits = tuple(TextEdit(each.start, each.end, each.text or "", each.uri) for each in kept)
-    leader = max(kept, key=lambda each: each.p_edit)
-    p_accept = sum(each.p_edit for each in kept) / len(kept)
-    base = {edit.uri: known[edit.uri] for edit in edits}
+    edits = tuple(TextEdit(candidate.start, candidate.end, candidate.text or "", candidate.uri) for candidate in parsed)
+    leader = max(parsed, key=lambda candidate: candidate.p_edit)
+    p_accept = sum(candidate.p_edit for candidate in parsed) / len(parsed)
+    base = {edit.uri: files[edit.uri] for edit in edits}
     note = left_undone(question, leader, edits)
     return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), note=note),))
 
@@ -260,13 +278,13 @@ def left_undone(question: NextQuestion, leader: Candidate, edits: Sequence[TextE
     return note_of(leader.rule, home, files.values(), project, {(edit.uri, edit.start) for edit in edits})
 
 
-def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
-    if not found:
+def unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> str:
+    if not candidates:
         return NOTHING_FOLLOWS
-    written = [each for each in found if each.text is not None]
-    if not written:
+    edits = [candidate for candidate in candidates if candidate.text is not None]
+    if not edits:
         return "no rule says what to write"
-    likeliest = max(written, key=lambda each: each.p_edit)
+    likeliest = max(edits, key=lambda candidate: candidate.p_edit)
     chance, bar = likeliest.p_edit, question.bar_for(likeliest, fitted)
     if bar == fitted / likeliest.p_due:  # what counts is whether anything is due at all
         chance, bar = chance * likeliest.p_due, fitted
@@ -276,21 +294,21 @@ def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) ->
 def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
     """All of them if the file parses no worse with them, otherwise those that do no harm one by one."""
     ordered = in_order(chosen)
-    if all(each.certain for each in ordered):
+    if all(candidate.certain for candidate in ordered):
         # One name for another makes no difference to a parser.
         return ordered
     if not parses_worse(snapshot, ordered, PATIENCE):
         return ordered
-    harmless = [each for each in ordered if not parses_worse(snapshot, [each])]
+    harmless = [candidate for candidate in ordered if not parses_worse(snapshot, [candidate])]
     return [] if parses_worse(snapshot, harmless, PATIENCE) else harmless
 
 
 def in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
-    return sorted(chosen, key=lambda each: each.start)
+    return sorted(chosen, key=lambda candidate: candidate.start)
 
 
 def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
-    changes = tuple(TextEdit(each.start, each.end, each.text or "") for each in reversed(chosen))
+    changes = tuple(TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in reversed(chosen))
     return bool(changes) and is_worse_with(snapshot, changes, patience)
 
 

@@ -83,12 +83,12 @@ def defines(left: Sequence[str], right: Sequence[str]) -> bool:
 
 
 def nearest(
-    spans: list[tuple[int, int]], snapshot: Snapshot, rule: Rule, most: int = MOST_PLACES
+    spans: list[tuple[int, int]], snapshot: Snapshot, rule: Rule, limit: int = MOST_PLACES
 ) -> list[tuple[int, int]]:
     """At most so many, those nearest to the edit, in the order of the text; in another file the first ones."""
-    if len(spans) > most:
+    if len(spans) > limit:
         at = rule.offset(snapshot) if rule.path == snapshot.path else 0
-        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:most])
+        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:limit])
     return spans
 
 
@@ -101,7 +101,7 @@ def matching(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iter
             end = match.end()
 
 
-def sequence(found: Sequence[str]) -> str:
+def sequence(words: Sequence[str]) -> str:
     """A pattern for these tokens, however they are spaced."""
-    pieces = [whole(text) if text[0].isalnum() or text[0] == "_" else re.escape(text) for text in found]
+    pieces = [whole(text) if text[0].isalnum() or text[0] == "_" else re.escape(text) for text in words]
     return r"[ \t]*+".join(pieces)

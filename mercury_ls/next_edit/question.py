@@ -15,7 +15,7 @@ __all__ = ["NextQuestion"]
 
 
 class NextQuestion(Question, frozen=True, kw_only=True):
-    """`others` are the files besides the current one that may be edited as well: open ones, and those of the
+    """`neighbours` are the files besides the current one that may be edited as well: open ones, and those of the
     workspace that have been read for it; `diagnostics` are of the current one.
 
     `rescoring` says how much the model's answers count. It is asked where they can change what is shown, or `always`,
@@ -24,7 +24,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     answer stays the same while little else changes.
     """
 
-    others: tuple[Snapshot, ...] = ()
+    neighbours: tuple[Snapshot, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     project: Project | None = None
     rescoring: RescoringWeights = RescoringWeights()
@@ -37,7 +37,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         cls,
         question: Question,
         *,
-        others: tuple[Snapshot, ...] = (),
+        neighbours: tuple[Snapshot, ...] = (),
         diagnostics: tuple[Diagnostic, ...] = (),
         project: Project | None = None,
         rescoring: RescoringWeights | None = None,
@@ -48,7 +48,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         shared = {name: getattr(question, name) for name in Question.__struct_fields__}
         return cls(
             **shared,
-            others=others,
+            neighbours=neighbours,
             diagnostics=diagnostics,
             project=project,
             rescoring=rescoring or RescoringWeights(),
@@ -69,12 +69,12 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     @property
     def situation(self) -> Situation:
-        known = self.others, self.diagnostics, self.project, self.history.accepted()
-        return Situation(self.snapshot, self.offset, self.edits, *known)
+        context = self.neighbours, self.diagnostics, self.project, self.history.accepted()
+        return Situation(self.snapshot, self.offset, self.edits, *context)
 
     @property
     def files(self) -> dict[str, Snapshot]:
-        return {each.uri: each for each in (self.snapshot, *self.others)}
+        return {snapshot.uri: snapshot for snapshot in (self.snapshot, *self.neighbours)}
 
     def diagnostics_of(self, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
         """Those that are known of a file: none unless it is the current one."""

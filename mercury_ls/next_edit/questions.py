@@ -25,8 +25,8 @@ def questions(situation: Situation) -> Iterator[Candidate]:
     snapshot, edits = situation.snapshot, situation.edits
     line = snapshot.line_of(situation.offset)
     complained = {snapshot.line_of(diagnostic.start) for diagnostic in situation.diagnostics}
-    left = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
-    typed = {number for first, stop in left for number in range(first, max(stop, first + 1))}
+    edited = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
+    typed = {number for first, stop in edited for number in range(first, max(stop, first + 1))}
     went, shapes = gone(edits), shapes_of(edits)
     mentioning = lines_with(snapshot, went)
     near = range(max(line - NEAR_LINES, 0), min(line + NEAR_LINES + 1, snapshot.line_count))
@@ -49,7 +49,7 @@ def questions(situation: Situation) -> Iterator[Candidate]:
             "line closes": float(text.strip()[0] in ")]}"),
             "line import": float(bool(IMPORT.match(text))),
             "line comment": float(text.strip()[:1] in "#/*"),
-            "line elsewhere": float(not left),
+            "line elsewhere": float(not edited),
             "line edits": math.log2(max(len(edits), 1)),
             "line diagnosed": float(number in complained),
         }
@@ -59,14 +59,14 @@ def questions(situation: Situation) -> Iterator[Candidate]:
 
 def lines_with(snapshot: Snapshot, names: set[str]) -> dict[int, float]:
     """How much each line mentions these names; frequent names count less."""
-    found: dict[int, float] = {}
+    chances: dict[int, float] = {}
     for name in names:
         letters = re.escape(name)
         matches = re.finditer(rf"{letters}(?<!\w{letters})\b", snapshot.text)
         at = [match.start() for match in islice(matches, MOST_MENTIONS)]
-        for number in {snapshot.line_of(each) for each in at}:
-            found[number] = found.get(number, 0.0) + 1 / math.sqrt(len(at))
-    return found
+        for number in {snapshot.line_of(offset) for offset in at}:
+            chances[number] = chances.get(number, 0.0) + 1 / math.sqrt(len(at))
+    return chances
 
 
 def gone(edits: Sequence[Edit]) -> set[str]:

@@ -31,15 +31,15 @@ class Ranking(Struct, frozen=True):
     fitted: dict[str, Any] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
-        known = self.weights
-        return logistic(self.kinds[kind] + sum(known[name] * value for name, value in features.items()))
+        weights = self.weights
+        return logistic(self.kinds[kind] + sum(weights[name] * value for name, value in features.items()))
 
     def is_due(self, features: Mapping[str, float], probability: float) -> float:
         """The chance that anything is left to do where this edit is the likeliest."""
         if not self.due:
             return 1.0
-        given = {"bias": 1.0, "ranked": odds(probability), **features}
-        return logistic(sum(self.due.get(name, 0.0) * value for name, value in given.items()))
+        values = {"bias": 1.0, "ranked": odds(probability), **features}
+        return logistic(sum(self.due.get(name, 0.0) * value for name, value in values.items()))
 
 
 @cache
@@ -62,8 +62,8 @@ def is_open(rescoring: RescoringWeights, probability: float, is_known: bool, bar
     one."""
     agreements = (1.0, -1.0) if is_known else (0.0,)
     possible = [(p_model, agreement) for agreement in agreements for p_model in (rescoring.surest, 0.0)]
-    shown = [rescored_probability(rescoring, probability, *each) >= bar for each in possible]
-    return any(each != (is_known and probability >= bar) for each in shown)
+    decisions = [rescored_probability(rescoring, probability, *odds_pair) >= bar for odds_pair in possible]
+    return any(decision != (is_known and probability >= bar) for decision in decisions)
 
 
 def odds(probability: float) -> float:

@@ -35,19 +35,21 @@ MOST_COMPARED = 400
 """Lines between the first difference and the last one."""
 
 
-def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
+def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
     """The cursor, and the likeliest place elsewhere where a rule leaves it to a model what to write."""
-    here, offset = question.snapshot, question.offset
-    yield here, offset
-    start, end = window(here, offset, question.budget.characters)
-    seen = [each for each in found if each.uri != here.uri or not start <= each.start <= end]
-    asked = [each for each in seen if each.text is None and each.rule is not None]
-    if asked:
-        best = max(asked, key=lambda each: each.p_edit)
+    snapshot, offset = question.snapshot, question.offset
+    yield snapshot, offset
+    start, end = window(snapshot, offset, question.budget.characters)
+    outside = [
+        candidate for candidate in candidates if candidate.uri != snapshot.uri or not start <= candidate.start <= end
+    ]
+    unanswered = [candidate for candidate in outside if candidate.text is None and candidate.rule is not None]
+    if unanswered:
+        best = max(unanswered, key=lambda candidate: candidate.p_edit)
         yield question.files[best.uri], best.start
 
 
-def request(question: Question, snapshot: Snapshot, offset: int, said: Sequence[Said] = ()) -> InfillRequest:
+def request(question: Question, snapshot: Snapshot, offset: int, diagnostics: Sequence[Said] = ()) -> InfillRequest:
     """`said` are the diagnostics of the snapshot."""
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
@@ -56,15 +58,17 @@ def request(question: Question, snapshot: Snapshot, offset: int, said: Sequence[
         spans=(Span(0, 0, end - start, "region"),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
-        diagnostics=tuple(diagnostic(snapshot, each) for each in said if start <= each.start <= end),
+        diagnostics=tuple(diagnostic(snapshot, problem) for problem in diagnostics if start <= problem.start <= end),
         effort=question.effort,
         cursor=offset - start,
     )
 
 
-def diagnostic(snapshot: Snapshot, said: Said) -> Diagnostic:
-    line = snapshot.line_of(said.start)
-    return Diagnostic(snapshot.path, line, said.start - snapshot.line_start(line), said.message, said.severity)
+def diagnostic(snapshot: Snapshot, reported: Said) -> Diagnostic:
+    line = snapshot.line_of(reported.start)
+    return Diagnostic(
+        snapshot.path, line, reported.start - snapshot.line_start(line), reported.message, reported.severity
+    )
 
 
 class Written(Struct, frozen=True):
@@ -75,28 +79,28 @@ class Written(Struct, frozen=True):
 
 
 def rewritten(
-    question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
+    question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, candidates: Sequence[Candidate]
 ) -> Written | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
-    start, end = asked = window(snapshot, offset, question.budget.characters)
+    start, end = region = window(snapshot, offset, question.budget.characters)
     if not filled.complete:
         return Silence("the model's answer was cut off")
     if without_sentinels(filled.text, snapshot.text) != filled.text:
         return discarded("it contains special tokens")
-    made = edits_of(snapshot, asked, filled.text, question.offset)
-    if not made:
-        same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
-        return Silence("the model changes nothing here") if same else discarded("it rewrites or removes too much")
-    if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in made):
+    edits = edits_of(snapshot, region, filled.text, question.offset)
+    if not edits:
+        is_same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
+        return Silence("the model changes nothing here") if is_same else discarded("it rewrites or removes too much")
+    if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in edits):
         return discarded("it was rejected before")
-    evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in made))
+    evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in edits))
     chance = question.judge.chance(evidence)
-    written = [
+    candidates_of_model = [
         Candidate(snapshot.uri, edit.start, edit.end, edit.text, "region", None, {}, chance, bound=True)
-        for edit in made
+        for edit in edits
     ]
-    reason = unwelcome(question, written, found)
-    return discarded(reason) if reason else Written(tuple(written), evidence)
+    reason = unwelcome(question, candidates_of_model, candidates)
+    return discarded(reason) if reason else Written(tuple(candidates_of_model), evidence)
 
 
 def discarded(reason: str) -> Silence:
@@ -112,9 +116,9 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
         new.append("")
     elif old[-1] and len(new) > 1 and not new[-1]:
         new.pop()
-    changed = [each for each in differing(old, new) if is_visible(old, new, each)]
-    gone, came = sum(j - i for i, j, _, _ in changed), sum(m - k for _, _, k, m in changed)
-    if gone + came > MOST_LINES or gone - came > MOST_REMOVED:
+    changed = [change for change in differing(old, new) if is_visible(old, new, change)]
+    removed, added = sum(j - i for i, j, _, _ in changed), sum(m - k for _, _, k, m in changed)
+    if removed + added > MOST_LINES or removed - added > MOST_REMOVED:
         return []
     edits: list[TextEdit] = []
     for i, j, k, m in changed:
@@ -126,8 +130,8 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
 def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Which lines became which; all between the first difference and the last one if they are too many to compare."""
     bare = [[line.rstrip() for line in lines] for lines in (old, new)]
-    same = [one == other for one, other in zip(*bare, strict=False)]
-    head = same.index(False) if False in same else len(same)
+    equal = [old_line == new_line for old_line, new_line in zip(*bare, strict=False)]
+    head = equal.index(False) if False in equal else len(equal)
     ends = zip(reversed(bare[0][head:]), reversed(bare[1][head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     between = [lines[head : len(lines) - tail] for lines in bare]
@@ -164,33 +168,34 @@ def hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: i
     return [TextEdit(snapshot.line_start(first), snapshot.line_start(stop), text)]
 
 
-def moved(edit: TextEdit, by: int) -> TextEdit:
-    return replace(edit, start=edit.start + by, end=edit.end + by)
+def moved(edit: TextEdit, distance: int) -> TextEdit:
+    return replace(edit, start=edit.start + distance, end=edit.end + distance)
 
 
-def merged(question: NextQuestion, found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
+def merged(question: NextQuestion, candidates: Sequence[Candidate], rewrite: Sequence[Candidate]) -> list[Candidate]:
     """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
     the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
-    parts = [[each for each in found if is_part(question, each, edit)] for edit in written]
+    parts = [[candidate for candidate in candidates if is_part(question, candidate, edit)] for edit in rewrite]
     whole = [
-        [each for each in some if is_same(question, each, edit)] for some, edit in zip(parts, written, strict=True)
+        [candidate for candidate in some if is_same(question, candidate, edit)]
+        for some, edit in zip(parts, rewrite, strict=True)
     ]
     if all(whole):
-        agreed = [(each, edit) for some, edit in zip(whole, written, strict=True) for each in some]
-        likelier = {place_of(each): both(each, edit) for each, edit in agreed}
-        return list(distinct([likelier.get(place_of(each), each) for each in found]))
-    replaced = {place_of(each): each.p_edit for some in parts for each in some}
+        agreed = [(candidate, edit) for some, edit in zip(whole, rewrite, strict=True) for candidate in some]
+        likelier = {place_of(candidate): both(candidate, edit) for candidate, edit in agreed}
+        return list(distinct([likelier.get(place_of(candidate), candidate) for candidate in candidates]))
+    replaced = {place_of(candidate): candidate.p_edit for some in parts for candidate in some}
     likeliest = max(replaced.values(), default=0.0)
-    own = [replace(edit, p_edit=either(edit.p_edit, likeliest)) for edit in written]
-    return list(distinct([*(each for each in found if place_of(each) not in replaced), *own]))
+    own = [replace(edit, p_edit=either(edit.p_edit, likeliest)) for edit in rewrite]
+    return list(distinct([*(candidate for candidate in candidates if place_of(candidate) not in replaced), *own]))
 
 
-def both(ruled: Candidate, written: Candidate) -> Candidate:
-    return replace(ruled, p_edit=either(ruled.p_edit, written.p_edit), p_due=either(ruled.p_due, written.p_edit))
+def both(ruled: Candidate, rewritten: Candidate) -> Candidate:
+    return replace(ruled, p_edit=either(ruled.p_edit, rewritten.p_edit), p_due=either(ruled.p_due, rewritten.p_edit))
 
 
-def is_same(question: NextQuestion, one: Candidate, other: Candidate) -> bool:
-    return same_result(question.files[other.uri].text, edit_of(one), edit_of(other))
+def is_same(question: NextQuestion, first: Candidate, second: Candidate) -> bool:
+    return same_result(question.files[second.uri].text, edit_of(first), edit_of(second))
 
 
 def is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
@@ -211,6 +216,6 @@ def edit_of(candidate: Candidate) -> TextEdit:
     return TextEdit(candidate.start, candidate.end, candidate.text or "")
 
 
-def either(one: float, other: float) -> float:
+def either(first: float, second: float) -> float:
     """The chance that one of two independent signs is right."""
-    return 1.0 - (1.0 - one) * (1.0 - other)
+    return 1.0 - (1.0 - first) * (1.0 - second)

@@ -50,16 +50,16 @@ class Renames(Struct, frozen=True):
         after = snapshot.text[first:start] + text + snapshot.text[end:last]
         for touch in token_changes(before, after):
             went, came = (words_of(piece) for piece in texts_of(before, after, touch))
-            gone = {old for old, new in self.names if old in went and new in came}
+            replaced = {old for old, new in self.names if old in went and new in came}
             at = first + touch.start
             yield from (
-                at + token.start for token in tokens(snapshot.text[at : first + touch.end]) if token.text in gone
+                at + token.start for token in tokens(snapshot.text[at : first + touch.end]) if token.text in replaced
             )
 
 
 def at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rename]:
-    for each in learned:
-        rule = where_declared(each, homes, project)
+    for learned_rule in learned:
+        rule = where_declared(learned_rule, homes, project)
         if isinstance(rule, Rename) and rule.path in homes and is_declared(rule, homes[rule.path], project):
             yield rule
 
@@ -92,13 +92,13 @@ def may_use(text: str, names: frozenset[str]) -> bool:
     without a parser."""
     if len(names) != 1:
         return all(name in text for name in names)
-    taken: set[str] = set()
+    occupied: set[str] = set()
     for match in re.finditer(rf"(?<![\w$]){re.escape(next(iter(names)))}\b", text):
         whose = TAKEN.search(text, max(match.start() - LONGEST_NAME, 0), match.start())
         if whose is None:
             return True
-        taken.add(whose[1])
-    return any(not taken.isdisjoint(re.findall(r"\w+", line)) for line in IMPORTING.findall(text) if taken)
+        occupied.add(whose[1])
+    return any(not occupied.isdisjoint(re.findall(r"\w+", line)) for line in IMPORTING.findall(text) if occupied)
 
 
 def words_of(text: str) -> list[str]:

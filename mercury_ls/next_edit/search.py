@@ -30,11 +30,11 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
     if situation.edits and (reason := unsettled(situation.snapshot, situation.offset, situation.edits)):
         return Silence(reason)
     yield
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for some in batches(situation):
-        found += scored(some)
+        candidates += scored(some)
         yield
-    if not found and (reason := clashes(situation)):
+    if not candidates and (reason := clashes(situation)):
         return Silence(reason)
-    kept = distinct([*found, *scored(questions(situation))])
-    return kept[: MOST_CANDIDATES + sum(each.bound for each in kept)]
+    distinct_candidates = distinct([*candidates, *scored(questions(situation))])
+    return distinct_candidates[: MOST_CANDIDATES + sum(candidate.bound for candidate in distinct_candidates)]

@@ -20,11 +20,11 @@ def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
     if not first <= snapshot.line_of(offset) < stop:
         return ""
     start = snapshot.line_start(edit.line)
-    known = {replaced for earlier in edits[:-1] for replaced in replacements(earlier)}
+    replaced_names = {replaced for earlier in edits[:-1] for replaced in replacements(earlier)}
     for touch in token_changes(edit.before, edit.after):
         went, came = texts_of(edit.before, edit.after, touch)
         shortened = came and went != came and went.startswith(came)
-        if start + touch.new_end == offset and shortened and (went, came) not in known:
+        if start + touch.new_end == offset and shortened and (went, came) not in replaced_names:
             return "a word is being deleted at the cursor"
     incomplete = broken(snapshot, first, min(stop, snapshot.line_count)) or unbalanced(snapshot, edit)
     if incomplete and not broken_before(snapshot, edit):

@@ -16,41 +16,41 @@ __all__ = ["Situation", "edited_lines", "typed_ranges"]
 
 class Situation(Struct, frozen=True):
     """The cursor is at `offset` of the snapshot; `edits` are the user's last ones, oldest first, `accepted` those that
-    offers made. `others` are the other files that may be edited as well, `diagnostics` are of the snapshot."""
+    offers made. `neighbours` are the other files that may be edited as well, `diagnostics` are of the snapshot."""
 
     snapshot: Snapshot
     offset: int
     edits: Sequence[Edit]
-    others: Sequence[Snapshot] = ()
+    neighbours: Sequence[Snapshot] = ()
     diagnostics: Sequence[Diagnostic] = ()
     project: Project | None = None
     accepted: Sequence[Edit] = ()
 
     @property
     def files(self) -> tuple[Snapshot, ...]:
-        return self.snapshot, *self.others
+        return self.snapshot, *self.neighbours
 
 
 def edited_lines(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
     """The lines that each edit left in this file, with the edit's age, where they still stand."""
-    found: list[tuple[int, tuple[int, int]]] = []
+    ranges: list[tuple[int, tuple[int, int]]] = []
     for age, edit in enumerate(reversed(edits)):
         if edit.path == snapshot.path and edit.line < snapshot.line_count:
             start = snapshot.line_start(edit.line)
             if snapshot.text.startswith(edit.after.rstrip("\r\n"), start):
-                found.append((age, (start, start + len(edit.after))))
-    return found
+                ranges.append((age, (start, start + len(edit.after))))
+    return ranges
 
 
 def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
     """What each edit put into this file, with the edit's age, where it still stands."""
-    found: list[tuple[int, tuple[int, int]]] = []
+    ranges: list[tuple[int, tuple[int, int]]] = []
     for age, (start, end) in edited_lines(snapshot, edits):
         edit = edits[-1 - age]
         if edit.before.strip():
-            made = token_changes(edit.before, edit.after)
-            made = (*made, *balanced(edit.before, edit.after, made))
-            found += [(age, (start + each.new_start, start + each.new_end)) for each in made]
+            changes = token_changes(edit.before, edit.after)
+            changes = (*changes, *balanced(edit.before, edit.after, changes))
+            ranges += [(age, (start + change.new_start, start + change.new_end)) for change in changes]
         else:
-            found.append((age, (start, end)))
-    return found
+            ranges.append((age, (start, end)))
+    return ranges

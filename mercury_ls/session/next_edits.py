@@ -260,7 +260,7 @@ class NextEdits:
             replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
             refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
-            others=neighbours,
+            neighbours=neighbours,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
             diagnostics=diagnostics if version == snapshot.version else (),
             rescoring=info.rescoring if info else None,

@@ -47,10 +47,10 @@ def find(rule: Align, snapshot: Snapshot, home: Snapshot | None, project: Projec
     """Lines that stand apart from the column of their table, after an edit that aligned lines of such a table."""
     kinds = kinds_of(rule, home) if home else set()
     for table in tables(snapshot) if kinds else ():
-        second = max(each.width for each in table) + 1
-        apart = [each for each in table if each.second != second]
-        for each in apart if table[0].kind in kinds else ():
-            yield Place(each.start, each.end, " " * (second - each.width), 1 - len(apart) / len(table))
+        second = max(row.width for row in table) + 1
+        apart = [row for row in table if row.second != second]
+        for row in apart if table[0].kind in kinds else ():
+            yield Place(row.start, row.end, " " * (second - row.width), 1 - len(apart) / len(table))
 
 
 def label(rule: Align) -> str:
@@ -60,13 +60,13 @@ def label(rule: Align) -> str:
 def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
     """The kinds of the tables that the edit aligned."""
     lines = range(rule.line, rule.line + rule.lines)
-    found = set()
+    kinds = set()
     for table in tables(home):
-        second = max(each.width for each in table) + 1
-        edited = [each for each in table if home.line_of(each.start) in lines]
-        if edited and all(each.second == second for each in edited):
-            found.add(table[0].kind)
-    return found
+        second = max(row.width for row in table) + 1
+        edited = [row for row in table if home.line_of(row.start) in lines]
+        if edited and all(row.second == second for row in edited):
+            kinds.add(table[0].kind)
+    return kinds
 
 
 def tables(snapshot: Snapshot) -> Iterator[list[Column]]:

@@ -54,8 +54,8 @@ class Parameter(Argument, frozen=True, kw_only=True):
 
 def learn(example: Example) -> Iterator[Argument]:
     for piece in example.pieces:
-        if found := argument_of(piece):
-            function, defines = found
+        if change := argument_of(piece):
+            function, defines = change
             yield (Parameter if defines else Argument).of(piece, function=function)
 
 
@@ -75,8 +75,8 @@ def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> I
         return  # `click.command` is no function of the file in which it was called
     for call in calls_of(rule.function, change, snapshot):
         if rule.before.strip():
-            same = change.name in call.names if change.name else len(call.pieces) == change.count + 1
-            place = without_argument(call, change) if same else None
+            is_same_call = change.name in call.names if change.name else len(call.pieces) == change.count + 1
+            place = without_argument(call, change) if is_same_call else None
         else:
             place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
         if place:
@@ -85,11 +85,11 @@ def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> I
 
 def of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
     """A removed parameter's arguments can be removed; a new argument is mostly for the model to write."""
-    for each in filter(None, (change, constructing(change, snapshot, home))):
-        for call in calls_of(rule.function, each, snapshot):
+    for candidate in filter(None, (change, constructing(change, snapshot, home))):
+        for call in calls_of(rule.function, candidate, snapshot):
             if not rule.before.strip():
-                yield passing(rule, each, snapshot, call)
-            elif place := without_argument(call, each):
+                yield passing(rule, candidate, snapshot, call)
+            elif place := without_argument(call, candidate):
                 yield like_the_edited(rule, snapshot, place)
 
 
@@ -106,11 +106,11 @@ def label(rule: Argument) -> str:
 
 
 def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
-    found = with_likeness(place, rule.left, rule.right, snapshot)
+    likened = with_likeness(place, rule.left, rule.right, snapshot)
     if not rule.before.strip():
-        return found
-    same = snapshot.text[place.start : place.end].strip(" ,") == rule.before.strip(" ,")
-    return replace(found, likeness=(found.likeness + same) / 2)
+        return likened
+    is_unchanged = snapshot.text[place.start : place.end].strip(" ,") == rule.before.strip(" ,")
+    return replace(likened, likeness=(likened.likeness + is_unchanged) / 2)
 
 
 def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: Call) -> Place:

@@ -65,9 +65,9 @@ class Call(Struct, frozen=True):
 
 def argument_of(piece: Piece) -> tuple[str, bool] | None:
     """The function of which an argument was added or removed, and whether that was where it is defined."""
-    called = callee(piece.left)
+    function = callee(piece.left)
     went, came = piece.before, piece.after
-    if called is None or "\n" in went + came or (went.strip() and came.strip()):
+    if function is None or "\n" in went + came or (went.strip() and came.strip()):
         return None
     text, is_last = (went or came).strip(), piece.right[:1] == (")",)
     alone = callee(("f", "(", *TOKEN.findall(text.strip(","))))
@@ -75,7 +75,7 @@ def argument_of(piece: Piece) -> tuple[str, bool] | None:
         return None
     if not (text.startswith(",") or text.endswith(",") or (piece.left[-1] == "(" and is_last)):
         return None
-    return called[0], called[2] or is_before_body(piece.right)
+    return function[0], function[2] or is_before_body(piece.right)
 
 
 def is_before_body(right: Sequence[str]) -> bool:
@@ -102,18 +102,18 @@ def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
 def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
     """The change by the syntax tree of the file in which it was learned; None for variadic arguments, and if the line
     has changed since."""
-    at, said = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
+    at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
     around = opening and bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
-    if opening is None or around is None or stale or said.startswith(("*", "...")) or RECEIVER.match(said):
+    if opening is None or around is None or stale or argument.startswith(("*", "...")) or RECEIVER.match(argument):
         return None
     places = [match.start() for match in called(function, snapshot)]
     symbol = symbol_at(function, function, home, opening.start(), snapshot, places)
     listed = [node for node in around.named_children if "comment" not in node.type and node.type != SEPARATOR]
     if "parameter" in around.type:
         return parameter_at(at, rule, listed, symbol, home)
-    return ArgumentChange(given_name(said), len(ended(listed, at, home)), len(listed), symbol)
+    return ArgumentChange(given_name(argument), len(ended(listed, at, home)), len(listed), symbol)
 
 
 def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
@@ -130,16 +130,16 @@ def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> 
 
 def parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
     """None for a receiver, and if the function is overloaded."""
-    taken = receiver(listed, symbol, home)
+    receiver_text = receiver(listed, symbol, home)
     # `a, b int` of Go are two.
     names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
     number = len(ended(names, at, home))
-    index = number - bool(taken)
+    index = number - bool(receiver_text)
     if index < 0 or is_overloaded(symbol, home):
         return None
     name = gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
     index = index if UNORDERED.isdisjoint(node.type for node in ended(listed, at, home)) else -1
-    return ArgumentChange(name, index, len(names) - bool(taken), symbol, taken)
+    return ArgumentChange(name, index, len(names) - bool(receiver_text), symbol, receiver_text)
 
 
 def ended(nodes: Sequence[Node], offset: int, snapshot: Snapshot) -> list[Node]:
@@ -154,8 +154,8 @@ def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
 def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     """The arguments or parameters that the bracket at `offset` opens."""
     node = scopes.node_at(snapshot, offset)
-    known = node is not None and ("argument" in node.type or "parameter" in node.type or node.type == "token_tree")
-    return node if known and node.start_byte == snapshot.byte(offset) and not node.has_error else None
+    is_call = node is not None and ("argument" in node.type or "parameter" in node.type or node.type == "token_tree")
+    return node if is_call and node.start_byte == snapshot.byte(offset) and not node.has_error else None
 
 
 def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
@@ -174,21 +174,21 @@ def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     if language is not None and language.id == "python":
         around = symbol.node and symbol.node.parent and symbol.node.parent.parent
         decorated = around is not None and around.type == "decorated_definition"
-        static = decorated and any(text_of(each) == "@staticmethod" for each in around.named_children)
+        static = decorated and any(text_of(decorator) == "@staticmethod" for decorator in around.named_children)
         return first if symbol.owner is not None and not static else ""
     return first if RECEIVER.match(first) else ""
 
 
-def gone_name(said: str, home: Snapshot) -> str:
+def gone_name(text: str, home: Snapshot) -> str:
     """The name of a removed parameter, if calls can pass it by name."""
-    words = WORD.findall(said)
+    words = WORD.findall(text)
     return words[0] if words and named_by(home) else ""
 
 
 def name_of(parameter: Node) -> str:
     """The name of a parameter, within declarators and types; empty if it is destructured."""
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
-    while inner := next((each for field in NAME_FIELDS if (each := named.child_by_field_name(field))), None):
+    while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
         named = inner
     return text_of(named) if WORD.fullmatch(text_of(named)) else ""
 
@@ -206,16 +206,20 @@ def given_name(argument: str) -> str:
 def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
     """The calls of the function without spread arguments."""
     for match in called(change.function or function, snapshot):
-        found = bracketed(snapshot, match.end() - 1)
-        if found is None or "parameter" in found.type or not is_called(change, snapshot, match.start()):
+        bracket_pieces = bracketed(snapshot, match.end() - 1)
+        if (
+            bracket_pieces is None
+            or "parameter" in bracket_pieces.type
+            or not is_called(change, snapshot, match.start())
+        ):
             continue
-        start, end = match.end(), snapshot.offset_of_byte(found.end_byte) - 1
-        pieces = split_arguments(snapshot, found, start, end)
-        written = [snapshot.text[a:b] for a, b in pieces]
+        start, end = match.end(), snapshot.offset_of_byte(bracket_pieces.end_byte) - 1
+        pieces = split_arguments(snapshot, bracket_pieces, start, end)
+        texts = [snapshot.text[a:b] for a, b in pieces]
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
         spread = any(node is not None and node.type in SPREAD for node in nodes)
-        if not spread and not any(text.startswith("...") or text.endswith("...") for text in written):
-            yield Call(start, end, tuple(pieces), tuple(map(given_name, written)))
+        if not spread and not any(text.startswith("...") or text.endswith("...") for text in texts):
+            yield Call(start, end, tuple(pieces), tuple(map(given_name, texts)))
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
@@ -266,16 +270,16 @@ def split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> l
     """The ranges of the arguments, without blanks around them; those of a Rust macro are not parsed."""
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]
-        return [(snapshot.offset_of_byte(each.start_byte), snapshot.offset_of_byte(each.end_byte)) for each in nodes]
-    depth, first, found, text = 0, start, [], snapshot.text
+        return [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in nodes]
+    depth, first, pieces, text = 0, start, [], snapshot.text
     for piece in MARK.finditer(text, start, end):
         if piece.group() in "([{":
             depth += 1
         elif piece.group() in ")]}":
             depth -= 1
         elif piece.group() == "," and depth == 0:
-            found.append((first, piece.start()))
+            pieces.append((first, piece.start()))
             first = piece.end()
-    found.append((first, end))
-    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in found]
+    pieces.append((first, end))
+    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in pieces]
     return [(a, b) for a, b in stripped if a < b]

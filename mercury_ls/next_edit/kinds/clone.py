@@ -33,8 +33,8 @@ class Clone(Rule, frozen=True, kw_only=True):
 
 def learn(example: Example) -> Iterator[Clone]:
     for hunk in example.hunks:
-        if not hunk.goes_on and (found := pieces_of(hunk)):
-            went, came, column = found
+        if not hunk.goes_on and (pieces := pieces_of(hunk)):
+            went, came, column = pieces
             yield Clone(
                 before=went,
                 after=came,
@@ -54,10 +54,10 @@ def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
             return hunk.before, hunk.after, 0
         # Broken into lines, or joined: nothing went and nothing came.
         return ("", "", 0) if old and hunk.before.count("\n") != hunk.after.count("\n") else None
-    found = [texts_of(hunk.before, hunk.after, touch) for touch in hunk.touches]
-    if not found or (len(found) == 1 and is_rename(*found[0])):
+    texts = [texts_of(hunk.before, hunk.after, touch) for touch in hunk.touches]
+    if not texts or (len(texts) == 1 and is_rename(*texts[0])):
         return None
-    went, came = map("\0".join, zip(*found, strict=True))
+    went, came = map("\0".join, zip(*texts, strict=True))
     return went, came, hunk.touches[0].new_end
 
 

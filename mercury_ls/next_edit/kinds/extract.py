@@ -36,11 +36,11 @@ class Extract(Rule, frozen=True, kw_only=True):
 def learn(example: Example) -> Iterator[Extract]:
     for number, text in example.added:
         for line in LINE.findall(text):
-            found = DECLARED.match(line)
-            value = found["value"] if found else ""
+            match = DECLARED.match(line)
+            value = match["value"] if match else ""
             lasts = len(tokens(value)) > 1 and WORD.search(value) and not MAKING.search(value)
-            if found and lasts and openness(value) == 0:
-                yield Extract(before=value, after=found["name"], lines_after=text, line=number)
+            if match and lasts and openness(value) == 0:
+                yield Extract(before=value, after=match["name"], lines_after=text, line=number)
 
 
 def find(rule: Extract, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -53,8 +53,8 @@ def find(rule: Extract, snapshot: Snapshot, home: Snapshot | None, project: Proj
     pattern = re.compile(sequence([token.text for token in tokens(rule.before)]))
     matches = (match.span() for match in pattern.finditer(snapshot.text, begun, last))
     read = takewhile(lambda span: not is_written(snapshot.text, *span), matches)
-    others = (span for span in read if not declares_it(rule, snapshot, span[0]))
-    uses = [span for span in others if syntax.inside(snapshot, span[0]) is None]
+    other_spans = (span for span in read if not declares_it(rule, snapshot, span[0]))
+    uses = [span for span in other_spans if syntax.inside(snapshot, span[0]) is None]
     if CALLED.search(rule.before) and (len(uses) > 1 or any(is_another_call(rule, snapshot, *span) for span in uses)):
         return
     for start, end in uses:

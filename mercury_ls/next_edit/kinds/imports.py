@@ -54,18 +54,20 @@ def learn(example: Example) -> Iterator[UnusedImport]:
     if IMPORT.match(example.before):
         return
     stay = set(differences.WORD.findall(example.after)) | KEYWORDS
-    gone = (word for word in dict.fromkeys(differences.WORD.findall(example.before)) if word not in stay)
-    for word in islice(gone, MOST_GONE):
+    removed_names = (word for word in dict.fromkeys(differences.WORD.findall(example.before)) if word not in stay)
+    for word in islice(removed_names, MOST_GONE):
         yield UnusedImport(before=word)
 
 
 def find(rule: UnusedImport, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The removed name, if it is left in an import and nowhere else."""
-    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
-    if len(found) != 1:
+    spans = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
+    if len(spans) != 1:
         return
-    start, end = found[0]
-    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
+    start, end = spans[0]
+    statement = next(
+        (import_span for import_span in syntax.imports(snapshot) if import_span[0] <= start < import_span[1]), None
+    )
     if statement:
         yield without_name(snapshot, statement, start, end)
 
@@ -77,22 +79,22 @@ def label(rule: UnusedImport | MissingImport) -> str:
 
 
 def complained_of(
-    snapshot: Snapshot, found: Sequence[Diagnostic], others: Sequence[Snapshot]
+    snapshot: Snapshot, diagnostics: Sequence[Diagnostic], neighbours: Sequence[Snapshot]
 ) -> Iterator[tuple[Rule, Place]]:
     """Adds the import of an unknown name, and removes an unused one."""
     statements = syntax.imports(snapshot)
-    for each in found:
-        name = snapshot.text[each.start : each.end]
-        around = next((span for span in statements if span[0] <= each.start < span[1]), None)
-        if around is not None and (each.is_unnecessary or UNUSED.search(each.message)):
+    for diagnostic in diagnostics:
+        name = snapshot.text[diagnostic.start : diagnostic.end]
+        around = next((span for span in statements if span[0] <= diagnostic.start < span[1]), None)
+        if around is not None and (diagnostic.is_unnecessary or UNUSED.search(diagnostic.message)):
             rule = UnusedImport(before=name, path=snapshot.path)
-            yield rule, without_name(snapshot, around, max(each.start, around[0]), min(each.end, around[1]))
-        elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, others)):
+            yield rule, without_name(snapshot, around, max(diagnostic.start, around[0]), min(diagnostic.end, around[1]))
+        elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, neighbours)):
             rule = MissingImport(after=text, path=snapshot.path)
             yield from ((rule, place) for place in statement(snapshot, text))
 
 
-def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
+def needed(snapshot: Snapshot, edits: Sequence[Edit], neighbours: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
     """Imports for names that the last edits began to use here, as other files or the standard library have them."""
     if suffix(snapshot.path) in UNSEEN:
         return
@@ -100,18 +102,18 @@ def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]
         if edit.path != snapshot.path or IMPORT.match(edit.after):
             continue
         for name in fresh(edit):
-            if found := statement_for(name, snapshot, others) if unbound(snapshot, name) else "":
-                rule = MissingImport(after=found, path=edit.path, line=edit.line, age=age)
-                yield from ((rule, place) for place in statement(snapshot, found))
+            if import_line := statement_for(name, snapshot, neighbours) if unbound(snapshot, name) else "":
+                rule = MissingImport(after=import_line, path=edit.path, line=edit.line, age=age)
+                yield from ((rule, place) for place in statement(snapshot, import_line))
 
 
 def fresh(edit: Edit) -> list[str]:
-    known = set(WORD.findall(edit.before)) | KEYWORDS
-    return [name for name in dict.fromkeys(WORD.findall(edit.after)) if name not in known][:MOST_NAMES]
+    old_names = set(WORD.findall(edit.before)) | KEYWORDS
+    return [name for name in dict.fromkeys(WORD.findall(edit.after)) if name not in old_names][:MOST_NAMES]
 
 
-def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> str:
-    kin = [other for other in others if suffix(other.path) == suffix(snapshot.path) and other is not snapshot]
+def statement_for(name: str, snapshot: Snapshot, neighbours: Sequence[Snapshot]) -> str:
+    kin = [other for other in neighbours if suffix(other.path) == suffix(snapshot.path) and other is not snapshot]
     for other in kin:
         for start, end in syntax.imports(other):
             text = other.text[start:end]
@@ -155,12 +157,14 @@ def bound_by(text: str) -> list[str]:
 
 def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
     """On a line of its own among the imports, in alphabetical order if they are."""
-    found = syntax.imports(snapshot)
-    if place := one_more(snapshot, found, text) or grouped(snapshot, found, text):
+    import_spans = syntax.imports(snapshot)
+    if place := one_more(snapshot, import_spans, text) or grouped(snapshot, import_spans, text):
         yield place
         return
-    found = section(snapshot, found, text)
-    like = [span for span in found if first_word(snapshot.text[slice(*span)]) == first_word(text)] or found
+    import_spans = section(snapshot, import_spans, text)
+    like = [
+        span for span in import_spans if first_word(snapshot.text[slice(*span)]) == first_word(text)
+    ] or import_spans
     if not like:
         return
     later = next((start for start, end in like if snapshot.text[start:end] > text), None)
@@ -171,12 +175,12 @@ def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
         yield Place(start, start, text.rstrip(";") + ending + "\n", 1.0)
 
 
-def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+def section(snapshot: Snapshot, import_spans: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """The block of standard-library imports of Python, for one more of these."""
     if suffix(snapshot.path) != ".py" or not is_own(text):
-        return found
-    own = [span for span in found if is_own(snapshot.text[slice(*span)])]
-    return own or found
+        return import_spans
+    own = [span for span in import_spans if is_own(snapshot.text[slice(*span)])]
+    return own or import_spans
 
 
 def is_own(text: str) -> bool:
@@ -185,24 +189,24 @@ def is_own(text: str) -> bool:
     return bool(match) and match[1] in sys.stdlib_module_names - {"__future__"}
 
 
-def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+def one_more(snapshot: Snapshot, import_spans: Sequence[tuple[int, int]], text: str) -> Place | None:
     """Joins `from a import c` to an existing `from a import b`, in alphabetical order."""
-    wanted = NAMED.match(text) if suffix(snapshot.path) == ".py" else None
-    for start, end in found if wanted else ():
+    named = NAMED.match(text) if suffix(snapshot.path) == ".py" else None
+    for start, end in import_spans if named else ():
         match = NAMED.match(snapshot.text, start, end)
-        if match and match["module"] == wanted["module"]:
+        if match and match["module"] == named["module"]:
             names = list(re.finditer(r"\w+(?:[ \t]+as[ \t]+\w+)?", match["names"]))
-            name, base = wanted["names"].strip(), match.start("names")
-            later = next((each.start() for each in names if each.group() > name), None)
+            name, base = named["names"].strip(), match.start("names")
+            later = next((following_name.start() for following_name in names if following_name.group() > name), None)
             if later is not None:
                 return Place(base + later, base + later, f"{name}, ", 1.0)
             return Place(base + names[-1].end(), base + names[-1].end(), f", {name}", 1.0) if names else None
     return None
 
 
-def grouped(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+def grouped(snapshot: Snapshot, import_spans: Sequence[tuple[int, int]], text: str) -> Place | None:
     """Go groups its imports in brackets, the standard library first."""
-    around = next((span for span in found if GROUP.match(snapshot.text, *span)), None)
+    around = next((span for span in import_spans if GROUP.match(snapshot.text, *span)), None)
     if around is None or suffix(snapshot.path) != ".go":
         return None
     path = text.removeprefix("import").strip()
@@ -226,7 +230,7 @@ def means_the_same(text: str, path: str, other: str) -> bool:
 
 @lru_cache(maxsize=256)
 def suffix(path: str) -> str:
-    return {".tsx": ".ts", ".js": ".ts", ".jsx": ".ts"}.get(found := PurePosixPath(path).suffix, found)
+    return {".tsx": ".ts", ".js": ".ts", ".jsx": ".ts"}.get(extension := PurePosixPath(path).suffix, extension)
 
 
 def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:

@@ -44,16 +44,16 @@ def find(rule: Insert, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return
     count = len(LINES.findall(rule.lines_after))
     above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
-    here = rule.line if home is snapshot else None
-    found = []
+    own_line = rule.line if home is snapshot else None
+    insertions = []
     for number in worth_comparing(above, below, snapshot, rule.line):
-        if here is not None and here <= number <= here + count:
+        if own_line is not None and own_line <= number <= own_line + count:
             continue
         on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
         upper, lower = resemblance(above, on_top), resemblance(below, beneath)
         if upper + lower >= LEAST_RESEMBLANCE and max(upper, lower) > BLANKS:
-            found.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
-    for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
+            insertions.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
+    for _, _, number, upper, lower in sorted(sorted(insertions)[:MOST_INSERTIONS], key=lambda insertion: insertion[2]):
         on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
         like, old = (on_top, above) if upper >= lower else (beneath, below)
         names = {**names_instead(above, on_top), **names_instead(below, beneath)}
@@ -74,7 +74,9 @@ def label(rule: Insert) -> str:
 
 def says_the_same(rule: Insert, place: Place) -> bool:
     """Whether a message would be repeated word for word: it is about one place."""
-    return any(WORD.search(each) and each in (place.text or "") for each in habits.STRING.findall(rule.lines_after))
+    return any(
+        WORD.search(literal) and literal in (place.text or "") for literal in habits.STRING.findall(rule.lines_after)
+    )
 
 
 def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, near: int) -> list[int]:
@@ -105,10 +107,10 @@ def resemblance(old: str | None, line: str | None) -> float:
         return BLANKS if old.strip() == line.strip() else 0.0
     if old.strip() == line.strip():
         return 1.0
-    one, other = shape_of(old), shape_of(line)
-    if one == other:
+    old_shape, new_shape = shape_of(old), shape_of(line)
+    if old_shape == new_shape:
         return 0.7 + 0.25 * kinship(old, line)
-    return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
+    return 0.4 if old_shape.split()[:2] == new_shape.split()[:2] else 0.0
 
 
 def transplanted(inserted: str, old: str, like: str, names: Mapping[str, str]) -> str:

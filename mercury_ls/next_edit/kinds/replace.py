@@ -41,16 +41,20 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
     if listed and rule.count == 1 and (rule.function or rule.before.strip()):
         return
     change = changed_at(rule, rule.function, snapshot, home) if home and rule.function and rule.count == 1 else None
-    opened = change and {m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start())}
+    call_starts = change and {
+        m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start())
+    }
     spans: set[tuple[int, int]] = set()
     for pattern in patterns(rule):
         spans.update(nearest([match.span("phrase") for match in pattern.finditer(snapshot.text)], snapshot, rule))
     for start, end in sorted(spans):
         misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
-        another = opened is not None and is_given_to_another(opened, snapshot, start)
-        another = another or (rule.count == 1 and home is not None and is_behind_another(rule, home, snapshot, start))
-        another = another or is_out_of_line(rule, snapshot, start)
-        if not misplaced and not another and not is_done(rule, snapshot.text, start):
+        is_elsewhere = call_starts is not None and is_given_to_another(call_starts, snapshot, start)
+        is_elsewhere = is_elsewhere or (
+            rule.count == 1 and home is not None and is_behind_another(rule, home, snapshot, start)
+        )
+        is_elsewhere = is_elsewhere or is_out_of_line(rule, snapshot, start)
+        if not misplaced and not is_elsewhere and not is_done(rule, snapshot.text, start):
             if not rule.after:
                 start, end = with_blanks(snapshot.text, start, end)
             yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
@@ -66,17 +70,17 @@ def label(rule: Replace) -> str:
 def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """Widened by blanks that would separate nothing after the removal."""
     head, tail = text[text.rfind("\n", 0, start) + 1 : start], text[end : (text.find("\n", end) + 1) or None]
-    left, right = len(head) - len(head.rstrip(" \t")), len(tail) - len(tail.lstrip(" \t"))
-    if not head.strip() or (left == 0 and head[-1] in "([{"):
-        return start, end + right
-    return start - left * (not tail or tail[0] in " \t\r\n,;)]}"), end
+    left_blanks, right_blanks = len(head) - len(head.rstrip(" \t")), len(tail) - len(tail.lstrip(" \t"))
+    if not head.strip() or (left_blanks == 0 and head[-1] in "([{"):
+        return start, end + right_blanks
+    return start - left_blanks * (not tail or tail[0] in " \t\r\n,;)]}"), end
 
 
-def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bool:
+def is_given_to_another(call_starts: Set[int], snapshot: Snapshot, offset: int) -> bool:
     """Whether it is an argument of another function than those whose brackets open at these offsets."""
     outward = syntax.outward(scopes.node_at(snapshot, offset))
-    around = next((each for each in outward if "argument" in each.type), None)
-    return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in opened
+    around = next((node for node in outward if "argument" in node.type), None)
+    return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in call_starts
 
 
 def is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset: int) -> bool:
@@ -85,8 +89,8 @@ def is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset:
     if rule.before or rule.after[:1] not in (".", "[", "(") or not name.isidentifier():
         return False
     local = scopes.local_at(home, rule.offset(home) - 1, (name,))
-    there = scopes.local_at(snapshot, offset - 1, (name,)) if home is snapshot else None
-    return local is not None and (there is None or there.reach != local.reach)
+    binding = scopes.local_at(snapshot, offset - 1, (name,)) if home is snapshot else None
+    return local is not None and (binding is None or binding.reach != local.reach)
 
 
 def is_out_of_line(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
@@ -97,14 +101,18 @@ def is_out_of_line(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
         return False
     before, after = sides(snapshot, offset, offset)
     edges = (new[0].text, rule.right[:1], after[:1]), (new[-1].text, rule.left[-1:], before[-1:])
-    row = any((mine,) == known and [mine] != there for mine, known, there in edges if not is_operand(mine))
+    row = any(
+        (mine,) == old_neighbour and [mine] != neighbour
+        for mine, old_neighbour, neighbour in edges
+        if not is_operand(mine)
+    )
     edges = (new[0].text, rule.left[-1:], before[-1:]), (new[-1].text, rule.right[:1], after[:1])
-    beside = (
-        any(map(is_operand, there)) and not any(map(is_operand, known))
-        for mine, known, there in edges
+    operands = (
+        any(map(is_operand, neighbour)) and not any(map(is_operand, old_neighbour))
+        for mine, old_neighbour, neighbour in edges
         if is_operand(mine)
     )
-    return row or any(beside)
+    return row or any(operands)
 
 
 def is_operand(token: str) -> bool:
@@ -117,10 +125,10 @@ def is_done(rule: Replace, text: str, start: int) -> bool:
     return at >= 0 and start >= at and text.startswith(rule.after, start - at)
 
 
-def tells(went: Sequence[str], known: Sequence[str]) -> bool:
+def tells(went: Sequence[str], neighbours: Sequence[str]) -> bool:
     """Whether a word says what it is about; beside a number or constant, it has to be a name."""
     is_value = bool(went) and CONSTANTS.issuperset(word for word in went if word.isidentifier())
-    words = [word for word in (*known, *went) if word.isidentifier()]
+    words = [word for word in (*neighbours, *went) if word.isidentifier()]
     return any(word not in KEYWORDS for word in words) if is_value else bool(words)
 
 
@@ -131,22 +139,29 @@ def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
     if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
     near, further = (((1, 0), (0, 1)), ((2, 0), (0, 2))) if went else (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
-    found = [tuple(each for size in sizes if (each := between(rule, went, *size))) for sizes in (near, further)]
-    return found[0] or found[1]
+    patterns = [
+        tuple(pattern for size in sizes if (pattern := between(rule, went, *size))) for sizes in (near, further)
+    ]
+    return patterns[0] or patterns[1]
 
 
 def between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
     """Between so many of the old neighbours; the end of a line counts as one, but does not do alone. None if there are
     not so many."""
-    left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
-    known = [*left, *right]
-    if len(left) < on_the_left or len(right) < on_the_right or not any(known) or not tells(went, known):
+    left_tokens, right_tokens = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
+    neighbours = [*left_tokens, *right_tokens]
+    if (
+        len(left_tokens) < on_the_left
+        or len(right_tokens) < on_the_right
+        or not any(neighbours)
+        or not tells(went, neighbours)
+    ):
         return None
-    before, after = sequence(left), sequence([word for word in right if word])
-    after += r"[ \t]*+(?=\r?$)" if "" in right else ""
+    before, after = sequence(left_tokens), sequence([word for word in right_tokens if word])
+    after += r"[ \t]*+(?=\r?$)" if "" in right_tokens else ""
     # What is put between two neighbours stands at the one that it touches.
-    to_the_right = went or not left or rule.is_glued or rule.after[-1:].isspace()
-    gap = r"[ \t]*+" if left else ""
+    to_the_right = went or not left_tokens or rule.is_glued or rule.after[-1:].isspace()
+    gap = r"[ \t]*+" if left_tokens else ""
     phrase = f"{gap}(?P<phrase>{sequence(went)})" if to_the_right else f"(?P<phrase>){gap}"
-    between_them = r"[ \t]*+" if went and right else ""
+    between_them = r"[ \t]*+" if went and right_tokens else ""
     return re.compile(f"{before}{phrase}{between_them}{after}", re.MULTILINE)

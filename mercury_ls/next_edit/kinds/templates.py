@@ -50,11 +50,11 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
         return
     for match in found(template, snapshot.text):
         values = match.groups()[1:]
-        same = sum(a == b for a, b in zip(values, template.values, strict=True))
+        unchanged_values = sum(a == b for a, b in zip(values, template.values, strict=True))
         words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORD.search(b)]
         if values and not words and not template.anchored and not rare:
             continue
-        yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
+        yield match.end(1), match.end(), template.build(match), unchanged_values / max(len(values), 1)
 
 
 def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
@@ -101,8 +101,8 @@ class Template(Struct, frozen=True):
 def learned_template(before: str, after: str) -> Template | None:
     if not 0 < len(tokens(before)) <= LONGEST_TEMPLATE:
         return None
-    margin, lost, kept = indentation(before), gone(before, after), unchanged(before, after)
-    old = units(before, kept.__contains__)
+    margin, lost, unchanged_words = indentation(before), gone(before, after), unchanged(before, after)
+    old = units(before, unchanged_words.__contains__)
     pattern, groups, values = [r"^([ \t]*)"], {}, []
     mark, mark_line, line = "", 0, 0
     for at, unit in enumerate(old):
@@ -110,9 +110,9 @@ def learned_template(before: str, after: str) -> Template | None:
             gap = before[old[at - 1].end : unit.start]
             line += "\n" in gap
             pattern.append(gap_pattern(gap, margin, old[at - 1], unit))
-        beside = [other.text for other in old[max(at - 1, 0) : at + 2]]
-        is_joined = any(re.fullmatch(JOINT, text) for text in beside)
-        is_called = unit.text.isidentifier() and beside[-1] == "("
+        neighbours = [other.text for other in old[max(at - 1, 0) : at + 2]]
+        is_joined = any(re.fullmatch(JOINT, text) for text in neighbours)
+        is_called = unit.text.isidentifier() and neighbours[-1] == "("
         kind = "" if unit.start in lost else kind_of(unit.text, is_joined or is_called)
         if not kind and len(unit.text) > len(mark):
             mark, mark_line = unit.text, line
@@ -126,31 +126,33 @@ def learned_template(before: str, after: str) -> Template | None:
 
 def gone(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
-    found, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
+    changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
     stay = set() if reordered else set(WORD.findall(after)) - KEYWORDS
-    went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in found))
+    went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in changes))
     return {token.start for token in went if token.text not in stay}
 
 
 def unchanged(before: str, after: str) -> set[str]:
     """The strings and paths of both, without paths whose names also occur by themselves."""
     operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
-    both = {each.group() for each in OPERAND.finditer(before)} & {each.group() for each in OPERAND.finditer(after)}
+    shared = {match.group() for match in OPERAND.finditer(before)} & {
+        match.group() for match in OPERAND.finditer(after)
+    }
     paths = {match["path"] for match in operands if match["path"]}
     bare = {word for text in (before, after) for word in WORD.findall(OPERAND.sub("", text))}
-    others = {path: bare.union(*(WORD.findall(other) for other in paths if other != path)) for path in paths}
-    return {each for each in both if not (set(WORD.findall(each)) - FIXED) & others.get(each, set())}
+    elsewhere = {path: bare.union(*(WORD.findall(other) for other in paths if other != path)) for path in paths}
+    return {operand for operand in shared if not (set(WORD.findall(operand)) - FIXED) & elsewhere.get(operand, set())}
 
 
 def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
     """The tokens, with each operand that stays whole as one token."""
-    found, end = [], 0
+    tokens, end = [], 0
     for match in OPERAND.finditer(text):
         if is_whole(match.group()):
-            found += tokens_of_part(text, end, match.start())
-            found.append(Token(match.group(), *match.span()))
+            tokens += tokens_of_part(text, end, match.start())
+            tokens.append(Token(match.group(), *match.span()))
             end = match.end()
-    return [*found, *tokens_of_part(text, end, len(text))]
+    return [*tokens, *tokens_of_part(text, end, len(text))]
 
 
 def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
@@ -180,9 +182,9 @@ def hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str
     return HOLES[kind]
 
 
-def gap_pattern(gap: str, margin: str, left: Token, right: Token) -> str:
+def gap_pattern(gap: str, margin: str, before: Token, after: Token) -> str:
     if "\n" not in gap:
-        return r"[ \t]+" if gap and left.text[-1].isalnum() and right.text[0].isalnum() else r"[ \t]*"
+        return r"[ \t]+" if gap and before.text[-1].isalnum() and after.text[0].isalnum() else r"[ \t]*"
     deeper = gap.rpartition("\n")[2].removeprefix(margin)
     return r"[ \t]*\r?\n(?:\1)" + re.escape(deeper)
 

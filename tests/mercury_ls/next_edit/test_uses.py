@@ -44,7 +44,7 @@ async def check(drawn: str, note: str | None = None) -> None:
         budget=Budget(),
         session="test",
         bar=0.25,
-        others=tuple(others),
+        neighbours=tuple(others),
         project=Project(read=texts.get, exists=texts.__contains__),
     )
     answer = await last_of(question)

@@ -43,10 +43,10 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
     home = homes.get(rule.path)
     if not isinstance(rule, Rename) or (home is not None and is_declared(rule, home, project)):
         return rule
-    known = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
-    known += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
-    moved = (declared for place in known for declared in at_declarations(rule, *place))
-    return next((each for each in moved if is_declared(each, homes[each.path], project)), rule)
+    declarations = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
+    declarations += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
+    moved = (declared for place in declarations for declared in at_declarations(rule, *place))
+    return next((edit for edit in moved if is_declared(edit, homes[edit.path], project)), rule)
 
 
 def gives(rule: Rename, edit: Edit) -> bool:
@@ -105,7 +105,7 @@ def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     if not declared and not is_given and language is not None and language.id in EXPLICIT:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
-    return any(refers_to(each, home, use) for each in old)
+    return any(refers_to(declaration, home, use) for declaration in old)
 
 
 def space_at(snapshot: Snapshot, offset: int) -> str:

@@ -60,40 +60,45 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
     if uses is not None:
-        same = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
+        spans_of_symbol = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
     else:
-        same = [span for span in code if refers_to(symbol, snapshot, span[0])]
-        if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in same]):
+        spans_of_symbol = [span for span in code if refers_to(symbol, snapshot, span[0])]
+        if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in spans_of_symbol]):
             return []
         if rule.count == 1 and home is not None and not defines(rule.left, rule.right):
-            same = [span for span in same if not is_of_another(symbol, snapshot, span[0])]
-        same = same if home is not None else [span for span in same if not is_attribute(snapshot, span[0])]
-        same = nearest(same, snapshot, rule)
+            spans_of_symbol = [span for span in spans_of_symbol if not is_of_another(symbol, snapshot, span[0])]
+        spans_of_symbol = (
+            spans_of_symbol
+            if home is not None
+            else [span for span in spans_of_symbol if not is_attribute(snapshot, span[0])]
+        )
+        spans_of_symbol = nearest(spans_of_symbol, snapshot, rule)
     imported = uses.import_sites if uses is not None else frozenset()
     places = [
-        Place(at, end, rule.after if at in imported else spelled(rule, snapshot, at, end, symbol)) for at, end in same
+        Place(at, end, rule.after if at in imported else spelled(rule, snapshot, at, end, symbol))
+        for at, end in spans_of_symbol
     ]
-    found = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
-    gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, found)
-    return [replace(place, declaration_gone=gone, bound=certain, certain=certain) for place in found]
+    likened = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
+    declaration_gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, likened)
+    return [replace(place, declaration_gone=declaration_gone, bound=certain, certain=certain) for place in likened]
 
 
-def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], same: Sequence[int]) -> bool:
+def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
     """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
     member = symbol.node
     if member is None or symbol.owner is not None or not is_of_self(member):
         return False
-    found = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
-    return any(is_of_another_self(member, node) for _, node in found) and any(
-        at in same and not is_of_self(node) for at, node in found
+    nodes = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
+    return any(is_of_another_self(member, node) for _, node in nodes) and any(
+        at in spans_of_symbol and not is_of_self(node) for at, node in nodes
     )
 
 
 def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> Iterator[Place]:
     """The nearest of these places in lines that say the same, whatever the old name stands for there."""
-    same = {line.strip() for line in rule.lines_before.splitlines()}
+    own_lines = {line.strip() for line in rule.lines_before.splitlines()}
     for start, end in nearest([*spans], snapshot, rule):
-        if snapshot.line(snapshot.line_of(start)).strip() in same:
+        if snapshot.line(snapshot.line_of(start)).strip() in own_lines:
             yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
 
 
@@ -106,7 +111,7 @@ def mentioned(rule: Rename, snapshot: Snapshot) -> list[tuple[int, int]]:
 
 
 def is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
-    return snapshot.version == CLOSED or any(has_its_own(rule, each, project) for each in (home, snapshot) if each)
+    return snapshot.version == CLOSED or any(has_its_own(rule, file, project) for file in (home, snapshot) if file)
 
 
 def symbol_in(
@@ -125,13 +130,13 @@ def symbol_in(
 
 def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
     """A word in a string or comment is no name in other files, unless it is all of the string in both places."""
-    there = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
-    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(*there)
+    neighbours = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
+    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(*neighbours)
 
 
 def is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether the tokens beside a word make all of a string of it."""
-    return all(len(each) == 1 and each[0] in QUOTES for each in (left, right))
+    return all(len(tokens_of_side) == 1 and tokens_of_side[0] in QUOTES for tokens_of_side in (left, right))
 
 
 def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
@@ -139,8 +144,8 @@ def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     then a use got another name, and nothing was renamed."""
     if snapshot.path != rule.path and project.declares(snapshot, rule.before):
         return True
-    for each in project.imports(snapshot):
-        if each.alias == rule.before and (path := project.module(snapshot, each.module, snapshot.path)):
+    for imported in project.imports(snapshot):
+        if imported.alias == rule.before and (path := project.module(snapshot, imported.module, snapshot.path)):
             file = project.file(path)
             return file is None or not scopes.mentions(file, rule.after)
     return False
@@ -161,9 +166,9 @@ def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     return qualifier_of(node) != qualifier_of(symbol.node)
 
 
-def is_same_there(known: Uses, offset: int) -> bool:
+def is_same_there(uses: Uses, offset: int) -> bool:
     """In its own file other symbols may have the name; elsewhere the imports say what it is."""
-    return not known.is_home or refers_to(known.symbol, known.snapshot, offset)
+    return not uses.is_home or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def origin(rule: Rename, home: Snapshot | None) -> str | None:
@@ -176,17 +181,17 @@ def origin(rule: Rename, home: Snapshot | None) -> str | None:
 
 def within(snapshot: Snapshot, start: int, end: int) -> str | None:
     """Whether it is in a comment or a string; what is in braces in a string of a Rust macro is code."""
-    text, said = snapshot.text, syntax.inside(snapshot, start)
+    text, enclosing = snapshot.text, syntax.inside(snapshot, start)
     in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
-    node = scopes.node_at(snapshot, start) if said == "string" and in_braces else None
+    node = scopes.node_at(snapshot, start) if enclosing == "string" and in_braces else None
     literal = node and node.parent
     captured = literal is not None and literal.parent is not None and literal.parent.type == "token_tree"
-    return None if captured else said
+    return None if captured else enclosing
 
 
 def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
     """Whether the declaration was renamed and none of these places declares the old name."""
-    if symbol.node is None or (symbol.local and symbol.local.reach in {each.reach for each in symbol.bound}):
+    if symbol.node is None or (symbol.local and symbol.local.reach in {binding.reach for binding in symbol.bound}):
         return False
     if not scopes.declares(symbol.node):
         spots = (sides(snapshot, place.start, place.end) for place in places)

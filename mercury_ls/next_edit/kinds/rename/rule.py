@@ -30,9 +30,9 @@ class Rename(PieceRule, frozen=True, kw_only=True):
 
     def again(self, earlier: Rule) -> Rule:
         """An edit of code says more than one of a comment."""
-        is_comment = [COMMENT.match(each.lines_after) is not None for each in (self, earlier)]
-        told = replace(earlier, age=self.age) if is_comment == [True, False] else self
-        return replace(told, count=self.count + 1, since=earlier.age, places=(*self.places, *earlier.places))
+        is_comment = [COMMENT.match(rename.lines_after) is not None for rename in (self, earlier)]
+        kept_rename = replace(earlier, age=self.age) if is_comment == [True, False] else self
+        return replace(kept_rename, count=self.count + 1, since=earlier.age, places=(*self.places, *earlier.places))
 
 
 def learn(example: Example) -> Iterator[Rename]:

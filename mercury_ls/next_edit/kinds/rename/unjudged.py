@@ -22,20 +22,22 @@ STRINGS = frozenset({"string", "string_content"})
 
 
 def note_of(
-    rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, made: Set[tuple[str, int]]
+    rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> str:
     """Names the places beside the edits `made`, each a file and an offset; empty if there are none."""
     symbol = renamed_symbol(rule, home)
-    left = [place for file in files for place in unjudged(symbol, rule.before, home, file, project, made)]
-    if not left:
+    unjudged_places = [
+        place for file in files for place in unjudged(symbol, rule.before, home, file, project, places_offered)
+    ]
+    if not unjudged_places:
         return ""
-    named = [f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in left]
+    named = [f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in unjudged_places]
     listed = ", ".join(dict.fromkeys(named[:MOST_LISTED])) + (" …" if len(named) > MOST_LISTED else "")
-    return f"{counted(len(left), 'more place')} cannot be judged: {listed}"
+    return f"{counted(len(unjudged_places), 'more place')} cannot be judged: {listed}"
 
 
 def unjudged(
-    symbol: Symbol, name: str, home: Snapshot, file: Snapshot, project: Project, made: Set[tuple[str, int]]
+    symbol: Symbol, name: str, home: Snapshot, file: Snapshot, project: Project, places_offered: Set[tuple[str, int]]
 ) -> Iterator[tuple[Snapshot, int]]:
     declared = symbol.node
     if declared is None or symbol.local is not None or not sees(file, home, project):
@@ -46,7 +48,7 @@ def unjudged(
     modules = {imported.alias for imported in project.imports(file) if not imported.name}
     for at in islice(scopes.mentions(file, name), MOST_MENTIONS):
         node = scopes.node_at(file, at)
-        if node is None or (file.uri, at) in made or syntax.inside(file, at) == "comment":
+        if node is None or (file.uri, at) in places_offered or syntax.inside(file, at) == "comment":
             continue
         if is_field:
             is_other = scopes.declares(node) or symbols.is_of_another_self(declared, node)
@@ -61,4 +63,4 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> bool:
     """Whether the file is the one that declares it, or imports something from there."""
     if file.path == home.path:
         return True
-    return any(project.module(file, each.module, file.path) == home.path for each in project.imports(file))
+    return any(project.module(file, imported.module, file.path) == home.path for imported in project.imports(file))

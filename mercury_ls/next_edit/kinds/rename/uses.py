@@ -112,8 +112,8 @@ class Uses(Struct, dict=True):
         if not symbols.is_keyword_of(node, self.symbol.function) or not self.symbol.function:
             return self.is_home
         call = node.parent and node.parent.parent and node.parent.parent.parent
-        called = call and call.child_by_field_name("function")
-        last = called and (called.child_by_field_name("attribute") or called)
+        function = call and call.child_by_field_name("function")
+        last = function and (function.child_by_field_name("attribute") or function)
         if self.function is None or last is None or text_of(last) != self.function.name:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
@@ -147,7 +147,7 @@ class Uses(Struct, dict=True):
                 return False
             if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
                 return True
-            if around.type == "mod_item" and not any(is_used_in(each, name) for each in items_of(around)):
+            if around.type == "mod_item" and not any(is_used_in(member, name) for member in items_of(around)):
                 return True
         return False
 
@@ -189,7 +189,7 @@ class Uses(Struct, dict=True):
         if self.is_home or not self.new_name:
             return False
         bringing = self._importing(self.new_name)
-        if any(each.alias == self.new_name and each not in bringing for each in self.imports):
+        if any(imported.alias == self.new_name and imported not in bringing for imported in self.imports):
             return True
         matches = islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST)
         nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
@@ -199,7 +199,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
         """Where import statements name it without an alias."""
-        return frozenset(each.start for each in self._importing(self.name) if each.alias == self.name)
+        return frozenset(imported.start for imported in self._importing(self.name) if imported.alias == self.name)
 
     def _is_of_the_type_around(self, node: Node) -> bool:
         """Whether it stands in the body of a Python class, outside of its functions, that has bound the name itself by
@@ -225,33 +225,33 @@ class Uses(Struct, dict=True):
     @cached_property
     def import_sites(self) -> frozenset[int]:
         """Where import statements name it."""
-        return frozenset(each.start for each in self._importing(self.name) if each.name != "*")
+        return frozenset(imported.start for imported in self._importing(self.name) if imported.name != "*")
 
     def _importing(self, name: str) -> list[Imported]:
-        said = [each for each in self.imports if each.name in (name, "*")]
-        return [each for each in said if self.project.brings(self.snapshot, each, name, self.home.path)]
+        matching = [imported for imported in self.imports if imported.name in (name, "*")]
+        return [imported for imported in matching if self.project.brings(self.snapshot, imported, name, self.home.path)]
 
-    def _is_called(self, said: str, name: str, offset: int) -> bool:
+    def _is_called(self, alias: str, name: str, offset: int) -> bool:
         """Whether `said` in this file refers to what the home calls `name`."""
-        if self._is_local(said, offset) or self._is_hidden(said, offset):
+        if self._is_local(alias, offset) or self._is_hidden(alias, offset):
             return False
-        if around := self._imported_around(said, offset):
-            return all(each in self._importing(name) for each in around)
-        return said in self._aliases(name)
+        if around := self._imported_around(alias, offset):
+            return all(imported in self._importing(name) for imported in around)
+        return alias in self._aliases(name)
 
     def _aliases(self, name: str) -> frozenset[str]:
         """The names of this file for a name of the home, without those that also name something else."""
         if self.is_home:
             return frozenset({name})
-        known = [each for each in self.imports if self._reach(each) is None and not each.is_passed_on]
+        in_file = [imported for imported in self.imports if self._reach(imported) is None and not imported.is_passed_on]
         import_sites = self._importing(name)
-        bringing = [each for each in known if each in import_sites]
-        named = {each.alias for each in bringing if each.name != "*"}
-        stars = [each for each in known if each.name == "*"]
+        bringing = [imported for imported in in_file if imported in import_sites]
+        named = {imported.alias for imported in bringing if imported.name != "*"}
+        stars = [imported for imported in in_file if imported.name == "*"]
         if not named and (len(stars) == len(bringing) == 1 or self.project.share_a_package(self.home, self.snapshot)):
             named = {name}
-        others = {each.alias for each in known if each not in bringing}
-        return frozenset(alias for alias in named - others if not self._declares(alias))
+        foreign_aliases = {imported.alias for imported in in_file if imported not in bringing}
+        return frozenset(alias for alias in named - foreign_aliases if not self._declares(alias))
 
     def _declares(self, name: str) -> bool:
         return self.project.declares(self.snapshot, name)
@@ -263,12 +263,13 @@ class Uses(Struct, dict=True):
         local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
         around = self._imported_around(name, offset)
         if any(
-            each.name and not self.project.brings(self.snapshot, each, each.name, self.home.path) for each in around
+            imported.name and not self.project.brings(self.snapshot, imported, imported.name, self.home.path)
+            for imported in around
         ):
             return True
         if local is None or not around:
             return local is not None
-        starts = {each.start for each in around}
+        starts = {imported.start for imported in around}
         return any(at not in starts and reach == local.reach for at, reach in self._declared_in_functions(name))
 
     def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -281,20 +282,20 @@ class Uses(Struct, dict=True):
 
     def _declared_in_functions(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
         for at in islice(scopes.mentions(self.snapshot, name), MOST):
-            made = scopes.binding_at(self.snapshot, at, ())
-            if made is not None:
-                yield at, made.reach
+            binding = scopes.binding_at(self.snapshot, at, ())
+            if binding is not None:
+                yield at, binding.reach
 
     def _imported_around(self, alias: str, offset: int) -> list[Imported]:
         """What the functions around import by this name."""
-        found = ((each, self._reach(each)) for each in self.imports if each.alias == alias)
-        return [each for each, reach in found if reach is not None and reach[0] <= offset < reach[1]]
+        reaches = ((imported, self._reach(imported)) for imported in self.imports if imported.alias == alias)
+        return [imported for imported, reach in reaches if reach is not None and reach[0] <= offset < reach[1]]
 
-    def _reach(self, each: Imported) -> tuple[int, int] | None:
+    def _reach(self, imported: Imported) -> tuple[int, int] | None:
         """The function around an import statement, if any."""
-        if each.start not in self._reaches:
-            self._reaches[each.start] = scopes.enclosing_range(self.snapshot, each.start)
-        return self._reaches[each.start]
+        if imported.start not in self._reaches:
+            self._reaches[imported.start] = scopes.enclosing_range(self.snapshot, imported.start)
+        return self._reaches[imported.start]
 
     @cached_property
     def _reaches(self) -> dict[int, tuple[int, int] | None]:
@@ -318,27 +319,29 @@ class Uses(Struct, dict=True):
         spelled = list(self._spelled(parts, mark))
         if not spelled or (mark == "." and self._is_local(parts[0], offset)):
             return False
-        found = [self.project.module(self.snapshot, each, self.home.path) for each in spelled]
-        return all(self.project.leads(each, name, self.home.path) for each in found)
+        modules = [self.project.module(self.snapshot, module_name, self.home.path) for module_name in spelled]
+        return all(self.project.leads(module, name, self.home.path) for module in modules)
 
     def _spelled(self, parts: list[str], mark: str) -> Iterator[str]:
         """The modules that the imports give for the path."""
-        known = [each for each in self.imports if each.name != "*" and not each.is_passed_on]
+        named_imports = [imported for imported in self.imports if imported.name != "*" and not imported.is_passed_on]
         if mark == "::":
-            found = [each for each in known if each.alias == parts[0]]
-            yield from (mark.join([each.module, each.name, *parts[1:]]).removeprefix(mark) for each in found)
-            if not found:
+            matching = [imported for imported in named_imports if imported.alias == parts[0]]
+            yield from (
+                mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching
+            )
+            if not matching:
                 yield mark.join(parts)
             return
-        for each in known:
-            words = each.alias.split(".")
+        for imported in named_imports:
+            words = imported.alias.split(".")
             begins = parts[: len(words)] == words
-            if begins and (each.name or len(words) == 1):
-                whole = each.module if each.module.endswith(".") or not each.name else each.module + "."
-                yield ".".join([whole + each.name, *parts[1:]])
+            if begins and (imported.name or len(words) == 1):
+                whole = imported.module if imported.module.endswith(".") or not imported.name else imported.module + "."
+                yield ".".join([whole + imported.name, *parts[1:]])
             elif begins:
-                yield ".".join([each.module, *parts[len(words) :]])
-            elif not each.name and words[0] == parts[0] and len(words) > 1:
+                yield ".".join([imported.module, *parts[len(words) :]])
+            elif not imported.name and words[0] == parts[0] and len(words) > 1:
                 # `import a.b` of Python makes `a` known, and what else of it has been imported by anybody.
                 yield ".".join(parts)
 
@@ -385,18 +388,18 @@ class Uses(Struct, dict=True):
     def _is_field_given(self, owner: Node, node: Node) -> bool:
         """Whether it is a keyword argument that sets a field of a class without a constructor: a data class."""
         call = node.parent and node.parent.parent and node.parent.parent.parent
-        called = call and call.child_by_field_name("function")
-        return called is not None and text_of(called) in self.owners and b"def __init__" not in (owner.text or b"")
+        function = call and call.child_by_field_name("function")
+        return function is not None and text_of(function) in self.owners and b"def __init__" not in (owner.text or b"")
 
     def _is_owner(self, around: Node) -> bool:
         """The type itself, not another class of the same name."""
         symbol = self.symbol.owner
         if symbol is None or not (self.is_home or family(self.snapshot.path) == "go"):
             return False
-        same = type_name(around) == type_name(symbol)
-        if same and family(self.snapshot.path) in CLASSES:
+        is_same_type = type_name(around) == type_name(symbol)
+        if is_same_type and family(self.snapshot.path) in CLASSES:
             return around.start_byte == symbol.start_byte
-        return same and (self.is_home or type_name(symbol) in self.owners)
+        return is_same_type and (self.is_home or type_name(symbol) in self.owners)
 
     @cached_property
     def owners(self) -> frozenset[str]:
@@ -407,37 +410,39 @@ class Uses(Struct, dict=True):
     def derived(self) -> frozenset[str]:
         """The classes of the file that derive from it by their first bases."""
         pairs = DERIVED.findall(self.snapshot.text) if family(self.snapshot.path) in CLASSES else []
-        found, grown = set(self.owners), True
+        owners, grown = set(self.owners), True
         while grown:
-            more = {name for name, base in pairs if base in found} - found
-            found, grown = found | more, bool(more)
-        return frozenset(found - self.owners)
+            subclasses = {name for name, base in pairs if base in owners} - owners
+            owners, grown = owners | subclasses, bool(subclasses)
+        return frozenset(owners - self.owners)
 
     def _is_of_type(self, whose: Node, node: Node) -> bool:
-        said, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
-        if self._is_self(said):
+        receiver, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
+        if self._is_self(receiver):
             around = symbols.enclosing(node)
             if around is None or is_of_another_object(node, around):
                 return False
-            is_own = said not in ("super", "super()") and self._is_owner(around)
+            is_own = receiver not in ("super", "super()") and self._is_owner(around)
             return is_own or (type_name(around) in self.derived and around.type in scopes.TYPES)
-        if self._is_type(said, offset) or self._makes(whose):
+        if self._is_type(receiver, offset) or self._makes(whose):
             return True
-        if whose.type == "attribute" and said.startswith("self.") and said.count(".") == 1:
-            return self._is_attribute(said.removeprefix("self."), node)
-        return whose.type == "identifier" and self._is_object(said, offset)
+        if whose.type == "attribute" and receiver.startswith("self.") and receiver.count(".") == 1:
+            return self._is_attribute(receiver.removeprefix("self."), node)
+        return whose.type == "identifier" and self._is_object(receiver, offset)
 
-    def _is_self(self, said: str) -> bool:
+    def _is_self(self, receiver: str) -> bool:
         words = OBJECTS if family(self.snapshot.path) in ("java", "javascript") else symbols.SELVES | {"super()"}
-        return said in words
+        return receiver in words
 
     def _is_attribute(self, name: str, node: Node) -> bool:
         """Whether every assignment of the file to an attribute of this name is of the type, and the class around has
         one."""
-        written = [each for at in scopes.mentions(self.snapshot, name) if (each := self._written(at)) is not None]
+        writings = [
+            writing for at in scopes.mentions(self.snapshot, name) if (writing := self._written(at)) is not None
+        ]
         around = symbols.enclosing(node)
-        is_own = around is not None and any(is_within(each, around) for each in written)
-        return is_own and all(self._is_given_type(each) for each in written)
+        is_own = around is not None and any(is_within(node, around) for node in writings)
+        return is_own and all(self._is_given_type(node) for node in writings)
 
     def _written(self, offset: int) -> Node | None:
         """The attribute whose name stands there, if it is assigned to."""
@@ -451,8 +456,8 @@ class Uses(Struct, dict=True):
         return whole if is_alias or (is_left and parent is not None and parent.type in WRITING) else None
 
     def _is_given_type(self, attribute: Node) -> bool:
-        made = attribute.parent
-        value = made.child_by_field_name("right") if made is not None and made.type == "assignment" else None
+        parent = attribute.parent
+        value = parent.child_by_field_name("right") if parent is not None and parent.type == "assignment" else None
         return value is not None and self._makes(value)
 
     def _is_object(self, name: str, offset: int) -> bool:
@@ -468,13 +473,13 @@ class Uses(Struct, dict=True):
 
     def _reaches_of_objects(self, name: str) -> frozenset[tuple[int, int] | None]:
         """The scopes of variables of this name that certainly are of the type; None is the file."""
-        said: dict[tuple[int, int] | None, list[Node]] = {}
+        by_reach: dict[tuple[int, int] | None, list[Node]] = {}
         for match in islice(re.finditer(scopes.whole(name), self.snapshot.text), MOST):
             node = scopes.node_at(self.snapshot, match.start())
             if node is not None and scopes.declares(node) and not scopes.is_member(node):
                 local = scopes.binding_at(self.snapshot, match.start(), self._bindings(name))
-                said.setdefault(local and local.reach, []).append(node)
-        return frozenset(reach for reach, nodes in said.items() if all(map(self._is_declared_of_type, nodes)))
+                by_reach.setdefault(local and local.reach, []).append(node)
+        return frozenset(reach for reach, nodes in by_reach.items() if all(map(self._is_declared_of_type, nodes)))
 
     def _is_declared_of_type(self, node: Node) -> bool:
         child, parent = scopes.outermost(node)
@@ -499,12 +504,12 @@ class Uses(Struct, dict=True):
         named = value.child_by_field_name(field) if value.type == kind else None
         return named is not None and self._is_type(text_of(named), self.snapshot.offset_of_byte(named.start_byte))
 
-    def _is_type(self, said: str, offset: int) -> bool:
+    def _is_type(self, type_text: str, offset: int) -> bool:
         """Whether a path of names refers to the type whose member it is."""
         owner = self.symbol.owner
-        if owner is not None and self._is_called(said, type_name(owner), offset):
+        if owner is not None and self._is_called(type_text, type_name(owner), offset):
             return True
-        path, _, last = said.rpartition(".")
+        path, _, last = type_text.rpartition(".")
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
 
 
@@ -528,7 +533,7 @@ def evaluated(node: Node) -> Node:
 
 def is_of_another_object(node: Node, around: Node) -> bool:
     """Whether JavaScript's `this` is not the class's: in a plain function, or in the method of an object."""
-    for inside in takewhile(lambda each: each != around, outward(node.parent)):
+    for inside in takewhile(lambda node: node != around, outward(node.parent)):
         in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
         if in_object or inside.type in OF_ANY_OBJECT:
             return True
@@ -540,21 +545,23 @@ def parameters_of(name: Node) -> list[str] | None:
     listed = name.parent and name.parent.child_by_field_name("parameters")
     if listed is None:
         return None
-    kinds = [each.child_by_field_name("type") or each for each in listed.named_children if "comment" not in each.type]
+    kinds = [
+        child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
+    ]
     return [text_of(kind) for kind in kinds]
 
 
 def path_in_file(path: str, node: Node) -> str:
     """A path of Rust from the top of the file, since modules within it are no files; empty if it leads to one."""
-    steps = sum(each.type == "mod_item" for each in outward(node.parent))
+    steps = sum(ancestor.type == "mod_item" for ancestor in outward(node.parent))
     parts = path.split("::")
     if not steps or parts[0] not in ("self", "super"):
         return path
     up = len(list(takewhile(lambda part: part == "super", parts)))
-    rest = parts[max(up, 1) :]
+    tail = parts[max(up, 1) :]
     if up < steps:
         return ""
-    return "::".join(["super"] * (up - steps) + rest if up > steps else ["self", *rest])
+    return "::".join(["super"] * (up - steps) + tail if up > steps else ["self", *tail])
 
 
 def is_used_in(statement: Node, name: str) -> bool:
@@ -579,7 +586,7 @@ def items_of(around: Node) -> list[Node]:
 def is_in_macro(node: Node) -> bool:
     """Whether it stands in the parameters or the body of a C macro with parameters."""
     around = outward(node if node.type == "preproc_arg" else node.parent)
-    outside = next((each for each in around if each.type not in ("preproc_arg", "preproc_params")), None)
+    outside = next((node for node in around if node.type not in ("preproc_arg", "preproc_params")), None)
     return outside is not None and outside.type == "preproc_function_def"
 
 
@@ -605,5 +612,5 @@ def qualifier_node(node: Node) -> Node | None:
         return None if before is not None and before.type in (".", "::") else whose
     if is_in_qualified_type(node):
         return parent.named_children[0]
-    found = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
-    return next((each for each in found if each is not None and each != node), None)
+    qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
+    return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)
