@@ -79,7 +79,7 @@ def rows(runtime: OpenvinoRuntime, start: int, new: int, canvas: int) -> Rows:
     mask = np.ones((count, start + count), bool)
     mask[:new, start:] = np.tri(new, count, dtype=bool)
     drafting, wanted = np.arange(count) >= new, range(max(new - 1, 0), count - 1)
-    return Rows(ids(count), places(runtime, start, count), mask_RC=mask, drafting_R=drafting, wanted=wanted)
+    return Rows(ids(count), places(runtime, start, count), mask_RC=mask, drafting_R=drafting, rows=wanted)
 
 
 def places(runtime: OpenvinoRuntime, start: int, count: int) -> np.ndarray:

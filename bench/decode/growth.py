@@ -42,7 +42,7 @@ def stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
     cache = runtime.cache()
     for start in range(0, length, 256):
         positions = np.minimum(np.arange(start, start + 256), runtime.config.context - 1).astype(np.int32)
-        cache.append(runtime.forward(Rows(ids(256), positions, wanted=[]), cache), range(256))
+        cache.append(runtime.forward(Rows(ids(256), positions, rows=[]), cache), range(256))
     return cache
 
 

@@ -50,7 +50,7 @@ def filled(runtime: OpenvinoRuntime, length: int) -> OpenvinoCache:
     cache = runtime.cache()
     for start in range(0, length, 256):
         positions = np.arange(start, min(start + 256, length), dtype=np.int32)
-        cache.append(runtime.forward(Rows(ids(len(positions)), positions, wanted=[]), cache), range(len(positions)))
+        cache.append(runtime.forward(Rows(ids(len(positions)), positions, rows=[]), cache), range(len(positions)))
     return cache
 
 

@@ -72,7 +72,7 @@ def ours(path: Path, threads: int) -> Answer:
 
     def read(ids: np.ndarray) -> int:
         positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)
-        forward = runtime.forward(Rows(ids, positions, wanted=[len(ids) - 1]), cache)
+        forward = runtime.forward(Rows(ids, positions, rows=[len(ids) - 1]), cache)
         cache.append(forward, range(len(ids)))
         return int(forward.logits_WV[0].argmax())
 

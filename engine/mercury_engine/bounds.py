@@ -27,11 +27,11 @@ def small_bytes(path: Path) -> bytes:
     pipe, which would keep whoever reads it waiting, is an `OSError`."""
     if path.exists() and not path.is_file():
         raise OSError("it is no file")
-    most = LARGEST.get(path.name, OTHERS)
+    limit = LARGEST.get(path.name, OTHERS)
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
+        content = file.read(limit + 1)
+    if len(content) > limit:
         raise EngineError(
-            f"{path}: has more than the {most:,} bytes that are read of such a file; get the model from its makers"
+            f"{path}: has more than the {limit:,} bytes that are read of such a file; get the model from its makers"
         )
     return content

@@ -160,30 +160,30 @@ class MercuryEngine:
         """As far as they have been measured."""
         return self._decoder.costs
 
-    def _answer(self, asked: InfillRequest, session: EngineSession) -> Steps[Draft]:
+    def _answer(self, question: InfillRequest, session: EngineSession) -> Steps[Draft]:
         """Part after part: each may be continued by another."""
         started, steps = self._clock(), count(1)
-        parts, filled = [self._first(asked, session)], [Filled("") for _ in asked.spans]
-        frames = Frames() if asked.slots else None
-        is_late = not self._has_time(asked.deadline_ms, started)
+        parts, filled = [self._first(question, session)], [Filled("") for _ in question.spans]
+        frames = Frames() if question.slots else None
+        is_late = not self._has_time(question.deadline_ms, started)
         try:
             for part in parts:
                 passes = part.search.run(part.request.effort, part.request.seed)
-                while self._has_time(asked.deadline_ms, started) and (yield from until_pause(passes)):
-                    self._show(part, asked, filled)
+                while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
+                    self._show(part, question, filled)
                     if frames:
                         self._draw(part, part.search.current, frames, filled)
                     yield Draft(next(steps), tuple(filled))
-                self._show(part, asked, filled)
+                self._show(part, question, filled)
                 if frames:
                     self._draw(part, part.search.best, frames, filled)
-                if self._has_time(asked.deadline_ms, started) and (following := self._following(part)):
+                if self._has_time(question.deadline_ms, started) and (following := self._following(part)):
                     parts.append(following)
                     yield Draft(next(steps), tuple(filled))
-            is_copied = any(each.confidence for each in filled)  # which takes no forward
+            is_copied = any(span.confidence for span in filled)  # which takes no forward
             yield Draft(0 if is_late and not is_copied else next(steps), tuple(filled), final=True)
         finally:
-            session.remember(self._past_answers(parts, asked))
+            session.remember(self._past_answers(parts, question))
             self._sessions.trim()
 
     def _first(self, request: InfillRequest, session: EngineSession) -> "_Part":
@@ -207,8 +207,8 @@ class MercuryEngine:
         cut = [number for number, answer in enumerate(answers) if _is_cut(answer)]
         if part.request.effort == "instant" or not part.search.best.done or not cut:
             return None
-        texts, left = zip(*(self._text_and_left(part, number) for number in range(len(answers))), strict=True)
-        request = replace(continued(_spent(part.request, answers), texts, left), seed=0)
+        texts, tails = zip(*(self._text_and_left(part, number) for number in range(len(answers))), strict=True)
+        request = replace(continued(_spent(part.request, answers), texts, tails), seed=0)
         part.session.frozen = None
         try:
             row = self._laid_out(part.session, request)
@@ -287,8 +287,8 @@ class MercuryEngine:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._budget.context - len(row.ids)
-        wanted = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
-        return max(1, min(wanted, room))
+        tokens = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
+        return max(1, min(tokens, room))
 
     def _sources(self, session: EngineSession, request: InfillRequest, row: Row) -> list[list[DraftSource]]:
         """For each hole the past answer that the user is typing along with or went back to, and the old text."""
@@ -300,16 +300,16 @@ class MercuryEngine:
     def _past(self, session: EngineSession, request: InfillRequest, number: int, hole: Hole) -> list[DraftSource]:
         before = _before(request, number)
         for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
-            rest = expected(answer, before)
-            if rest:
+            tail = expected(answer, before)
+            if tail:
                 end = [EOM] if answer.complete else []
-                return [DraftSource("previous", [*self._decoder.tokenizer.encode(hole.part + rest), *end])]
+                return [DraftSource("previous", [*self._decoder.tokenizer.encode(hole.part + tail), *end])]
         return []
 
-    def _show(self, part: "_Part", asked: InfillRequest, filled: list[Filled]) -> None:
+    def _show(self, part: "_Part", question: InfillRequest, filled: list[Filled]) -> None:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
-            old = asked.old(asked.spans[number])
+            old = question.old(question.spans[number])
             least = max(part.search.departure, best.named)
             filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names)
 
@@ -320,13 +320,13 @@ class MercuryEngine:
             slots = frames.next(number, [*carried, *slots_of(decoding.slots(at), typed)])
             filled[number] = replace(filled[number], slots=slots)
 
-    def _past_answers(self, parts: Sequence["_Part"], asked: InfillRequest) -> Iterator[PastAnswer]:
+    def _past_answers(self, parts: Sequence["_Part"], question: InfillRequest) -> Iterator[PastAnswer]:
         """The current answer to each span, from the last part with that span, to be remembered."""
         last = {number: (part, at) for part in parts for at, number in enumerate(part.numbers)}
         for number, (part, at) in last.items():
             answer, decoded = part.search.best.answers[at], part.search.best.decoded(at)
             text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.hole, until_end(decoded.ids)[0]))
-            yield PastAnswer.of(_before(asked, number), answer.carried.text + text, complete=decoded.complete)
+            yield PastAnswer.of(_before(question, number), answer.carried.text + text, complete=decoded.complete)
 
 
 class _Part(Struct, frozen=True, eq=False):

@@ -143,10 +143,10 @@ def _rewritten(answers: Answers, request: InfillRequest, span: Span) -> Filled:
 def _copied(request: InfillRequest, span: Span) -> Filled:
     """The text behind the longest match of the text before the span; the seed selects a runner-up."""
     window = request.windows[span.window].text
-    found = _existing(request, span, _continuations(request, span))
-    if not found:
+    continuations = _existing(request, span, _continuations(request, span))
+    if not continuations:
         return _unchanged(window, span)
-    text, length = found[request.seed % len(found)]
+    text, length = continuations[request.seed % len(continuations)]
     tokens = TOKEN.findall(text)
     fitting = "".join(tokens[: span.budget])
     return _answered(fitting, round(length / (length + 12), 3), complete=len(tokens) <= span.budget)
@@ -178,14 +178,14 @@ def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
     """Distinct continuations with the length of their match, the longest first, then the nearest."""
     window = request.windows[span.window].text
     before = window[max(0, span.start - LONGEST_MATCH) : span.start]
-    rest = window[span.end :].partition("\n")[0]
+    tail = window[span.end :].partition("\n")[0]
     seed = _shortest_suffix(before)
     if not seed:
         return []
     ranked = []
     for distance, (source, end) in enumerate(_occurrences(_sources(request, span), seed)):
         text = _continuation(source, end, before, span)
-        text = text.removesuffix(rest) if span.mode == "line" else text
+        text = text.removesuffix(tail) if span.mode == "line" else text
         if text.strip():
             ranked.append((-_match_length(source, end, before), distance, text))
     best: dict[str, int] = {}
@@ -194,24 +194,24 @@ def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
     return list(best.items())
 
 
-def _existing(request: InfillRequest, span: Span, found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+def _existing(request: InfillRequest, span: Span, continuations: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Those of these continuations, each with its length, that go on with a member at the cursor, if any are known."""
     names = next((m.names for m in request.members if m.role == "member" and m.receiver == ""), ())
     if not names:
-        return found
+        return continuations
     typed = ENDING.search(request.windows[span.window].text[: span.start])[0]
-    real = [each for each in found if BEGINNING.match(typed + each[0])[0] in names]
+    real = [continuation for continuation in continuations if BEGINNING.match(typed + continuation[0])[0] in names]
     return real or [(names[0].removeprefix(typed), SHORTEST_MATCH)]
 
 
 def _sources(request: InfillRequest, span: Span) -> list[str]:
     """Texts to copy from, nearest first. No match spans two of them."""
     window = request.windows[span.window].text
-    others = [other.text for index, other in enumerate(request.windows) if index != span.window]
+    other_texts = [other.text for index, other in enumerate(request.windows) if index != span.window]
     return [
         window[: span.start],
         window[span.end :],
-        *others,
+        *other_texts,
         *(snippet.text for snippet in request.snippets),
     ]
 
@@ -224,11 +224,11 @@ def _shortest_suffix(before: str) -> str:
 
 def _occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
     """Where `seed` ends in the texts, each searched backwards; at most CANDIDATES."""
-    left = CANDIDATES
+    remaining = CANDIDATES
     for text in texts:
         start = text.rfind(seed)
-        while start >= 0 and left:
-            left -= 1
+        while start >= 0 and remaining:
+            remaining -= 1
             yield text, start + len(seed)
             start = text.rfind(seed, 0, start + len(seed) - 1)
 
@@ -236,7 +236,7 @@ def _occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
 def _match_length(source: str, end: int, before: str) -> int:
     """The number of equal visible characters before `end` and before the end of `before`."""
     pairs = zip(reversed(source[max(0, end - len(before)) : end]), reversed(before), strict=False)
-    return sum(not left.isspace() for left, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return sum(not pair_left.isspace() for pair_left, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _continuation(source: str, end: int, before: str, span: Span) -> str:
@@ -245,9 +245,9 @@ def _continuation(source: str, end: int, before: str, span: Span) -> str:
     line = before.rpartition("\n")[2]
     margin = len(line) - len(line.lstrip())
     floor = margin if line.isspace() or not line else margin + 1
-    first, *rest = source[end:].split("\n")[:BLOCK_LINES]
-    kept = takewhile(lambda text: not text.strip() or len(text) - len(text.lstrip()) >= floor, rest)
-    return "\n".join([first, *kept]).rstrip()
+    first, *following = source[end:].split("\n")[:BLOCK_LINES]
+    block = takewhile(lambda text: not text.strip() or len(text) - len(text.lstrip()) >= floor, following)
+    return "\n".join([first, *block]).rstrip()
 
 
 def _changed_words(edit: Edit) -> tuple[str, str]:

@@ -22,8 +22,8 @@ def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterat
         answer = _called(request) or (_of_schema(request.schema) if request.schema else f"You said: {_last(request)}")
     calls, text = (answer, "") if isinstance(answer, tuple) else ((), answer)
     tokens, finish = _cut(text, request)
-    asked = sum(len(TOKEN.findall(message.content)) for message in request.messages)
-    written = len(tokens) + sum(len(TOKEN.findall(call.name + call.arguments)) for call in calls)
+    prompt_tokens = sum(len(TOKEN.findall(message.content)) for message in request.messages)
+    answer_tokens = len(tokens) + sum(len(TOKEN.findall(call.name + call.arguments)) for call in calls)
     for step in range(1, passes + 1):
         slots = tuple(_slot(tokens, at, passes - step) for at in range(len(tokens)))
         last = step == passes
@@ -34,8 +34,8 @@ def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterat
             calls=calls if last else (),
             final=last,
             finish=("tool_calls" if calls else finish) if last else "",
-            prompt_tokens=asked,
-            answer_tokens=written if last else sum(bool(slot.text) for slot in slots),
+            prompt_tokens=prompt_tokens,
+            answer_tokens=answer_tokens if last else sum(bool(slot.text) for slot in slots),
             slots=slots if request.slots else (),
         )
 
@@ -66,12 +66,12 @@ def _cut(text: str, request: ChatRequest) -> tuple[list[str], str]:
     return tokens[: request.most_tokens], "length" if len(tokens) > request.most_tokens else "stop"
 
 
-def _slot(tokens: list[str], at: int, left: int) -> Slot:
+def _slot(tokens: list[str], at: int, remaining: int) -> Slot:
     """A token with `left` passes to come."""
     odd = at % 4 == 0
-    if not left:
+    if not remaining:
         return Slot(tokens[at], 0.9, settled=True, revised=odd)
-    if (at + left) % 2:
+    if (at + remaining) % 2:
         return Slot("")
     return Slot(tokens[(at + 1) % len(tokens)], 0.4) if odd else Slot(tokens[at], 0.7)
 

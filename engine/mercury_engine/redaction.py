@@ -49,25 +49,25 @@ def tells_secrets(text: str) -> bool:
 
 
 def _secrets(text: str) -> Iterator[tuple[int, int]]:
-    for found in TOKENS.finditer(text):
-        yield found.span()
+    for match in TOKENS.finditer(text):
+        yield match.span()
     for pattern in (KEY_BLOCK, URL_PASSWORD, BEARER):
-        for found in pattern.finditer(text):
-            yield found.span(1)
-    for found in ASSIGNMENT.finditer(text):
-        if _is_secret(found):
-            yield found.span(found.lastgroup or 0)
+        for match in pattern.finditer(text):
+            yield match.span(1)
+    for match in ASSIGNMENT.finditer(text):
+        if _is_secret(match):
+            yield match.span(match.lastgroup or 0)
 
 
-def _is_secret(found: re.Match[str]) -> bool:
+def _is_secret(match: re.Match[str]) -> bool:
     """After a name like password any literal is one; after other names, or without quotes, it must look random."""
-    value = found[found.lastgroup or 0]
+    value = match[match.lastgroup or 0]
     if TEMPLATE.search(value):
         return False
-    if found["bare"] is None:
-        return bool(value) if found["sure"] else len(value) >= 12 and _looks_random(value)
+    if match["bare"] is None:
+        return bool(value) if match["sure"] else len(value) >= 12 and _looks_random(value)
     digit_and_letter = re.search(r"\d", value) and re.search(r"[^\W\d]", value)
-    return bool(digit_and_letter) and (len(value) >= 6 if found["sure"] else _looks_random(value))
+    return bool(digit_and_letter) and (len(value) >= 6 if match["sure"] else _looks_random(value))
 
 
 def _looks_random(value: str) -> bool:

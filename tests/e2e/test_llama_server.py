@@ -264,7 +264,7 @@ def decoded(ours, prompt: str, most: int) -> list[int]:
     ids, cache = [0, 4, *tokenizer.encode(suffix), 5, *tokenizer.encode(prefix)], runtime.cache()
     said: list[int] = []
     while len(said) < most:
-        rows = Rows(np.array(ids, np.int32), np.arange(cache.length, cache.length + len(ids)), wanted=[len(ids) - 1])
+        rows = Rows(np.array(ids, np.int32), np.arange(cache.length, cache.length + len(ids)), rows=[len(ids) - 1])
         forward = runtime.forward(rows, cache)
         cache.append(forward, range(len(ids)))
         ids = [int(forward.logits_WV[0].argmax())]

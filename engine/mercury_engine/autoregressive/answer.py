@@ -99,8 +99,8 @@ class Answer:
     def slots(self) -> Iterator[Slot]:
         """What each token behind the forced start spells; all are settled."""
         spelled = self._tokenizer.token_bytes
-        held = [(spelled[choice.token], choice.probability, True) for choice in self.choices]
-        return slots_of(held, bytes(self._forced))
+        slots = [(spelled[choice.token], choice.probability, True) for choice in self.choices]
+        return slots_of(slots, bytes(self._forced))
 
     def is_hopeless(self, calibration: Calibration) -> bool:
         """Whether hardly anybody would accept it, however it goes on."""
@@ -116,19 +116,19 @@ class Answer:
             return True
         return "\n" in text and self.question.mode != "region" and self.question.read(text, False)[1]
 
-    def _judged(self, shown: str) -> list[float]:
+    def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is
         copied."""
         if self.question.prompt.copied:
             return [self.choices[at].probability for at in self._departing()]
-        last = len(shown.encode()) + (self.ended and shown == self.text)
-        found, start = [], -self._forced
+        last = len(text.encode()) + (self.ended and text == self.text)
+        probabilities, start = [], -self._forced
         for choice in self.choices:
             stop = start + len(self._tokenizer.token_bytes[choice.token])
             if start < last and max(start + 1, stop) > 0:
-                found.append(choice.probability)
+                probabilities.append(choice.probability)
             start = stop
-        return found
+        return probabilities
 
     def _departing(self) -> Iterator[int]:
         """Where tokens are new, or follow something that was left out."""

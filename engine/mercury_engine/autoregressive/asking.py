@@ -47,16 +47,16 @@ class Asking:
         text = request.windows[span.window].text
         before, old, after = text[: span.start], text[span.start : span.end], text[span.end :]
         if span.mode == "region":
-            one = replace(request, spans=(span,))
-            asked = self._edits.ask(one, budget=self._budget, count=self._count)
-            prompt, read = asked.prompt, partial(_rewritten, asked, old)
+            single = replace(request, spans=(span,))
+            edit_prompt = self._edits.ask(single, budget=self._budget, count=self._count)
+            prompt, read = edit_prompt.prompt, partial(_rewritten, edit_prompt, old)
         else:
             prompt = fim_prompt(self._dialect, request, span, budget=self._budget, count=self._count, split=self._split)
             read = partial(_cut, before, after, request.windows[span.window].language, span.mode)
-        given, forced = self._tokenizer.split(prompt.forced)
-        ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(given)]
-        most = prompt.most_tokens - self._count(prompt.forced) + self._count(forced)
-        return Question(replace(prompt, forced=forced, most_tokens=most), ids, span.mode, before, old, read)
+        prefix_ids, forced = self._tokenizer.split(prompt.forced)
+        ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(prefix_ids)]
+        limit = prompt.most_tokens - self._count(prompt.forced) + self._count(forced)
+        return Question(replace(prompt, forced=forced, most_tokens=limit), ids, span.mode, before, old, read)
 
     def _split(self, head: str) -> tuple[str, str]:
         """What the head of the cursor's line gives the prompt, and what it gives the answer to begin with.
@@ -88,7 +88,7 @@ def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, fini
     return cut(before, text, after, language=language, mode=mode, finished=finished)
 
 
-def _rewritten(asked: Asked, old: str, text: str, finished: bool) -> tuple[str, bool]:
+def _rewritten(edit_prompt: Asked, old: str, text: str, finished: bool) -> tuple[str, bool]:
     """An answer that cannot be used leaves the window as it is."""
-    new = asked.read(text, finished)
+    new = edit_prompt.read(text, finished)
     return (old, finished) if new is None else (new, True)

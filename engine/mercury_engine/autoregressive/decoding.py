@@ -63,7 +63,7 @@ class Decoding:
         limit: int,
         sources: Sequence[DraftSource] = (),
         *,
-        given: Sequence[Choice] = (),
+        chosen: Sequence[Choice] = (),
         runners_up: int = 0,
         names: KnownNames | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class Decoding:
         before = question.before.removesuffix(question.prompt.forced)[-LOOKED_UP:]
         lookup = PromptLookup(decoder.tokenizer, self.ids, decoder.tokenizer.encode(before))
         self._sources = [*sources, lookup] if decoder.drafting else []
-        for choice in given:
+        for choice in chosen:
             self._commit(choice)
 
     @property
@@ -100,7 +100,7 @@ class Decoding:
         elif not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
             situation = Situation(
                 pending=self.pending,
-                left=decoder.acceptance.length(self.answer.question.mode),
+                remaining=decoder.acceptance.length(self.answer.question.mode),
                 proposals=self._proposals(),
             )
             yield from self._act(choose(situation, decoder.costs, decoder.acceptance))
@@ -108,11 +108,11 @@ class Decoding:
     def _proposals(self) -> list[Proposal]:
         room = self.answer.limit - len(self.answer.choices)
         typed = self.answer.typed
-        found = (
+        choices = (
             source.proposal(typed) if isinstance(source, PromptLookup) else source.proposal()
             for source in self._sources
         )
-        return [proposal.head(room) for proposal in found]
+        return [proposal.head(room) for proposal in choices]
 
     def _act(self, action: Action) -> Passes[None]:
         draft = action.proposal
@@ -183,12 +183,12 @@ def departures(answer: Answer, tokenizer: PretrainedTokenizer) -> list[list[Choi
     None of them ends the answer or may still spell the same.
     """
     spelled = tokenizer.decode_bytes(choice.token for choice in answer.choices)
-    found, before, start = [], 1.0, b""
+    pieces, before, start = [], 1.0, b""
     for place, choice in enumerate(answer.choices[:EARLY]):
         for token, probability in choice.others:
             own = start + tokenizer.token_bytes[token]
             if own != start and not spelled.startswith(own) and not own.startswith(spelled):
-                found.append((before * probability, [*answer.choices[:place], Choice(token, probability)]))
+                pieces.append((before * probability, [*answer.choices[:place], Choice(token, probability)]))
         before *= choice.probability
         start += tokenizer.token_bytes[choice.token]
-    return [choices for _, choices in sorted(found, key=lambda option: -option[0])]
+    return [choices for _, choices in sorted(pieces, key=lambda option: -option[0])]

@@ -156,13 +156,13 @@ class AutoregressiveEngine:
         started, step = self._clock(), 0
         filled = [Filled(request.old(span)) for span in request.spans]
         draft = Draft(1, tuple(filled))
-        found: list[Decoding] = []
+        decodings: list[Decoding] = []
         try:
             for number in range(len(request.spans)):
                 question = self._asking.question(request, number)
                 names = KnownNames.of(self._decoder.tokenizer, request, question.prompt.forced)
                 for decoding in self._attempts(session, question, request.seed, names):
-                    found.append(decoding)
+                    decodings.append(decoding)
                     passes = decoding.run()
                     while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
                         step += 1
@@ -173,7 +173,7 @@ class AutoregressiveEngine:
                     filled[number] = self._filled(decoding, request)
             yield Draft(step + 1, tuple(filled), final=True)
         finally:
-            session.remember(map(_past_answer, found))
+            session.remember(map(_past_answer, decodings))
             self._sessions.trim()
 
     def _filled(self, decoding: Decoding, request: InfillRequest) -> Filled:
@@ -200,8 +200,8 @@ class AutoregressiveEngine:
             yield greedy
             options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
             if options:
-                given = options[(seed - 1) % len(options)]
-                yield Decoding(self._decoder, session, question, limit, given=given, names=names)
+                alternative = options[(seed - 1) % len(options)]
+                yield Decoding(self._decoder, session, question, limit, chosen=alternative, names=names)
 
     def _reserved(self, session: EngineSession, question: Question) -> AbstractContextManager[int]:
         """Room for the question, and the tokens that the answer may have."""
@@ -212,8 +212,8 @@ class AutoregressiveEngine:
         encode, forced, copied = self._decoder.tokenizer.encode, question.prompt.forced, question.prompt.copied
         sources = [DraftSource("old", encode(forced + copied))] if copied else []
         for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
-            if rest := expected(answer, question.before):
-                return [DraftSource("previous", encode(forced + rest)), *sources]
+            if remainder := expected(answer, question.before):
+                return [DraftSource("previous", encode(forced + remainder)), *sources]
         return sources
 
     def _read(self, session: EngineSession, question: Question) -> Passes[None]:

@@ -61,20 +61,20 @@ class Dialogue(Struct, frozen=True, eq=False):
 
     def read(self, text: str, turn: int) -> Heard:
         """`turn` makes the ids of calls new in a conversation."""
-        said, trigger, rest = text.partition(self.calls.trigger)
+        said, trigger, remainder = text.partition(self.calls.trigger)
         if not trigger:
             return Heard(text)
-        form, rest = self.calls, trigger + rest
+        form, remainder = self.calls, trigger + remainder
         opening = form.before[form.before.index(form.trigger) :]
         calls: list[ToolCall] = []
-        while rest.startswith(opening):
-            name, _, written = rest[len(opening) :].partition(form.between)
-            end = _end_of_object(written)
-            if not end or not written[end:].startswith(form.after):
+        while remainder.startswith(opening):
+            name, _, arguments = remainder[len(opening) :].partition(form.between)
+            end = _end_of_object(arguments)
+            if not end or not arguments[end:].startswith(form.after):
                 break
-            calls.append(ToolCall(f"{turn:06x}{len(calls):03x}"[-9:], name, written[:end]))
-            rest = written[end + len(form.after) :].removeprefix(form.apart)
-            opening = form.before if rest.startswith(form.before) else opening
+            calls.append(ToolCall(f"{turn:06x}{len(calls):03x}"[-9:], name, arguments[:end]))
+            remainder = arguments[end + len(form.after) :].removeprefix(form.apart)
+            opening = form.before if remainder.startswith(form.before) else opening
         return Heard(said.rstrip("\n"), tuple(calls))
 
 
@@ -107,20 +107,20 @@ def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
     """None if the template does not know tools, or writes calls in a way that is not name, then arguments."""
 
     def written(*calls: ToolCall) -> str:
-        called = Message("assistant", calls=calls)
-        whole = template.render([ASKED, called], [PROBE], answer=False)
-        return whole.removeprefix(asked).partition(end)[0] if end else whole.removeprefix(asked)
+        message = Message("assistant", calls=calls)
+        whole = template.render([ASKED, message], [PROBE], answer=False)
+        return whole.removeprefix(rendered).partition(end)[0] if end else whole.removeprefix(rendered)
 
     try:
-        asked = template.render([ASKED], [PROBE])
-        one, two = written(CALLED), written(CALLED, replace(CALLED, id="000000001"))
+        rendered = template.render([ASKED], [PROBE])
+        first, two = written(CALLED), written(CALLED, replace(CALLED, id="000000001"))
     except RequestError:
         return None
-    found = re.fullmatch(f"(.*?){NAME}(.*?){re.escape(CALLED.arguments)}(.*)", one, re.DOTALL)
-    if NAME not in asked or found is None or not found[1].strip() or not found[2].strip():
+    match = re.fullmatch(f"(.*?){NAME}(.*?){re.escape(CALLED.arguments)}(.*)", first, re.DOTALL)
+    if NAME not in rendered or match is None or not match[1].strip() or not match[2].strip():
         return None
-    before, between, after = found.groups()
-    second = two[len(before + NAME + between + CALLED.arguments + after) :] if two.startswith(one) else ""
+    before, between, after = match.groups()
+    second = two[len(before + NAME + between + CALLED.arguments + after) :] if two.startswith(first) else ""
     apart = second.partition(before.lstrip("\n") or before)[0] if NAME in second else "\n"
     trigger = template.first_special(before) or before.strip("\n")
     return CallFormat(before.lstrip("\n"), between, after, apart, trigger)
@@ -128,25 +128,25 @@ def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
 
 def _described(messages: Sequence[Message], tools: Sequence[Tool]) -> Sequence[Message]:
     """The conversation for a template that knows no tools."""
-    told = [_told(message) for message in messages]
+    plain = [_told(message) for message in messages]
     if not tools:
-        return told
-    written = [
+        return plain
+    call_texts = [
         json.dumps({"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)})
         for tool in tools
     ]
-    system = TOOLS.format("\n".join(written))
-    if told and told[0].role == "system":
-        return [replace(told[0], content=f"{told[0].content}\n\n{system}"), *told[1:]]
-    return [Message("system", system), *told]
+    system = TOOLS.format("\n".join(call_texts))
+    if plain and plain[0].role == "system":
+        return [replace(plain[0], content=f"{plain[0].content}\n\n{system}"), *plain[1:]]
+    return [Message("system", system), *plain]
 
 
 def _told(message: Message) -> Message:
     if message.role == "tool":
         return Message("user", f"<tool_response>\n{message.content}\n</tool_response>")
     calls = HERMES.apart.join(_spelled(HERMES, call.name, call.arguments) for call in message.calls)
-    said = "\n".join(filter(None, (message.content, calls)))
-    return Message(message.role, said) if message.calls else message
+    content = "\n".join(filter(None, (message.content, calls)))
+    return Message(message.role, content) if message.calls else message
 
 
 def _spelled(form: CallFormat, name: str, arguments: str) -> str:

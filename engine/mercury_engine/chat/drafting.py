@@ -111,18 +111,18 @@ class Walk(Struct, frozen=True):
 def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: frozenset[int], pace: Pace, room: int) -> Walk:
     """From the left on take the likeliest tokens that the grammar allows, while they are sure or still too few. What
     the grammar forces costs nothing."""
-    taken: list[Settled] = []
+    settled: list[Settled] = []
     chosen, least = 0, pace.least(len(logits_SV))
-    while len(taken) < room:
-        if forced := guide.forced()[: room - len(taken)]:
+    while len(settled) < room:
+        if forced := guide.forced()[: room - len(settled)]:
             for token in forced:
                 guide.take(token)
-                taken.append((token, 1.0))
+                settled.append((token, 1.0))
             continue
         allowed = guide.allowed()
         if allowed is not None and len(allowed) <= len(ends) and ends.issuperset(allowed.tolist()):
-            return Walk(taken, True)
-        at = len(taken)
+            return Walk(settled, True)
+        at = len(settled)
         if at >= len(logits_SV):
             break
         token, probability = _next(guide, logits_SV[at], allowed, chooser, ends)
@@ -130,10 +130,10 @@ def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: frozenset[
             guide.back(token not in ends)
             break
         if token in ends:
-            return Walk(taken, True)
-        taken.append((token, probability))
+            return Walk(settled, True)
+        settled.append((token, probability))
         chosen += 1
-    return Walk(taken)
+    return Walk(settled)
 
 
 def _next(

@@ -201,9 +201,9 @@ class _TriggeredGuide:
 
     def take(self, token: int) -> bool:
         if self._inner:
-            taken = self._inner.take(token)
-            self._inside += taken
-            return taken
+            accepted = self._inner.take(token)
+            self._inside += accepted
+            return accepted
         text = self._texts[-1] + self._vocabulary.bytes[token]
         at = text.find(self._trigger)
         if at >= 0:
@@ -230,17 +230,17 @@ class _TriggeredGuide:
 def _ending(matcher: Any) -> bytes | None:
     """A short way to the end: what closes first, openers last, and of all else what was written longest ago, so that no
     pattern is repeated for ever."""
-    written, last = bytearray(), [0] * END
+    text, last = bytearray(), [0] * END
     while not matcher.is_accepting():
-        if len(written) >= CLOSING_BYTES:
+        if len(text) >= CLOSING_BYTES:
             return None
         step = matcher.compute_ff_bytes() or _closest(matcher, last)
         if not step or matcher.try_consume_tokens([*step]) != len(step):
             return None
-        written += step
+        text += step
         for at, byte in enumerate(step):
-            last[byte] = len(written) + at
-    return bytes(written)
+            last[byte] = len(text) + at
+    return bytes(text)
 
 
 def _closest(matcher: Any, last: Sequence[int]) -> bytes:
@@ -248,12 +248,12 @@ def _closest(matcher: Any, last: Sequence[int]) -> bytes:
     bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
     allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
     closers = CLOSERS if STRUCTURE.issuperset(allowed) else CLOSERS[:1]
-    found = next((byte for byte in closers if byte in allowed), None)
-    if found is None:
-        found = min(
+    closing = next((byte for byte in closers if byte in allowed), None)
+    if closing is None:
+        closing = min(
             allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte), default=None
         )
-    return b"" if found is None else bytes([found])
+    return b"" if closing is None else bytes([closing])
 
 
 def _callable(request: ChatRequest) -> Sequence[Tool]:
@@ -264,9 +264,9 @@ def _callable(request: ChatRequest) -> Sequence[Tool]:
 
 def _call_rules(tools: Sequence[Tool], form: CallFormat) -> list[str]:
     names = [f"call_{number}" for number in range(len(tools))]
-    written = [f"{name}: {_call(tool, form)}" for name, tool in zip(names, tools, strict=True)]
+    forms = [f"{name}: {_call(tool, form)}" for name, tool in zip(names, tools, strict=True)]
     apart = f"{json.dumps(form.apart)} " if form.apart else ""
-    return [f"calls: call ({apart}call){{0,{MOST_CALLS - 1}}}", f"call: {' | '.join(names)}", *written]
+    return [f"calls: call ({apart}call){{0,{MOST_CALLS - 1}}}", f"call: {' | '.join(names)}", *forms]
 
 
 def _call(tool: Tool, form: CallFormat) -> str:

@@ -54,10 +54,10 @@ class Canvas:
     prefix cache of Fast-dLLM (Wu et al. 2025). If that is not `exact` enough, each forward reads everything.
     """
 
-    def __init__(self, runtime: Runtime, manner: Manner, kept: Kept, *, exact: bool = False) -> None:
+    def __init__(self, runtime: Runtime, manner: Manner, conversation: Kept, *, exact: bool = False) -> None:
         self._runtime = runtime
         self._manner = manner
-        self._kept = kept
+        self._kept = conversation
         self._exact = exact
         self._carried_V: np.ndarray | None = None
 
@@ -65,8 +65,8 @@ class Canvas:
         """Keep what is encoded of a conversation that now has these tokens."""
         read, block = common_length(self._kept.ids, ids), self._manner.block
         lasting = self._lasting(ids)
-        most = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
-        self._kept.keep(max(0, min(read, most)) // (block or 1) * (block or 1) if not self._exact else 0)
+        limit = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
+        self._kept.keep(max(0, min(read, limit)) // (block or 1) * (block or 1) if not self._exact else 0)
 
     def catch_up(self, ids: Sequence[int]) -> Iterator[None]:
         """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
@@ -90,8 +90,8 @@ class Canvas:
         new, head = ids[start:lasting], ids[lasting:]
         drafted = [] if manner.block == 1 else [manner.mask if slot < 0 else slot for slot in slots]
         first = len(new) + len(head) - manner.shift
-        wanted = [row for row in range(first, first + len(slots)) if row >= 0]
-        logits_WV = self._forward(new, [*head, *drafted], wanted)
+        rows = [row for row in range(first, first + len(slots)) if row >= 0]
+        logits_WV = self._forward(new, [*head, *drafted], rows)
         if first < 0:
             return np.concatenate([self._carried_V[None], logits_WV])
         if manner.shift and not head:
@@ -103,16 +103,16 @@ class Canvas:
         block = self._manner.block
         return len(ids) // block * block if block else len(ids) - self._manner.shift
 
-    def _forward(self, new: Sequence[int], rest: Sequence[int], wanted: Sequence[int]) -> np.ndarray:
+    def _forward(self, new: Sequence[int], tail: Sequence[int], rows: Sequence[int]) -> np.ndarray:
         """`new` tokens are kept, the `rest` is not; slots see both."""
         cache = self._kept.cache
-        ids = np.array([*new, *rest], np.int32)
+        ids = np.array([*new, *tail], np.int32)
         positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)
         block, mask_RC = self._manner.block, None
         if block != 1:
             group_R = positions // block if block else np.arange(len(ids)) >= len(new)
             mask_RC = np.concatenate([np.ones((len(ids), cache.length), bool), group_R[:, None] >= group_R[None]], 1)
-        forward = self._runtime.forward(Rows(ids, positions, mask_RC=mask_RC, wanted=list(wanted)), cache)
+        forward = self._runtime.forward(Rows(ids, positions, mask_RC=mask_RC, rows=list(rows)), cache)
         if new:
             cache.append(forward, range(len(new)))
             self._kept.ids += new

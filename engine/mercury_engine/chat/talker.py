@@ -68,12 +68,12 @@ class Talker:
 
     @property
     def bytes(self) -> int:
-        return sum(kept.cache.bytes for _, kept in self._kept)
+        return sum(conversation.cache.bytes for _, conversation in self._kept)
 
     def chat(self, request: ChatRequest) -> Iterator[Said]:
         rendered = self.dialogue.render(request)
-        with self._place(request.session, rendered) as kept:
-            yield from _Answer(self, request, rendered, kept).run()
+        with self._place(request.session, rendered) as conversation:
+            yield from _Answer(self, request, rendered, conversation).run()
 
     def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
         started = self.clock()
@@ -87,18 +87,22 @@ class Talker:
     def _place(self, session: str, conversation: str) -> Iterator[Kept]:
         """What is encoded of the session's most similar conversation, for one answer at a time. One that comes
         meanwhile begins anew, and so does one that would throw away more than it finds."""
-        shared = {kept: common_length(kept.asked, conversation) for owner, kept in self._kept if owner == session}
-        kept = max(shared, key=shared.__getitem__, default=None)
-        if kept is None or 2 * shared[kept] < len(kept.asked):
-            kept = Kept(self.runtime.cache())
-        self._kept = [(owner, other) for owner, other in self._kept if other is not kept]
-        kept.asked = conversation
+        shared = {
+            candidate: common_length(candidate.asked, conversation)
+            for owner, candidate in self._kept
+            if owner == session
+        }
+        best = max(shared, key=shared.__getitem__, default=None)
+        if best is None or 2 * shared[best] < len(best.asked):
+            best = Kept(self.runtime.cache())
+        self._kept = [(owner, other) for owner, other in self._kept if other is not best]
+        best.asked = conversation
         try:
-            yield kept
+            yield best
         finally:
-            self.rows += kept.read
-            kept.read = 0
-            self._kept.append((session, kept))
+            self.rows += best.read
+            best.read = 0
+            self._kept.append((session, best))
             while len(self._kept) > 1 and self.bytes > self.room.caches // CACHES:
                 del self._kept[0]
 
@@ -106,11 +110,11 @@ class Talker:
 class _Answer:
     """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
 
-    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, kept: Kept) -> None:
+    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, conversation: Kept) -> None:
         self._started = model.clock()
         self._model = model
         self._request = request
-        self._kept = kept
+        self._kept = conversation
         self._pace = PACES[request.effort]
         self._chooser = Chooser(model.vocabulary, request.temperature, request.seed)
         self._calls = bool(request.tools) and request.tool_choice != "none"
@@ -123,13 +127,13 @@ class _Answer:
         self._room = model.room.reserved(
             len(self._prompt),
             request.most_tokens,
-            kept.cache,
+            conversation.cache,
             canvas=max(CANVAS, model.manner.block),
             at_once=exact,
             remedy="ask at an effort below high" if exact else "",
         )
         self._most = 0
-        self._canvas = Canvas(model.runtime, model.manner, kept, exact=exact)
+        self._canvas = Canvas(model.runtime, model.manner, conversation, exact=exact)
         self._written: list[Settled] = []
         self._revised: set[int] = set()
         self._block: Block | None = None
@@ -176,9 +180,9 @@ class _Answer:
         leading = block.leading
         if self._finds_stop([*self._written, *leading]):
             return self._finished(leading, "stop")
-        left = self._most - len(self._written)
-        if len(leading) >= left and block.end != left:
-            return self._finished(leading[:left], "length")
+        remaining = self._most - len(self._written)
+        if len(leading) >= remaining and block.end != remaining:
+            return self._finished(leading[:remaining], "length")
         if block.open:
             return ""
         return self._finished(leading, "stop" if block.end < count else "")
@@ -240,35 +244,35 @@ class _Answer:
 
     def _encoded(self) -> list[int]:
         """The tokens of the conversation; where it goes on from what was said here, with the tokens that said it."""
-        template, kept = self._model.dialogue.template, self._kept
-        if kept.text and self._rendered.startswith(kept.text):
-            return [*kept.tokens, *template.encode(self._rendered[len(kept.text) :])]
+        template, conversation = self._model.dialogue.template, self._kept
+        if conversation.text and self._rendered.startswith(conversation.text):
+            return [*conversation.tokens, *template.encode(self._rendered[len(conversation.text) :])]
         return template.encode(self._rendered)
 
     def _remember(self) -> None:
         if self._stopped_at is None:
-            said = self._model.vocabulary.spell(token for token, _ in self._written)
-            self._kept.text, self._kept.tokens = self._rendered + said.decode("utf-8", "replace"), self._ids
+            text = self._model.vocabulary.spell(token for token, _ in self._written)
+            self._kept.text, self._kept.tokens = self._rendered + text.decode("utf-8", "replace"), self._ids
 
     def _finds_stop(self, tokens: Sequence[Settled]) -> bool:
         """Whether what is said has a stop string, before which it ends."""
         text = self._text(tokens)[0]
-        found = [at for stop in self._request.stops if stop and (at := text.find(stop)) >= 0]
-        self._stopped_at = min(found, default=None)
-        return bool(found)
+        stops = [at for stop in self._request.stops if stop and (at := text.find(stop)) >= 0]
+        self._stopped_at = min(stops, default=None)
+        return bool(stops)
 
     def _said(self, finish: str = "") -> Said:
-        written, certain = self._text(self._written)
-        shown = [slot or guess for slot, guess in zip(*self._drafted, strict=True) if slot or guess]
-        heard = self._heard(self._text([*self._written, *shown])[0] if shown else written)
-        settled = self._heard(written[:certain])
-        held = 0 if finish else self._held_back(settled.text)
-        if finish and heard.calls:
+        text, certain = self._text(self._written)
+        slots = [slot or guess for slot, guess in zip(*self._drafted, strict=True) if slot or guess]
+        message = self._heard(self._text([*self._written, *slots])[0] if slots else text)
+        settled = self._heard(text[:certain])
+        held_back = 0 if finish else self._held_back(settled.text)
+        if finish and message.calls:
             finish = "tool_calls"
         return Said(
             self._step,
-            heard.text,
-            settled=len(heard.text) if finish else len(settled.text) - held,
+            message.text,
+            settled=len(message.text) if finish else len(settled.text) - held_back,
             calls=settled.calls,
             final=bool(finish),
             finish=finish,

@@ -37,28 +37,28 @@ class Source(Struct, frozen=True):
 def read_source(folder: Path) -> Source | None:
     """None for a model that was not trained to chat."""
     config = _json_of(folder / CONFIG_FILE)
-    found = config.get("chat_template")
+    template = config.get("chat_template")
     if (folder / TEMPLATE_FILE).exists():
-        found = small_bytes(folder / TEMPLATE_FILE).decode()
-    if isinstance(found, list):
-        named = {str(each.get("name")): each.get("template") for each in found if isinstance(each, dict)}
-        found = named.get("default")
-        with_tools = named.get("tool_use", found)
+        template = small_bytes(folder / TEMPLATE_FILE).decode()
+    if isinstance(template, list):
+        named = {str(entry.get("name")): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default")
+        with_tools = named.get("tool_use", template)
     else:
-        with_tools = found
-    if not isinstance(found, str) or not isinstance(with_tools, str):
+        with_tools = template
+    if not isinstance(template, str) or not isinstance(with_tools, str):
         return None
-    return Source(found, with_tools, {name: text for name in config if (text := _name(config[name]))})
+    return Source(template, with_tools, {name: text for name in config if (text := _name(config[name]))})
 
 
 def _json_of(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(small_bytes(path))
+        config = json.loads(small_bytes(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise EngineError(f"{path}: cannot be read ({error}); add the model again: `mercury-ls model add`") from error
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def _name(value: Any) -> str:
@@ -81,26 +81,26 @@ class ChatTemplate:
         names = {"bos_token": "", "eos_token": "", **source.names}
         self._names = {name: text for name, text in names.items() if name.endswith("_token")}
         self._tokenizer = tokenizer
-        known = sorted(filter(None, tokenizer.added), key=len, reverse=True)
-        self._special = re.compile(f"({'|'.join(map(re.escape, known))})" if known else r"(?!)()")
+        specials = sorted(filter(None, tokenizer.added), key=len, reverse=True)
+        self._special = re.compile(f"({'|'.join(map(re.escape, specials))})" if specials else r"(?!)()")
 
     def render(self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, answer: bool = True) -> str:
         """With `answer`, up to where the model's answer begins."""
         names = {call.id: call.name for message in messages for call in message.calls}
-        given = {
+        variables = {
             "messages": [self._message(message, names) for message in messages],
             "tools": [self._tool(tool) for tool in tools] or None,
             "add_generation_prompt": answer,
             **self._names,
         }
-        said = self._asked(self._source.with_tools if tools else self._source.template, given)
+        said = self._asked(self._source.with_tools if tools else self._source.template, variables)
         if (reason := said.get("refusal", said.get("error"))) is not None:
             raise RequestError(f"the model's chat template does not take this conversation: {reason}")
         return said["text"]
 
-    def _asked(self, template: str, given: Mapping[str, Any] | None) -> dict[str, str]:
+    def _asked(self, template: str, variables: Mapping[str, Any] | None) -> dict[str, str]:
         """Templates are programs of somebody else: a process of their own renders them."""
-        answer = self._process.answer(json.dumps({"template": template, "given": given}).encode())
+        answer = self._process.answer(json.dumps({"template": template, "given": variables}).encode())
         if answer is None:
             return {"error": f"it takes more than {RENDERING_SECONDS:.0f} s, or too much memory"}
         return json.loads(answer)
@@ -116,16 +116,16 @@ class ChatTemplate:
 
     def first_special(self, rendered: str) -> str:
         """The first special token in a text, "" if there is none."""
-        found = self._special.search(rendered)
-        return found[0] if found else ""
+        match = self._special.search(rendered)
+        return match[0] if match else ""
 
     def guarded(self, text: str) -> str:
         return self._special.sub(lambda name: name[0][0] + GUARD + name[0][1:], text.replace(GUARD, "\ufffd"))
 
     def _message(self, message: Message, names: Mapping[str, str]) -> dict[str, Any]:
-        written: dict[str, Any] = {"role": message.role, "content": self.guarded(message.content)}
+        fields: dict[str, Any] = {"role": message.role, "content": self.guarded(message.content)}
         if message.calls:
-            written["tool_calls"] = [
+            fields["tool_calls"] = [
                 {
                     "id": call.id,
                     "type": "function",
@@ -134,18 +134,18 @@ class ChatTemplate:
                 for call in message.calls
             ]
         if message.role == "tool":
-            written |= {"tool_call_id": message.answers, "name": names.get(message.answers, "")}
-        return written
+            fields |= {"tool_call_id": message.answers, "name": names.get(message.answers, "")}
+        return fields
 
     def _arguments(self, text: str) -> tuple[dict[str, Any], str]:
         """The object, and how the model wrote it."""
         try:
-            found = json.loads(text or "{}")
+            arguments = json.loads(text or "{}")
         except ValueError as error:
             raise RequestError(f"the arguments of an earlier call are not JSON ({error}): {text[:80]!r}") from error
-        if not isinstance(found, dict):
+        if not isinstance(arguments, dict):
             raise RequestError(f"the arguments of an earlier call are not a JSON object: {text[:80]!r}")
-        return found, self.guarded(text or "{}")
+        return arguments, self.guarded(text or "{}")
 
     def _tool(self, tool: Tool) -> dict[str, Any]:
         function = {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}

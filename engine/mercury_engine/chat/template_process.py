@@ -47,15 +47,15 @@ def _main() -> None:
         sys.stdout.flush()
 
 
-def _answer(template: str, given: dict[str, Any] | None) -> dict[str, str]:
+def _answer(template: str, variables: dict[str, Any] | None) -> dict[str, str]:
     """What is given is rendered; without anything the template is only read."""
     compiled = _compiled(template)
-    if given is None:
+    if variables is None:
         return {"text": ""}
-    for message in given["messages"]:
+    for message in variables["messages"]:
         for call in message.get("tool_calls", ()):
             call["function"]["arguments"] = _Verbatim(*call["function"]["arguments"])
-    text = compiled.render(**given)
+    text = compiled.render(**variables)
     return {"text": text} if len(text) <= LONGEST_TEXT else {"error": f"its text has {len(text):,} characters"}
 
 
@@ -64,8 +64,8 @@ def _compiled(template: str) -> Any:
     return _environment().from_string(GENERATION.sub(_no_mark, template))
 
 
-def _no_mark(found: re.Match[str]) -> str:
-    return f"{{%{found[1]} {'endif' if found[2] else 'if true'} {found[3]}%}}"
+def _no_mark(match: re.Match[str]) -> str:
+    return f"{{%{match[1]} {'endif' if match[2] else 'if true'} {match[3]}%}}"
 
 
 @lru_cache(maxsize=1)

@@ -95,13 +95,13 @@ class HoleAnswer:
         self.complete = self.ends(choice.token)
         if not self.complete and self._margin >= 0:
             text = filled_text(self._tokenizer, self.hole, self.ids).partition("\ufffd")[0]
-            kept, self.complete = self.bounded(text)
-            self.circles = kept != text and not self.complete
+            bounded_text, self.complete = self.bounded(text)
+            self.circles = bounded_text != text and not self.complete
 
     def bounded(self, text: str) -> tuple[str, bool]:
         """The part of a text that belongs to the answer, and whether code follows that does not."""
-        kept = inside(text, self._margin)
-        return (kept, True) if kept != text else (once(text) if self._margin >= 0 else text, False)
+        bounded_text = inside(text, self._margin)
+        return (bounded_text, True) if bounded_text != text else (once(text) if self._margin >= 0 else text, False)
 
     def ends(self, token: int) -> bool:
         ends_line = self.span.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
@@ -169,8 +169,8 @@ class Presentation(Struct, frozen=True):
             judge = (old and self.calibration.rewriting) or self.calibration
             sure = judge.p_accept(probabilities, complete=complete, names=names)
         text = answer.carried.text + text
-        shown = len(answer.carried.probabilities) + len(ids)
-        return Filled(text, probabilities[:shown], sure * (text != old), complete)
+        visible = len(answer.carried.probabilities) + len(ids)
+        return Filled(text, probabilities[:visible], sure * (text != old), complete)
 
     def _covering(self, ids: Sequence[int], size: int) -> int:
         """How many tokens spell the first `size` bytes."""
@@ -194,8 +194,8 @@ class Presentation(Struct, frozen=True):
         return count
 
     def _inside_word(self, before: int, after: int) -> bool:
-        left, right = self.tokenizer.token_bytes[before][-1:], self.tokenizer.token_bytes[after][:1]
-        return _is_word_byte(left) and _is_word_byte(right)
+        last_byte, first_byte = self.tokenizer.token_bytes[before][-1:], self.tokenizer.token_bytes[after][:1]
+        return _is_word_byte(last_byte) and _is_word_byte(first_byte)
 
 
 def _is_word_byte(byte: bytes) -> bool:

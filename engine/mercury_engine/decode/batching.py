@@ -71,12 +71,14 @@ class ForwardBatcher(Generic[Output]):
 
     def _advance(self, turns: "list[_Turn[Output]]") -> None:
         """Run each to its next output, its end or its error."""
-        waiting = [(turn, wanted) for turn in turns if (wanted := turn.resume()) is not None]
+        waiting = [(turn, forward_pass) for turn in turns if (forward_pass := turn.resume()) is not None]
         while waiting:
-            forwards = self._forwards([wanted for _, wanted in waiting])
+            forwards = self._forwards([forward_pass for _, forward_pass in waiting])
             computed = zip(waiting, forwards, strict=True)
             waiting = [
-                (turn, wanted) for (turn, _), forward in computed if (wanted := turn.resume(forward)) is not None
+                (turn, forward_pass)
+                for (turn, _), forward in computed
+                if (forward_pass := turn.resume(forward)) is not None
             ]
 
     def _forwards(self, passes: list[Pass]) -> list[Forward | Exception]:
@@ -85,11 +87,11 @@ class ForwardBatcher(Generic[Output]):
                 return [*self._runtime.forwards(passes)]
             except Exception:
                 log.warning("a batch of %d passes failed; each is run on its own", len(passes), exc_info=True)
-        return [self._forward(wanted) for wanted in passes]
+        return [self._forward(forward_pass) for forward_pass in passes]
 
-    def _forward(self, wanted: Pass) -> Forward | Exception:
+    def _forward(self, forward_pass: Pass) -> Forward | Exception:
         try:
-            return self._runtime.forward(wanted.rows, wanted.cache)
+            return self._runtime.forward(forward_pass.rows, forward_pass.cache)
         except Exception as error:
             return error
 
@@ -121,9 +123,9 @@ def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Iterator[None]:
     forward = None
     with suppress(StopIteration):
         while True:
-            wanted = passes.send(forward)
-            forward = None if wanted is None else runtime.forward(wanted.rows, wanted.cache)
-            if wanted is None:
+            forward_pass = passes.send(forward)
+            forward = None if forward_pass is None else runtime.forward(forward_pass.rows, forward_pass.cache)
+            if forward_pass is None:
                 yield
 
 
@@ -132,9 +134,9 @@ def until_pause(passes: Passes[Result]) -> Generator[Pass, Forward, bool]:
     forward = None
     while True:
         try:
-            wanted = passes.send(forward)
+            forward_pass = passes.send(forward)
         except StopIteration:
             return False
-        if wanted is None:
+        if forward_pass is None:
             return True
-        forward = yield wanted
+        forward = yield forward_pass

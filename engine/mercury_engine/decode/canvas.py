@@ -60,7 +60,7 @@ def fuse(
     clean = len(ids)
     wanted = list(range(first, clean))
     if not canvases:
-        rows = Rows(ids, positions, wanted=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
+        rows = Rows(ids, positions, rows=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
         return Fused(rows, clean, first, ())
     blocks = [Block(cached + clean)]
     all_ids, all_positions, all_hints = [ids], [positions], [hints_RH]
@@ -78,7 +78,7 @@ def fuse(
         np.concatenate(all_positions),
         mask_RC=canvas_mask(blocks, cached),
         drafting_R=np.arange(at) >= clean,
-        wanted=wanted,
+        rows=wanted,
         hints_RH=np.concatenate(all_hints),
         permitted_V=permitted_V,
     )

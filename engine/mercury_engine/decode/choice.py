@@ -61,8 +61,8 @@ class Chooser:
             return Choice(token, 1 / total)
         first = np.argpartition(-odds_V, runners_up)[: runners_up + 1]
         ranked = sorted((-float(odds_V[other]), int(other)) for other in first if other != token)
-        others = tuple((other, -odds / total) for odds, other in ranked[:runners_up] if odds)
-        return Choice(token, 1 / total, others)
+        alternatives = tuple((other, -odds / total) for odds, other in ranked[:runners_up] if odds)
+        return Choice(token, 1 / total, alternatives)
 
     def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
         """The log odds of a permitted token against all other permitted tokens but the end."""

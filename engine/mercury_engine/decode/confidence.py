@@ -46,8 +46,8 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if not probabilities:
             return 0.0
-        seen = (1.0, *features(probabilities, complete=complete, names=names))
-        score = sum(weight * value for weight, value in zip(self.weights, seen, strict=True))
+        values = (1.0, *features(probabilities, complete=complete, names=names))
+        score = sum(weight * value for weight, value in zip(self.weights, values, strict=True))
         return 1 / (1 + math.exp(-score))
 
 

@@ -13,7 +13,7 @@ from mercury_engine.tokens.vocabulary import EOM
 __all__ = ["continued", "left_to_rewrite"]
 
 
-def continued(request: InfillRequest, texts: Sequence[str], left: Sequence[str | None]) -> InfillRequest:
+def continued(request: InfillRequest, texts: Sequence[str], tails: Sequence[str | None]) -> InfillRequest:
     """The request with the `texts` of the answers in place of its spans, each followed by a span over what is `left` of
     its old text. Where None is left the answer is complete, and there is no such span."""
     windows, spans = list(request.windows), {}
@@ -21,11 +21,11 @@ def continued(request: InfillRequest, texts: Sequence[str], left: Sequence[str |
         own = [number for number, span in enumerate(request.spans) if span.window == index]
         text, at = "", 0
         for number in sorted(own, key=lambda number: (request.spans[number].start, request.spans[number].end)):
-            span, rest = request.spans[number], left[number]
+            span, tail = request.spans[number], tails[number]
             text += window.text[at : span.start] + texts[number]
-            if rest is not None:
-                spans[number] = replace(span, start=len(text), end=len(text) + len(rest))
-                text += rest
+            if tail is not None:
+                spans[number] = replace(span, start=len(text), end=len(text) + len(tail))
+                text += tail
             at = span.end
         windows[index] = replace(window, text=text + window.text[at:])
     return replace(request, windows=tuple(windows), spans=tuple(spans[number] for number in sorted(spans)))
@@ -36,5 +36,5 @@ def left_to_rewrite(tokenizer: Tokenizer, hole: Hole, old: str, ids: Sequence[in
     source = DraftSource("old", [*hole.old, EOM])
     for token in ids:
         source.advance(token)
-    rest = tokenizer.decode_bytes(until_end(source.proposal().ids)[0]).decode("utf-8", "ignore")
-    return rest[-len(old) :] if old else ""
+    tail = tokenizer.decode_bytes(until_end(source.proposal().ids)[0]).decode("utf-8", "ignore")
+    return tail[-len(old) :] if old else ""

@@ -78,7 +78,7 @@ class CostMeter:
     def _filled(self) -> Cache:
         """The contents do not affect the costs: the same row over and over."""
         cache, ids = self._runtime.cache(), np.zeros(1, np.int32)
-        forward = self._runtime.forward(Rows(ids, ids, wanted=[]), cache)
+        forward = self._runtime.forward(Rows(ids, ids, rows=[]), cache)
         cache.append(forward, [0] * self._context)
         return cache
 

@@ -157,15 +157,15 @@ class Decoding:
         anchor = len(self.ids) - cached - 1
         typed = self.answers[self.number].typed
         ids, sure = masked(size), np.zeros(size)
-        for left in reversed(range(passes)):
-            unsure = np.argsort(sure[1:], kind="stable")[: size * (left + 1) // passes] + 1
-            unsure = unsure if left + 1 < passes else np.arange(size)
+        for remaining in reversed(range(passes)):
+            unsure = np.argsort(sure[1:], kind="stable")[: size * (remaining + 1) // passes] + 1
+            unsure = unsure if remaining + 1 < passes else np.arange(size)
             inputs = ids.copy()
             inputs[unsure] = MASK
             fused = fuse(cached, self.prefix, anchor, [Canvas(anchor, inputs)])
             forward = yield Pass(fused.rows, self._session.cache)
-            found, probabilities = self._decoder.chooser.slots(fused.slots(forward.logits_WV, 0), typed)
-            ids[unsure], sure[unsure] = found[unsure], probabilities[unsure]
+            slots, probabilities = self._decoder.chooser.slots(fused.slots(forward.logits_WV, 0), typed)
+            ids[unsure], sure[unsure] = slots[unsure], probabilities[unsure]
             self._decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
             count = len(until_end(ids)[0]) + 1
             self._canvases[self.number] = DraftSource("canvas", ids[:count], sure[:count])
@@ -183,10 +183,10 @@ class Decoding:
         committed = answer.decoded()
         if answer.done:
             return committed
-        rest = self._shown_proposal(number)
-        ids = [*committed.ids, *rest.ids]
-        complete = bool(rest.ids) and answer.ends(rest.ids[-1])
-        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(rest)], complete, committed.names)
+        tail = self._shown_proposal(number)
+        ids = [*committed.ids, *tail.ids]
+        complete = bool(tail.ids) and answer.ends(tail.ids[-1])
+        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(tail)], complete, committed.names)
 
     def slots(self, number: int) -> Iterator[Held | None]:
         """What the slots of an answer hold: its committed tokens, then the draft of the rest, masks before there is
@@ -219,7 +219,7 @@ class Decoding:
         drafting = decode == "policy"
         return Situation(
             pending=len(self.ids) - self._session.cache.length,
-            left=self._decoder.acceptance.length(answer.span.mode),
+            remaining=self._decoder.acceptance.length(answer.span.mode),
             proposals=[] if decode == "ar" else [self._chained(p) for p in self._proposals(self.number)],
             canvas_sizes=self._sizes() if drafting and not self._has_fresh_canvas() else (),
             canvases=len(self._drafted()),
@@ -279,9 +279,9 @@ class Decoding:
             room = min(room, HOLE_STRIDE - 1 - count)
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
 
-    def canvas(self, most: int) -> int:
+    def canvas(self, limit: int) -> int:
         """The largest canvas of at most so many slots that there is room for, 0 if there is none."""
-        return max((size for size in self._sizes() if size <= most), default=0)
+        return max((size for size in self._sizes() if size <= limit), default=0)
 
     def _act(self, action: Action) -> Passes[None]:
         cached = self._session.align(self.prefix)

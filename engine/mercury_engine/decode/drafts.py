@@ -170,8 +170,8 @@ class PromptLookup:
         line_ends = self._line_ends
         if line_ends is None:
             return ids
-        kept = list(takewhile(lambda token: token not in line_ends, ids))
-        return kept if len(kept) == len(ids) else [*kept, *line_ends[ids[len(kept)]], EOM]
+        line_ids = list(takewhile(lambda token: token not in line_ends, ids))
+        return line_ids if len(line_ids) == len(ids) else [*line_ids, *line_ends[ids[len(line_ids)]], EOM]
 
 
 def tokens_before(row: Row, number: int) -> list[int]:

@@ -17,11 +17,11 @@ MASKED = Slot("")
 Decoder = getincrementaldecoder("utf-8")
 
 
-def slots_of(held: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slot]:
+def slots_of(guesses: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slot]:
     """The slots of tokens, None where one is masked. Tokens that only spell what is `typed` already have no slot; one
     that does not complete a character has the text ""."""
     skipped, decoder = len(typed), Decoder("replace")
-    for token in held:
+    for token in guesses:
         if token is None:
             decoder.reset()
             yield MASKED

@@ -86,47 +86,47 @@ class KnownNames:
         head = text[text.rfind("\n", 0, span.start) + 1 : span.start]
         return cls(tokenizer, members, head, respelled, compete=request.invoked)
 
-    def candidates(self, said: bytes, left: bytes, token: int) -> list[Candidate]:
+    def candidates(self, said: bytes, context: bytes, token: int) -> list[Candidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
         before the cursor; none where nothing is known, or where the model, which would go on with `token`, goes on with
         something that the lists may lack."""
         if not self._compete:
             return []
-        ahead = max(left, self._tokenizer.token_bytes[token], key=len)
+        ahead = max(context, self._tokenizer.token_bytes[token], key=len)
         lead = LEAD.match(ahead)[0].decode("utf-8", "replace")
         answer = said.decode("utf-8", "replace")
         line = (self._before + answer).rpartition("\n")[2][-LONGEST_LINE:]
         begun = "" if lead else WORD.search(line)[0]
         is_name = len(lead.encode()) < len(ahead)
-        if begun and answer and not left:
+        if begun and answer and not context:
             return []
         typed = ""
         if len(answer) + len(lead) - len(begun) == self._begins:
-            known, typed = list(self._at_cursor((line + lead).removesuffix(begun), is_name=is_name)), self._typed
+            names, typed = list(self._at_cursor((line + lead).removesuffix(begun), is_name=is_name)), self._typed
         elif begun or len(answer) < self._begins:
             return []
         else:
-            known = list(self._ahead(line + lead, (answer + lead)[len(self._again) :], is_name=is_name))
+            names = list(self._ahead(line + lead, (answer + lead)[len(self._again) :], is_name=is_name))
         target = ASSIGNED.search(line + lead)
         assigned = _parts(target[1]) if target else frozenset()
-        found = [
-            candidate for members in known for candidate in self._candidates(members, typed, lead, begun, assigned)
+        candidates = [
+            candidate for members in names for candidate in self._candidates(members, typed, lead, begun, assigned)
         ]
-        is_free = not all(map(_is_closed, known))
-        return [] if is_free and all(one.path[0] != token for one in found) else found
+        is_free = not all(map(_is_closed, names))
+        return [] if is_free and all(candidate.path[0] != token for candidate in candidates) else candidates
 
     def fitting(self, text: str, *, complete: bool) -> int:
         """How far an answer, with what it spells again, goes until the first member that cannot exist. One that it
         assigns to may be new, and one at the end of an answer that is not `complete` may go on."""
-        written = self._before + text
-        for found in MEMBER.finditer(written, len(self._before)):
-            start, end = found.span("name")
-            line = written[written.rfind("\n", 0, start) + 1 : start][-LONGEST_LINE:]
+        text_before = self._before + text
+        for match in MEMBER.finditer(text_before, len(self._before)):
+            start, end = match.span("name")
+            line = text_before[text_before.rfind("\n", 0, start) + 1 : start][-LONGEST_LINE:]
             names = self._closed(line, start - len(self._before))
-            if names is None or found["name"] in names:
+            if names is None or match["name"] in names:
                 continue
-            if complete or end < len(written) or not any(name.startswith(found["name"]) for name in names):
-                return max(0, found.start() - len(self._before))
+            if complete or end < len(text_before) or not any(name.startswith(match["name"]) for name in names):
+                return max(0, match.start() - len(self._before))
         return len(text)
 
     def existing(self, text: str, *, complete: bool) -> tuple[str, bool]:
@@ -159,9 +159,9 @@ class KnownNames:
         elif is_name and (module := MODULE.match(line)):
             yield from self._of("import", module[1])
         elif is_name:
-            called = CALLED.search(line)
+            match = CALLED.search(line)
             same_call = ARGUMENT.search(line) and "(" not in added and ")" not in added
-            yield from self._of("keyword", "" if same_call else called[1] if called else None)
+            yield from self._of("keyword", "" if same_call else match[1] if match else None)
             if EXPRESSION.search(line):
                 yield from self._of("scope", "")
 

@@ -101,7 +101,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     """The options; `pending` rows must be encoded in any case, and about `left` tokens are left to decode."""
 
     pending: int
-    left: float
+    remaining: float
     proposals: Sequence[Proposal] = ()
     canvas_sizes: Sequence[int] = ()
     canvases: int = 1
@@ -129,7 +129,7 @@ def choose(situation: Situation, costs: Costs, acceptance: Acceptance) -> Action
     def spent(rows: np.ndarray | float) -> np.ndarray | float:
         return costs.of(1) + costs.of(situation.pending + rows) - costs.of(situation.pending)
 
-    count, right = situation.canvases, acceptance.of_canvas() * (1 - 1 / max(situation.left, 2.0))
+    count, right = situation.canvases, acceptance.of_canvas() * (1 - 1 / max(situation.remaining, 2.0))
     run = {size: _expected_run(right, size - 1) for size in CANVASES}
     actions = [Action("step", float(1 / costs.of(1)))]
     for size in situation.canvas_sizes:

@@ -52,11 +52,11 @@ def drafted(tokenizer: Tokenizer, request: InfillRequest, part: str) -> list[Dra
     span = request.spans[0]
     if len(request.spans) > 1 or span.start != span.end:
         return []
-    found: dict[tuple[int, ...], float] = {}
+    odds: dict[tuple[int, ...], float] = {}
     for proposal in request.proposals:
         text = proposal.text.partition("\n")[0] if span.mode == "line" else proposal.text
-        found.setdefault(tuple(tokenizer.encode(part + text.rstrip())), proposal.chance)
-    return [Drafted(ids, chance) for ids, chance in found.items() if 0 < len(ids) <= LONGEST][:MOST]
+        odds.setdefault(tuple(tokenizer.encode(part + text.rstrip())), proposal.chance)
+    return [Drafted(ids, chance) for ids, chance in odds.items() if 0 < len(ids) <= LONGEST][:MOST]
 
 
 def side_by_side(drafts: Sequence[Sequence[int]], prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
@@ -70,19 +70,19 @@ def side_by_side(drafts: Sequence[Sequence[int]], prefix: HintedPrefix, cached: 
         pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
     ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
     blocks = [Block(count), *(Block(len(ids), parent=count - 1) for ids in drafts)]
-    wanted = range(count - cached - 1, len(ids_R))
-    return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
+    rows = range(count - cached - 1, len(ids_R))
+    return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), rows=rows, hints_RH=hints_RH)
 
 
 def taken(drafts: Sequence[Drafted], logits_WV: np.ndarray, typed: bytes, chooser: Chooser) -> Taken | None:
     """The proposal that is most likely right, unless none is likely; the logits are those of `side_by_side`, and
     `typed` is left to spell."""
-    found, row = [], 1
+    beams, row = [], 1
     for draft in drafts:
         rows_SV = [logits_WV[0], *logits_WV[row : row + len(draft.ids) - 1]]
-        found.append(Taken(draft.ids, _right(draft, rows_SV, typed, chooser)))
+        beams.append(Taken(draft.ids, _right(draft, rows_SV, typed, chooser)))
         row += len(draft.ids)
-    best = max(found, key=lambda each: each.right)
+    best = max(beams, key=lambda beam: beam.right)
     return best if best.right >= LEAST_RIGHT else None
 
 

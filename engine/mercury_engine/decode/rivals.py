@@ -52,25 +52,25 @@ class Rivals(Struct, frozen=True, eq=False):
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float, Chosen]:
         """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
         it and of how likely it is to be right, which tells right names from wrong ones better than either."""
-        found, row = [], 1
+        beams, row = [], 1
         for candidate in self.candidates:
             branch_SV = logits_WV[row : row + len(candidate.path)]
-            found.append(self._log_probability(candidate, branch_SV, chooser))
+            beams.append(self._log_probability(candidate, branch_SV, chooser))
             row += len(candidate.path)
-        scores = np.array([_score(*each) for each in zip(self.candidates, found, strict=True)])
+        scores = np.array([_score(*pair) for pair in zip(self.candidates, beams, strict=True)])
         best = int(scores.argmax())
         among = float(scores[best] - np.logaddexp.reduce(scores))
-        worth = (math.exp(found[best]) + _right(found[best], among)) / 2
-        return self.candidates[best], worth, Chosen(found[best], among)
+        worth = (math.exp(beams[best]) + _right(beams[best], among)) / 2
+        return self.candidates[best], worth, Chosen(beams[best], among)
 
     def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
         """Of the whole name, and of its end."""
-        found = float(self.first_V[candidate.path[0]])
+        score = float(self.first_V[candidate.path[0]])
         typed = chooser.left(self.typed, candidate.path[0])
         for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
-            found += float(chooser.log_probabilities(row_V, typed)[token])
+            score += float(chooser.log_probabilities(row_V, typed)[token])
             typed = chooser.left(typed, token)
-        return max(found + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
+        return max(score + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
 
 
 def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:

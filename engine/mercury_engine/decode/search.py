@@ -107,22 +107,22 @@ def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
 
     No two of them can continue to the same text, nor can one to the answer's: no spelling is a prefix of another.
     """
-    found = []
+    beams = []
     before = 1.0
     for number, answer in enumerate(decoding.answers):
         for place, choice in enumerate(answer.choices):
             ids = answer.ids[:place]
-            found += [(before * p, Forced(number, (*ids, token))) for token, p in choice.others]
+            beams += [(before * p, Forced(number, (*ids, token))) for token, p in choice.others]
             before *= choice.probability
     spelled = {
         (number, _spelling(decoding.decoded(number).ids, answer, tokenizer))
         for number, answer in enumerate(decoding.answers)
     }
     distinct = []
-    for _, forced in sorted(found, key=lambda option: -option[0]):
+    for _, forced in sorted(beams, key=lambda option: -option[0]):
         text = _spelling(forced.ids, decoding.answers[forced.number], tokenizer)
-        others = [other for number, other in spelled if number == forced.number]
-        clash = any(other.startswith(text) or text.startswith(other) for other in others)
+        alternatives = [other for number, other in spelled if number == forced.number]
+        clash = any(other.startswith(text) or text.startswith(other) for other in alternatives)
         if not clash and _is_text(text.removesuffix(END)):
             spelled.add((forced.number, text))
             distinct.append(forced)

@@ -108,12 +108,12 @@ class SessionPool:
     """
 
     def __init__(
-        self, new_cache: Callable[[], Cache], memory: int, most: int, *, clock: Callable[[], float] = time.monotonic
+        self, new_cache: Callable[[], Cache], memory: int, limit: int, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.lost = 0
         self._new_cache = new_cache
-        self._memory = min(memory, most)
-        self._most = most
+        self._memory = min(memory, limit)
+        self._most = limit
         self._clock = clock
         self._lost_at = -math.inf
         self._sessions: OrderedDict[tuple[str, Hashable], EngineSession] = OrderedDict()

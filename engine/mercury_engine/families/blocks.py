@@ -32,23 +32,23 @@ def encode(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> Generato
     return logits_V
 
 
-def proceed(model: FamilyModel, text: Around, asked: Asked, encoded: Encoded) -> Iterator[Progress]:
+def proceed(model: FamilyModel, text: Around, target: Asked, encoded: Encoded) -> Iterator[Progress]:
     """Continue a text block by block, until it ends or is long enough; each progress is one forward."""
     family, answer = model.family, Progress()
-    typed, rank = text.typed, asked.rank
+    typed, rank = text.typed, target.rank
     carried_V = yield from encode(model, encoded, text.before)
     begun = text.before[len(encoded.ids) :]
     while True:
         start, count = len(begun), family.block - len(begun)
         slots = Slots(model.vocabulary, count, limit=count, typed=typed, rank=rank, window=family.window, start=start)
         if carried_V is not None and not begun:
-            slots.settle(carried_V[None], asked.sure)
+            slots.settle(carried_V[None], target.sure)
         before = answer
         while slots.open:
-            slots.settle(read_block(model, encoded, begun, slots), asked.sure)
-            answer = _until_end(before.settled, slots, model.vocabulary.ends, asked.limit)
+            slots.settle(read_block(model, encoded, begun, slots), target.sure)
+            answer = _until_end(before.settled, slots, model.vocabulary.ends, target.limit)
             yield answer
-            if answer.done or len(answer.settled) >= asked.limit:
+            if answer.done or len(answer.settled) >= target.limit:
                 return
         carried_V = _store(model, encoded, [*begun, *slots.ids])
         yield answer
@@ -73,17 +73,17 @@ def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots
 
 def _store(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> np.ndarray | None:
     """Encode whole blocks that do not change any more."""
-    wanted = [len(ids) - 1] if model.family.shift else []
-    forward = model.runtime.forward(_block_rows(model, encoded, ids, wanted), encoded.cache)
+    rows = [len(ids) - 1] if model.family.shift else []
+    forward = model.runtime.forward(_block_rows(model, encoded, ids, rows), encoded.cache)
     encoded.cache.append(forward, range(len(ids)))
     encoded.ids += ids
-    return forward.logits_WV[0] if wanted else None
+    return forward.logits_WV[0] if rows else None
 
 
-def _block_rows(model: FamilyModel, encoded: Encoded, ids: Sequence[int], wanted: list[int]) -> Rows:
+def _block_rows(model: FamilyModel, encoded: Encoded, ids: Sequence[int], rows: list[int]) -> Rows:
     """Each block sees the cache, the blocks before it and itself."""
     count, start = len(ids), encoded.cache.length
     block_R = np.arange(count) // model.family.block
     mask_RC = np.concatenate([np.ones((count, start), bool), block_R[:, None] >= block_R[None]], 1)
     positions = np.arange(start, start + count, dtype=np.int32)
-    return Rows(np.array(ids, np.int32), positions, mask_RC=mask_RC, wanted=wanted)
+    return Rows(np.array(ids, np.int32), positions, mask_RC=mask_RC, rows=rows)

@@ -29,7 +29,7 @@ class Around(Struct, frozen=True):
 
 def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before: str, after: str, room: int) -> Around:
     """At most `room` tokens in all."""
-    kept, typed = _split(tokens, before)
+    tokens_kept, typed = _split(tokens, before)
     room -= len(vocabulary.bos) + len(vocabulary.eos)
 
     def count(text: str) -> int:
@@ -37,15 +37,15 @@ def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before:
 
     step = max(1, room // STEPS)
     if family.length == "continue":
-        head = tokens.encode(last_lines(kept, room, count, step=step))
+        head = tokens.encode(last_lines(tokens_kept, room, count, step=step))
         return Around([*vocabulary.bos, *_last(head, room)], [], typed)
     tail = tokens.encode(first_lines(after, room, count))
-    head = tokens.encode(last_lines(kept, room, count, step=step))
+    head = tokens.encode(last_lines(tokens_kept, room, count, step=step))
     behind = max(room // SUFFIX_SHARE, room - len(head))
     if len(tail) > behind:
         tail = tokens.encode(first_lines(after, behind, count))[:behind]
     if len(head) > room - len(tail):
-        head = _last(tokens.encode(last_lines(kept, room - len(tail), count, step=step)), room - len(tail))
+        head = _last(tokens.encode(last_lines(tokens_kept, room - len(tail), count, step=step)), room - len(tail))
     return Around([*vocabulary.bos, *head], [*tail, *vocabulary.eos], typed)
 
 
@@ -66,13 +66,13 @@ def last_lines(text: str, room: int, count: Count, *, step: int = 1) -> str:
 
 def first_lines(text: str, room: int, count: Count) -> str:
     """The start of a text: its first line and those behind it that fit."""
-    kept = []
+    lines = []
     for line in text.splitlines(keepends=True):
         room -= count(line)
-        if kept and room < 0:
+        if lines and room < 0:
             break
-        kept.append(line)
-    return "".join(kept)
+        lines.append(line)
+    return "".join(lines)
 
 
 def _split(tokens: Tokens, before: str) -> tuple[str, bytes]:

@@ -131,9 +131,9 @@ class FamilyEngine:
         span = request.spans[0]
         if span.mode not in self._model.family.answers or self._is_exact(request):
             return
-        text, asked = self._around(request, span), self._asked(request, span)
+        text, target = self._around(request, span), self._asked(request, span)
         with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
-            for _ in self._timed(self._read_ahead(text, asked, encoded)):
+            for _ in self._timed(self._read_ahead(text, target, encoded)):
                 yield
 
     def info(self) -> EngineInfo:
@@ -156,8 +156,8 @@ class FamilyEngine:
 
     def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:
         """The answer so far after each forward, until it is complete or the time is up."""
-        text, asked = self._around(request, span), self._asked(request, span)
-        for progress in self._passes(request, span, text, asked):
+        text, target = self._around(request, span), self._asked(request, span)
+        for progress in self._passes(request, span, text, target):
             filled = self._present(request, span, text, progress)
             if request.slots:
                 filled = replace(filled, slots=tuple(self._slots(text, progress)))
@@ -176,19 +176,19 @@ class FamilyEngine:
             return False
         return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
 
-    def _passes(self, request: InfillRequest, span: Span, text: Around, asked: Asked) -> Iterator[Progress]:
+    def _passes(self, request: InfillRequest, span: Span, text: Around, target: Asked) -> Iterator[Progress]:
         if self._is_exact(request):
             with self._reserved(text, span, self._model.runtime.cache()):
-                yield from self._timed(fill(self._model, text, asked))
+                yield from self._timed(fill(self._model, text, target))
             return
         answer = proceed if self._model.family.length == "continue" else fill
         with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
-            yield from self._timed(answer(self._model, text, asked, encoded))
+            yield from self._timed(answer(self._model, text, target, encoded))
 
-    def _read_ahead(self, text: Around, asked: Asked, encoded: Encoded) -> Iterator[object]:
+    def _read_ahead(self, text: Around, target: Asked, encoded: Encoded) -> Iterator[object]:
         if self._model.family.length == "continue":
             return encode(self._model, encoded, text.before)
-        return read_ahead(self._model, text, asked, encoded)
+        return read_ahead(self._model, text, target, encoded)
 
     def _is_exact(self, request: InfillRequest) -> bool:
         """Whether each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred rows
@@ -240,9 +240,9 @@ class FamilyEngine:
     def _asked(self, request: InfillRequest, span: Span) -> Asked:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
         unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
-        rest = request.windows[span.window].text[span.end :].partition("\n")[0]
-        what = "inside" if span.mode == "line" and rest.strip() else span.mode
-        return Asked(what, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
+        tail = request.windows[span.window].text[span.end :].partition("\n")[0]
+        cut_mode = "inside" if span.mode == "line" and tail.strip() else span.mode
+        return Asked(cut_mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
 
     def _limit(self, span: Span) -> int:
         return max(1, min(span.budget, self._context // 4))
@@ -252,7 +252,7 @@ class FamilyEngine:
         if not spelled.startswith(text.typed):
             return Filled("")
         window, answer = request.windows[span.window], spelled[len(text.typed) :].decode("utf-8", "replace")
-        kept, complete = cut(
+        text_kept, complete = cut(
             window.text[: span.start],
             self._whole_words(answer.partition("\ufffd")[0], progress),
             window.text[span.end :],
@@ -261,14 +261,14 @@ class FamilyEngine:
             finished=progress.done,
         )
         if names := KnownNames.of(self._tokens, request, text.typed.decode("utf-8", "replace")):
-            kept, complete = names.existing(kept, complete=complete)
-        shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
-        return Filled(kept, shown, self._judge.p_accept(shown, complete=complete), complete)
+            text_kept, complete = names.existing(text_kept, complete=complete)
+        visible = self._covering(progress.settled, len(text.typed) + len(text_kept.encode())) if text_kept else ()
+        return Filled(text_kept, visible, self._judge.p_accept(visible, complete=complete), complete)
 
     def _slots(self, text: Around, progress: Progress) -> Iterator[Slot]:
         """A token is never masked again, so that all are settled; those that resize a gap are gone by now."""
         spelled = self._tokens.token_bytes
-        return slots_of([held and (spelled[held[0]], held[1], True) for held in progress.slots], text.typed)
+        return slots_of([guess and (spelled[guess[0]], guess[1], True) for guess in progress.slots], text.typed)
 
     def _whole_words(self, answer: str, progress: Progress) -> str:
         """Without a word at the end that probably goes on."""
@@ -279,13 +279,13 @@ class FamilyEngine:
 
     def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
         """The probabilities of the tokens that spell the first `size` bytes."""
-        shown: list[float] = []
+        values: list[float] = []
         for token, probability in settled:
             if size <= 0:
                 break
             size -= len(self._tokens.token_bytes[token])
-            shown.append(probability)
-        return tuple(shown)
+            values.append(probability)
+        return tuple(values)
 
 
 def _key(request: InfillRequest, span: Span) -> tuple[str, str, str]:
@@ -296,9 +296,9 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
     """The diffusion model in a folder, whose record names its family."""
     family = family_named(record.prompt)
     if family is None:
-        known = ", ".join(family.name for family in FAMILIES)
+        names = ", ".join(family.name for family in FAMILIES)
         raise EngineError(
-            f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, none of the families {known}; "
+            f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, none of the families {names}; "
             "add the model again: `mercury-ls model add`"
         )
     runtime, tokenizer = opened_with(

@@ -148,12 +148,12 @@ def family_for(config: Mapping[str, Any], added_tokens: Collection[str], name: s
 
 def family_named(name: str) -> Family | None:
     """The inverse of `Family.name`; a number at its end is the size of the blocks."""
-    known = {family.name: family for family in FAMILIES}
-    if name in known:
-        return known[name]
+    names = {family.name: family for family in FAMILIES}
+    if name in names:
+        return names[name]
     base, _, block = name.rpartition("-")
     if base in BLOCK_SIZE and block.isdecimal() and int(block):
-        return replace(known[base], name=name, block=int(block))
+        return replace(names[base], name=name, block=int(block))
     return None
 
 

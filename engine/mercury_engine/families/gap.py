@@ -72,7 +72,7 @@ class Gap:
             ids,
             np.arange(start, start + count, dtype=np.int32),
             mask_RC=np.ones((count, cache.length + count), bool),
-            wanted=[max(0, first + slot - self._model.family.shift) for slot in self.slots.open],
+            rows=[max(0, first + slot - self._model.family.shift) for slot in self.slots.open],
         )
         forward = self._model.runtime.forward(rows, cache)
         if encoded and not alone:
@@ -87,62 +87,62 @@ class Gap:
     def _keep(self, encoded: Encoded) -> None:
         """What was typed since is read on top of the rest, until it is too much or something else has changed."""
         common, after = encoded.common(self._lasting), self._text.after
-        both = max(0, min(len(encoded.after), len(after)) - 1)  # the last may be the end of the text
+        shared = max(0, min(len(encoded.after), len(after)) - 1)  # the last may be the end of the text
         new = len(self._lasting) - common
-        if encoded.patched + new > PATCHED or encoded.after[:both] != after[:both]:
+        if encoded.patched + new > PATCHED or encoded.after[:shared] != after[:shared]:
             common, new = 0, -encoded.patched
         encoded.patched += new
         if common < len(encoded.ids):
             encoded.keep(common)
 
 
-def fill(model: FamilyModel, text: Around, asked: Asked, encoded: Encoded | None = None) -> Iterator[Progress]:
+def fill(model: FamilyModel, text: Around, target: Asked, encoded: Encoded | None = None) -> Iterator[Progress]:
     """Denoise a gap; each progress is one forward."""
-    gap = Gap(model, text, _slots(model, text, asked, _lengths(model, text, asked)[0]), encoded)
+    gap = Gap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     logits_OV = gap.read()
-    if model.family.length == "try" and asked.compare:
-        logits_OV = yield from _at_best_length(model, text, asked, gap, logits_OV)
+    if model.family.length == "try" and target.compare:
+        logits_OV = yield from _at_best_length(model, text, target, gap, logits_OV)
     while True:
-        gap.slots.settle(logits_OV, asked.sure)
+        gap.slots.settle(logits_OV, target.sure)
         yield Progress(gap.slots.leading, not gap.slots.open, gap.slots.next, gap.slots.at_best, gap.slots.all)
         if not gap.slots.open:
             return
         logits_OV = gap.read()
 
 
-def read_ahead(model: FamilyModel, text: Around, asked: Asked, encoded: Encoded) -> Iterator[Progress]:
+def read_ahead(model: FamilyModel, text: Around, target: Asked, encoded: Encoded) -> Iterator[Progress]:
     """Encode the text around a gap, unless it is; at most one forward."""
-    gap = Gap(model, text, _slots(model, text, asked, _lengths(model, text, asked)[0]), encoded)
+    gap = Gap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     if not gap.is_read:
         gap.read()
         yield NOTHING_YET
 
 
-def _slots(model: FamilyModel, text: Around, asked: Asked, count: int) -> Slots:
-    return Slots(model.vocabulary, count, limit=asked.limit, typed=text.typed, rank=asked.rank)
+def _slots(model: FamilyModel, text: Around, target: Asked, count: int) -> Slots:
+    return Slots(model.vocabulary, count, limit=target.limit, typed=text.typed, rank=target.rank)
 
 
-def _lengths(model: FamilyModel, text: Around, asked: Asked) -> list[int]:
+def _lengths(model: FamilyModel, text: Around, target: Asked) -> list[int]:
     """Those to begin with, the first one first; each has room for the begun word."""
     spelled = len(text.typed) // BYTES_A_TOKEN
     if model.family.length == "expand":
-        return [min(FIRST_SLOTS + spelled, asked.limit)]
-    return [length for length in LENGTHS[asked.what] if spelled < length <= asked.limit] or [asked.limit]
+        return [min(FIRST_SLOTS + spelled, target.limit)]
+    return [length for length in LENGTHS[target.what] if spelled < length <= target.limit] or [target.limit]
 
 
 def _at_best_length(
-    model: FamilyModel, text: Around, asked: Asked, gap: Gap, logits_OV: np.ndarray
+    model: FamilyModel, text: Around, target: Asked, gap: Gap, logits_OV: np.ndarray
 ) -> Generator[Progress, None, np.ndarray]:
     """Give the gap the length at which the first forward is surest on average (CAL): the model knows from what follows
     how much is missing. Longer ones are tried, or else shorter ones, as long as they are better; returns the logits."""
     best, slots = _sureness(model, logits_OV), gap.slots
-    first, *others = _lengths(model, text, asked)
-    for direction in ([n for n in others if n > first], [n for n in others if n < first]):
+    first, *lengths = _lengths(model, text, target)
+    for direction in ([n for n in lengths if n > first], [n for n in lengths if n < first]):
         for length in direction:
             if best > SURE_ENOUGH:
                 break
             yield NOTHING_YET
-            gap.slots = _slots(model, text, asked, length)
+            gap.slots = _slots(model, text, target, length)
             found_OV = gap.read()
             sureness = _sureness(model, found_OV)
             if sureness <= best:

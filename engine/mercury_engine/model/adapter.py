@@ -44,11 +44,11 @@ class _Base(Struct, frozen=True):
 
 def identity(folder: Path) -> str:
     """A hash of the weights in a folder, whatever the folder is called."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.suffix == ".safetensors" or path.name in SHAPES):
         with path.open("rb") as file:
-            found.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def read_adapter(folder: Path, model: Path) -> Weights:
@@ -66,15 +66,15 @@ def read_adapter(folder: Path, model: Path) -> Weights:
 
 def adapted(weights: Weights, added: Weights) -> Weights:
     """The sum. Matrices that were int8 are int8 again, with new scales."""
-    found = dict(weights)
+    adapted = dict(weights)
     for name, delta in _deltas(added).items():
         if name not in weights or weights[name].shape != delta.shape:
             raise ModelError(f"{name} {delta.shape} fits no weight of the model; {REMEDY}")
         if weights[name].dtype != np.int8:
-            found[name] = weights[name] + delta
+            adapted[name] = weights[name] + delta
         else:
-            found[name], found[name + SCALE] = quantize(dequantize(weights[name], weights[name + SCALE]) + delta)
-    return found
+            adapted[name], adapted[name + SCALE] = quantize(dequantize(weights[name], weights[name + SCALE]) + delta)
+    return adapted
 
 
 def dequantized(weights: Weights) -> Weights:
@@ -91,16 +91,16 @@ def plain(weights: Weights, name: str) -> np.ndarray:
 
 
 def _deltas(added: Weights) -> Weights:
-    found: Weights = {}
+    factors: Weights = {}
     for key, array in added.items():
         name = key.rpartition(".")[0]
         if key == name + DELTA:
-            found[name] = array.astype(np.float32)
+            factors[name] = array.astype(np.float32)
         elif key == name + UP and name + DOWN in added:
-            found[name] = _product(name, array, added[name + DOWN])
+            factors[name] = _product(name, array, added[name + DOWN])
         elif key != name + DOWN or name + UP not in added:
             raise ModelError(f"{key} does not belong in an adapter; {REMEDY}")
-    return found
+    return factors
 
 
 def _product(name: str, up: np.ndarray, down: np.ndarray) -> np.ndarray:

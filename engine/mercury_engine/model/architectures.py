@@ -134,15 +134,15 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def architecture_of(path: Path, found: Mapping[str, Any]) -> tuple[str, Architecture]:
+def architecture_of(path: Path, config: Mapping[str, Any]) -> tuple[str, Architecture]:
     """The architecture of a config with its name."""
-    named = found.get("architectures") or []
+    named = config.get("architectures") or []
     if not isinstance(named, list):
         raise ModelError(f"{path}: architectures is {named!r}, not a list; {DOWNLOAD}")
     name = next((kind for kind in map(str, named) if kind in ARCHITECTURES), None)
     if name is None:
-        told = ", ".join(map(str, named)) or found.get("model_type") or "not named"
-        raise ModelError(f"{path}: the architecture is {told}, which cannot run in process; {ELSEWHERE}")
+        named_types = ", ".join(map(str, named)) or config.get("model_type") or "not named"
+        raise ModelError(f"{path}: the architecture is {named_types}, which cannot run in process; {ELSEWHERE}")
     return name, ARCHITECTURES[name]
 
 
@@ -158,11 +158,11 @@ def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int
         raise ModelError(f"{path}: has a value of the wrong kind ({error}); {DOWNLOAD}") from error
 
 
-def _config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
-    name, architecture = architecture_of(path, found)
-    _refuse(path, found, name)
-    found = architecture.defaults | found
-    sizes = found | {usual: found[own] for usual, own in architecture.sizes.items() if own in found}
+def _config_of(path: Path, config: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
+    name, architecture = architecture_of(path, config)
+    _refuse(path, config, name)
+    config = architecture.defaults | config
+    sizes = config | {usual: config[own] for usual, own in architecture.sizes.items() if own in config}
     heads, width = _size(path, sizes, "num_attention_heads"), _size(path, sizes, "hidden_size")
     head_width = _size(path, {"head_dim": sizes.get("head_dim") or width // heads}, "head_dim")
     kv_heads = _size(path, {"num_key_value_heads": sizes.get("num_key_value_heads") or heads}, "num_key_value_heads")
@@ -201,15 +201,15 @@ def _config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[in
     )
 
 
-def factors(found: Mapping[str, Any], head_width: int) -> dict[str, float]:
+def factors(config: Mapping[str, Any], head_width: int) -> dict[str, float]:
     """What the weights of some parts are multiplied by."""
-    residual = float(found.get("residual_multiplier") or 1)
-    attention = found.get("attention_multiplier")
+    residual = float(config.get("residual_multiplier") or 1)
+    attention = config.get("attention_multiplier")
     return {
         "attention.output": residual,
         "feed_forward.down": residual,
         "attention.query": attention * head_width**0.5 if attention else 1.0,
-        "norm": 1 / (found.get("logits_scaling") or 1),
+        "norm": 1 / (config.get("logits_scaling") or 1),
     }
 
 
@@ -222,59 +222,59 @@ def read_json(path: Path, remedy: str = DOWNLOAD) -> dict[str, Any]:
         raise ModelError(f"{path}: {error}; {remedy}") from error
 
 
-def _refuse(path: Path, found: Mapping[str, Any], name: str) -> None:
+def _refuse(path: Path, config: Mapping[str, Any], name: str) -> None:
     """What the graph has not, in an architecture that it has."""
-    rope = _rope(found)
+    rope = _rope(config)
     layers = {"attention", "full_attention", "sliding_attention"}
-    recurrent = sorted({str(layer) for layer in found.get("layer_types") or []} - layers)
-    partial = found.get("partial_rotary_factor") or rope.get("partial_rotary_factor") or 1.0
+    recurrent = sorted({str(layer) for layer in config.get("layer_types") or []} - layers)
+    partial = config.get("partial_rotary_factor") or rope.get("partial_rotary_factor") or 1.0
     wrong = {
-        "num_local_experts": found.get("num_local_experts"),
+        "num_local_experts": config.get("num_local_experts"),
         "layer_types": recurrent,
         "partial_rotary_factor": partial if partial != 1.0 else None,
-        "quantization_config": found.get("quantization_config"),
+        "quantization_config": config.get("quantization_config"),
     }
     for key, value in wrong.items():
         if value:
             raise ModelError(f"{path}: {key} is {value!r}; {name} cannot run in process with that: {ELSEWHERE}")
 
 
-def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name)
+def _size(path: Path, config: Mapping[str, Any], name: str) -> int:
+    value = config.get(name)
     if type(value) is not int or not 1 <= value <= LARGEST:
         raise ModelError(f"{path}: {name} is {reprlib.repr(value)}, not a number from 1 to {LARGEST}; {DOWNLOAD}")
     return value
 
 
-def _context(found: Mapping[str, Any], most: int) -> int:
+def _context(config: Mapping[str, Any], limit: int) -> int:
     """Rows see everything before them, so that a sliding window is the end of the context."""
-    slides = found.get("use_sliding_window", True) and found.get("sliding_window")
-    known = min([size for size in (found.get("max_position_embeddings"), slides, most) if size], default=2048)
-    if known < 1:
-        raise ValueError(f"a context of {known}")
-    return known
+    slides = config.get("use_sliding_window", True) and config.get("sliding_window")
+    size = min([size for size in (config.get("max_position_embeddings"), slides, limit) if size], default=2048)
+    if size < 1:
+        raise ValueError(f"a context of {size}")
+    return size
 
 
-def _activation(path: Path, found: Mapping[str, Any]) -> Activation:
-    named = found.get("hidden_act") or found.get("activation_type") or "silu"
+def _activation(path: Path, config: Mapping[str, Any]) -> Activation:
+    named = config.get("hidden_act") or config.get("activation_type") or "silu"
     if named not in ACTIVATIONS:
         raise ModelError(f"{path}: hidden_act is {named!r}, none of {', '.join(ACTIVATIONS)}; {ELSEWHERE}")
     return ACTIVATIONS[named]
 
 
-def _rope(found: Mapping[str, Any]) -> dict[str, Any]:
-    return found.get("rope_parameters") or found.get("rope_scaling") or {}
+def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
+    return config.get("rope_parameters") or config.get("rope_scaling") or {}
 
 
-def _theta(found: Mapping[str, Any]) -> float:
-    return float(found.get("rope_theta") or _rope(found).get("rope_theta") or 10_000.0)
+def _theta(config: Mapping[str, Any]) -> float:
+    return float(config.get("rope_theta") or _rope(config).get("rope_theta") or 10_000.0)
 
 
-def _rotation(path: Path, found: Mapping[str, Any], head_width: int) -> tuple[tuple[float, ...], float]:
+def _rotation(path: Path, config: Mapping[str, Any], head_width: int) -> tuple[tuple[float, ...], float]:
     """The frequencies of a scaled rotation, empty for a plain one, and the length of its cosines and sines."""
-    rope, theta = _rope(found), _theta(found)
+    rope, theta = _rope(config), _theta(config)
     kind = rope.get("rope_type") or rope.get("type") or "default"
-    if found.get("position_embedding_type", "rope") != "rope":
+    if config.get("position_embedding_type", "rope") != "rope":
         return (0.0,) * (head_width // 2), 1.0
     plain = theta ** -(np.arange(0, head_width, 2) / head_width)
     try:
@@ -286,7 +286,7 @@ def _rotation(path: Path, found: Mapping[str, Any], head_width: int) -> tuple[tu
             case "llama3":
                 return tuple(_llama3(plain, rope).tolist()), 1.0
             case "yarn":
-                return tuple(_yarn(plain, rope, theta, found).tolist()), _yarn_scale(rope, _yarn_factor(rope, found))
+                return tuple(_yarn(plain, rope, theta, config).tolist()), _yarn_scale(rope, _yarn_factor(rope, config))
     except KeyError as error:
         raise ModelError(f"{path}: rope_scaling is {kind!r} without {error}; {DOWNLOAD}") from error
     raise ModelError(f"{path}: rope_scaling is {kind!r}, none of linear, llama3 and yarn; {ELSEWHERE}")
@@ -296,12 +296,12 @@ def _llama3(plain: np.ndarray, rope: Mapping[str, Any]) -> np.ndarray:
     """Long waves are stretched, short ones stay, and between them one fades into the other."""
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     turns = rope["original_max_position_embeddings"] * plain / (2 * math.pi)
-    kept = np.clip((turns - low) / (high - low), 0, 1)
-    return plain * (kept + (1 - kept) / rope["factor"])
+    ramp = np.clip((turns - low) / (high - low), 0, 1)
+    return plain * (ramp + (1 - ramp) / rope["factor"])
 
 
-def _yarn(plain: np.ndarray, rope: Mapping[str, Any], theta: float, found: Mapping[str, Any]) -> np.ndarray:
-    count, original = len(plain), rope.get("original_max_position_embeddings") or found["max_position_embeddings"]
+def _yarn(plain: np.ndarray, rope: Mapping[str, Any], theta: float, config: Mapping[str, Any]) -> np.ndarray:
+    count, original = len(plain), rope.get("original_max_position_embeddings") or config["max_position_embeddings"]
     low, high = (
         2 * count * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
         for turns in (rope.get("beta_fast") or 32, rope.get("beta_slow") or 1)
@@ -310,11 +310,11 @@ def _yarn(plain: np.ndarray, rope: Mapping[str, Any], theta: float, found: Mappi
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, 2 * count - 1)
     stretched = np.clip((np.arange(count) - low) / max(high - low, 0.001), 0, 1)
-    return plain * (1 - stretched + stretched / _yarn_factor(rope, found))
+    return plain * (1 - stretched + stretched / _yarn_factor(rope, config))
 
 
-def _yarn_factor(rope: Mapping[str, Any], found: Mapping[str, Any]) -> float:
-    return rope.get("factor") or found["max_position_embeddings"] / rope["original_max_position_embeddings"]
+def _yarn_factor(rope: Mapping[str, Any], config: Mapping[str, Any]) -> float:
+    return rope.get("factor") or config["max_position_embeddings"] / rope["original_max_position_embeddings"]
 
 
 def _yarn_scale(rope: Mapping[str, Any], factor: float) -> float:

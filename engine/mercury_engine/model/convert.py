@@ -81,19 +81,19 @@ def _needed_to_write(layout: _Layout) -> str:
 
 def _layout(checkpoint: Checkpoint, precision: Precision) -> _Layout:
     """The type and shape of everything to write, in the order in which a layer uses it."""
-    found: _Layout = {}
+    layout: _Layout = {}
     for name, weight in checkpoint.weights.items():
         group = _group(name, weight, precision)
         rows, *inner = weight.shape
         if not inner:
-            found[name] = np.dtype(np.float32), weight.shape
+            layout[name] = np.dtype(np.float32), weight.shape
         elif group:
-            found[name] = np.dtype(np.uint8), (rows, inner[0] // 2)
-            found[name + SCALE] = np.dtype(np.float16), (rows, inner[0] // group)
+            layout[name] = np.dtype(np.uint8), (rows, inner[0] // 2)
+            layout[name + SCALE] = np.dtype(np.float16), (rows, inner[0] // group)
         else:
-            found[name] = np.dtype(np.int8), weight.shape
-            found[name + SCALE] = np.dtype(np.float32), (rows, 1)
-    return found
+            layout[name] = np.dtype(np.int8), weight.shape
+            layout[name + SCALE] = np.dtype(np.float32), (rows, 1)
+    return layout
 
 
 def _group(name: str, weight: Weight, precision: Precision) -> int:
@@ -105,7 +105,7 @@ def _group(name: str, weight: Weight, precision: Precision) -> int:
 
 def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report: Report) -> None:
     whole = sum(int(np.prod(weight.shape)) for weight in checkpoint.weights.values())
-    done = 0
+    count = 0
     for name, weight in checkpoint.weights.items():
         for start, rows in _pieces(weight):
             if rows.ndim == 1:
@@ -114,8 +114,8 @@ def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report
                 values, scales = _quantised(rows, layout[name], layout[name + SCALE])
                 writer.write(name, start, values)
                 writer.write(name + SCALE, start, scales)
-            done += rows.size
-            report(done / whole, "converting")
+            count += rows.size
+            report(count / whole, "converting")
         forget_pages([weight.tensor.raw])
 
 

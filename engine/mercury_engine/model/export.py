@@ -70,11 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("target", type=Path, help="the folder to write, for the engine to open")
     options = parser.parse_args(arguments)
     try:
-        found = export(options.source, options.target)
+        exported = export(options.source, options.target)
     except ModelError as error:
         raise SystemExit(f"mercury_engine.export: {error}") from error
-    moved = max(found.errors.values(), default=0.0)
-    size = f"{len(found.files)} files, {found.bytes / 2**20:.1f} MiB"
+    moved = max(exported.errors.values(), default=0.0)
+    size = f"{len(exported.files)} files, {exported.bytes / 2**20:.1f} MiB"
     print(f"{options.target}: {size}; the relative error of each matrix is at most {moved:.2%}")
 
 
@@ -103,16 +103,16 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The weights that a config requires."""
     queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
-    found: dict[str, tuple[int, ...]] = {
+    shapes: dict[str, tuple[int, ...]] = {
         "embedding.weight": (config.vocabulary, config.width),
         "norm.weight": (config.width,),
     }
     if config.hints:
-        found |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
+        shapes |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
     if config.layer_norm:
-        found["norm.bias"] = (config.width,)
+        shapes["norm.bias"] = (config.width,)
     if not config.tied:
-        found["head.weight"] = (config.vocabulary, config.width)
+        shapes["head.weight"] = (config.vocabulary, config.width)
     for index in range(config.layers):
         layer = {
             "attention_norm.weight": (config.width,),
@@ -133,8 +133,8 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         layer |= {f"{part}.bias": layer[f"{part}.weight"][:1] for part in biased if f"{part}.weight" in layer}
         if config.role_scalars:
             layer["role_scalars"] = (2,)
-        found |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
-    return found
+        shapes |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
+    return shapes
 
 
 def _biased(config: ModelConfig) -> dict[str, bool]:
@@ -152,10 +152,10 @@ def _can_shrink(name: str, weight: np.ndarray) -> bool:
 
 
 def _quantised(matrices: Weights) -> Weights:
-    found: Weights = {}
+    weights: Weights = {}
     for name, weight in matrices.items():
-        found[name], found[name + SCALE] = quantize(weight)
-    return found
+        weights[name], weights[name + SCALE] = quantize(weight)
+    return weights
 
 
 def _write_shards(weights: Weights, folder: Path) -> None:

@@ -23,7 +23,7 @@ Fitted = TypeVar("Fitted", bound=Struct)
 def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
     """None where nothing was fitted, or where it was found not to help."""
     names = (name, FORMER_NAMES.get(name, name))
-    path = next((folder / each for each in names if (folder / each).exists()), None)
+    path = next((folder / file for file in names if (folder / file).exists()), None)
     if path is None:
         return None
     try:
@@ -32,9 +32,9 @@ def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
         raise ModelError(f"{path}: {error}; correct the file or remove it") from error
 
 
-def write_fitted(folder: Path, name: str, found: Struct | None) -> None:
+def write_fitted(folder: Path, name: str, value: Struct | None) -> None:
     """None removes what was written before."""
     for stale in {name, FORMER_NAMES.get(name, name)}:
         (folder / stale).unlink(missing_ok=True)
-    if found is not None:
-        (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if value is not None:
+        (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

@@ -91,10 +91,12 @@ class _Cursor:
     def number(self, code: str) -> Any:
         return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
 
-    def count(self, most: int, what: str) -> int:
-        if (found := self.number("Q")) > most:
-            raise ModelError(f"{self._path}: says that it has {found:,} {what}, and {most:,} are read at most; {AGAIN}")
-        return found
+    def count(self, limit: int, noun: str) -> int:
+        if (number := self.number("Q")) > limit:
+            raise ModelError(
+                f"{self._path}: says that it has {number:,} {noun}, and {limit:,} are read at most; {AGAIN}"
+            )
+        return number
 
     def text(self) -> str:
         return self.take(self.number("Q")).decode(errors="replace")
@@ -147,8 +149,8 @@ def _place(cursor: _Cursor, path: Path) -> tuple[str, tuple[int, ...], int, int]
 
 def _tensor(path: Path, data: np.ndarray, name: str, shape: tuple[int, ...], kind: int, offset: int) -> GgufTensor:
     if kind not in BLOCKS:
-        known = ", ".join(block.name for block in BLOCKS.values())
-        raise ModelError(f"{path}: {name} is stored as type {kind}, which is not read: choose a file of {known}")
+        names = ", ".join(block.name for block in BLOCKS.values())
+        raise ModelError(f"{path}: {name} is stored as type {kind}, which is not read: choose a file of {names}")
     block, values = BLOCKS[kind], math.prod(shape)
     size = values // block.values * block.bytes
     if not values or shape[-1] % block.values or offset + size > len(data):
@@ -325,10 +327,10 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
             "llama-server and add the server's address"
         )
     architecture, model_type = CLASSES[kind]
-    found = {name: file.fields[f"{kind}.{key}"] for name, key in SIZES.items() if f"{kind}.{key}" in file.fields}
+    sizes = {name: file.fields[f"{kind}.{key}"] for name, key in SIZES.items() if f"{kind}.{key}" in file.fields}
     scaling = _word(file, f"{kind}.rope.scaling.type", "none")
     if scaling == "linear":
-        found["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
+        sizes["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
     elif scaling != "none" or "rope_freqs.weight" in file.tensors:
         raise ModelError(
             f"{file.path}: stretches its positions ({scaling}): add the model from its published checkpoint"
@@ -340,14 +342,14 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
         "use_sliding_window": False,
         "tie_word_embeddings": "output.weight" not in file.tensors,
         "_name_or_path": _word(file, "general.name", ""),
-        **found,
+        **sizes,
     }
 
 
 def _word(file: GgufFile, name: str, default: str = "not named") -> str:
     """A field as text, short enough for a message."""
-    found = file.fields.get(name, default)
-    return found[:100] if isinstance(found, str) else reprlib.repr(found)
+    value = file.fields.get(name, default)
+    return value[:100] if isinstance(value, str) else reprlib.repr(value)
 
 
 def tokenizer_of(file: GgufFile) -> Any:
@@ -375,33 +377,33 @@ def tokenizer_of(file: GgufFile) -> Any:
 
 
 def _scores(file: GgufFile, count: int) -> list[float]:
-    found = file.fields.get("tokenizer.ggml.scores")
-    if not isinstance(found, list) or len(found) != count or not all(isinstance(each, float) for each in found):
+    scores = file.fields.get("tokenizer.ggml.scores")
+    if not isinstance(scores, list) or len(scores) != count or not all(isinstance(score, float) for score in scores):
         raise ModelError(f"{file.path}: tokenizer.ggml.scores does not score each of the tokens; {AGAIN}")
-    return found
+    return scores
 
 
 def _strings(file: GgufFile, name: str) -> list[str]:
-    found = file.fields.get(f"tokenizer.ggml.{name}")
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    tokens = file.fields.get(f"tokenizer.ggml.{name}")
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ModelError(f"{file.path}: has no {name} of a tokenizer; {AGAIN}")
-    return found
+    return tokens
 
 
 def _names(file: GgufFile) -> dict[str, str]:
     """The published names of the tensors."""
     parts = PARTS | (STARCODER_PARTS if file.fields["general.architecture"] == "starcoder2" else {})
-    found = {}
+    metadata = {}
     for name in file.tensors:
         part, _, kind = name.rpartition(".")
         layer = part.split(".", 2)
         if part in WHOLE:
-            found[name] = f"{WHOLE[part]}.{kind}"
+            metadata[name] = f"{WHOLE[part]}.{kind}"
         elif len(layer) == 3 and layer[0] == "blk" and layer[1].isdecimal() and layer[2] in parts:
-            found[name] = f"model.layers.{layer[1]}.{parts[layer[2]]}.{kind}"
+            metadata[name] = f"model.layers.{layer[1]}.{parts[layer[2]]}.{kind}"
         else:
             raise ModelError(f"{file.path}: {name} is no weight of this architecture: run it in llama-server instead")
-    return found
+    return metadata
 
 
 def write_weights(path: Path, target: Path, report: Report = lambda share, doing: None) -> None:
@@ -414,14 +416,18 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
         published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
         for name, tensor in file.tensors.items()
     }
-    part, done, whole = target / f"{WEIGHTS_FILE}.part", 0, sum(map(len, (t.raw for t in file.tensors.values())))
-    with part.open("wb") as written:
-        writer = TensorWriter(written, layout)
+    part, size_written, whole = (
+        target / f"{WEIGHTS_FILE}.part",
+        0,
+        sum(map(len, (t.raw for t in file.tensors.values()))),
+    )
+    with part.open("wb") as output:
+        writer = TensorWriter(output, layout)
         for name, tensor in file.tensors.items():
             for start, rows in _pieces(tensor, _turned_heads(config, name)):
                 writer.write(published[name], start, rows)
-            done += len(tensor.raw)
-            report(done / whole, f"reading {path.name}")
+            size_written += len(tensor.raw)
+            report(size_written / whole, f"reading {path.name}")
     part.replace(target / WEIGHTS_FILE)
 
 

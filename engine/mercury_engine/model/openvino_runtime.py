@@ -93,8 +93,8 @@ class OpenvinoCache:
     def bytes_for(self, rows: int) -> int:
         """The buffer, and the one before it while it grows."""
         columns = padded_columns(rows)
-        both = self.columns if columns <= self.columns else 2 * columns - _column_step(rows)
-        return self.bytes // self.columns * both
+        columns_of_both = self.columns if columns <= self.columns else 2 * columns - _column_step(rows)
+        return self.bytes // self.columns * columns_of_both
 
     def tensor(self) -> ov.Tensor:
         """Shares the buffer."""
@@ -198,7 +198,7 @@ class OpenvinoRuntime:
 
     def forwards(self, passes: Sequence[Pass]) -> list[OpenvinoForward]:
         """One after another: batching makes no row cheaper on a CPU."""
-        return [self.forward(one.rows, one.cache) for one in passes]
+        return [self.forward(forward_pass.rows, forward_pass.cache) for forward_pass in passes]
 
     def _fitting(self) -> "_Compiled":
         """Compiles for one thread when that is first needed: it costs memory and a third of a second."""

@@ -59,10 +59,10 @@ class Room(Struct, frozen=True, eq=False):
 
     @contextmanager
     def reserved(
-        self, tokens: int, wanted: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
+        self, tokens: int, asked_tokens: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
     ) -> Iterator[int]:
         """The same as `allow`, and what that takes is promised to nobody else meanwhile."""
-        allowed = self.allow(tokens, wanted, cache, canvas=canvas, at_once=at_once, remedy=remedy)
+        allowed = self.allow(tokens, asked_tokens, cache, canvas=canvas, at_once=at_once, remedy=remedy)
         promise = cache, _kept_bytes(cache, tokens + canvas + allowed)
         self.promised.append(promise)
         try:
@@ -71,15 +71,15 @@ class Room(Struct, frozen=True, eq=False):
             self.promised.remove(promise)
 
     def allow(
-        self, tokens: int, wanted: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
+        self, tokens: int, asked_tokens: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
     ) -> int:
         """How many of the `wanted` tokens may follow so many, which are read into this cache, with a `canvas` behind.
 
         Raises `TooLongError` if none may, with the usual remedies and this one. It is asked before anything is read.
         """
         context = self.runtime.config.context
-        most = min(wanted, context - tokens - canvas)
-        if most < 1:
+        limit = min(asked_tokens, context - tokens - canvas)
+        if limit < 1:
             raise TooLongError(f"{self.name}: {tokens} tokens, and its context is {context} with the answer: {LESS}")
 
         def needed(count: int) -> int:
@@ -87,20 +87,20 @@ class Room(Struct, frozen=True, eq=False):
 
         free, asked = self.free(), tokens + canvas
         limits = [limit for limit in (self.memory, free and max(1, free - self._awaited(cache)) + cache.bytes) if limit]
-        there = min(limits, default=0)
-        if not limits or needed(asked + most) <= there:
-            return most
-        fits = bisect_right(range(asked + most), there, key=needed) - 1
+        available = min(limits, default=0)
+        if not limits or needed(asked + limit) <= available:
+            return limit
+        fits = bisect_right(range(asked + limit), available, key=needed) - 1
         if fits > asked:
             return fits - asked
-        raise TooLongError(self._refusal(tokens, needed(asked + 1), there, max(0, fits), remedy))
+        raise TooLongError(self._refusal(tokens, needed(asked + 1), available, max(0, fits), remedy))
 
     def _awaited(self, cache: Cache) -> int:
         """Bytes that other texts were promised and have not taken yet."""
         return sum(max(0, size - other.bytes) for other, size in self.promised if other is not cache)
 
-    def _refusal(self, tokens: int, needed: int, there: int, fits: int, remedy: str) -> str:
-        if there == self.memory:
+    def _refusal(self, tokens: int, needed: int, available: int, fits: int, remedy: str) -> str:
+        if available == self.memory:
             limit, first = "engine.memory_mb leaves {} MiB", f"raise it to {_mib(self.weights + needed)}"
         else:
             limit, first = f"{{}} MiB are free on {self.runtime.device}", "end what else uses it"
@@ -109,7 +109,7 @@ class Room(Struct, frozen=True, eq=False):
         remedies = ", ".join(filter(None, (first, remedy, LESS)))
         return (
             f"{self.name}: {tokens} tokens and an answer take {_mib(needed)} MiB beside the weights, and "
-            f"{limit.format(there >> 20)}, enough for {fits} tokens: {remedies}, or choose a smaller model"
+            f"{limit.format(available >> 20)}, enough for {fits} tokens: {remedies}, or choose a smaller model"
         )
 
 

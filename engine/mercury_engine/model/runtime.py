@@ -84,7 +84,7 @@ class Rows:
         *,
         mask_RC: np.ndarray | None = None,
         drafting_R: np.ndarray | None = None,
-        wanted: Sequence[int] | None = None,
+        rows: Sequence[int] | None = None,
         hints_RH: np.ndarray | None = None,
         permitted_V: np.ndarray | None = None,
     ):
@@ -94,7 +94,7 @@ class Rows:
         self.drafting_R = drafting_R
         hinted = hints_RH is not None and hints_RH.shape[1] > 0
         self.hints_RH = hints_RH if hinted else np.full((len(ids_R), HINTS), PAD, np.int32)
-        self.wanted = range(len(ids_R)) if wanted is None else wanted
+        self.wanted = range(len(ids_R)) if rows is None else rows
         self.permitted_V = permitted_V
 
 
@@ -119,12 +119,12 @@ class Predictions:
 
     @property
     def choices(self) -> Choices:
-        found = Choices(*(figure[self._rows] for figure in self._choices))
-        if np.any(found.ids_W < 0):
+        choices = Choices(*(figure[self._rows] for figure in self._choices))
+        if np.any(choices.ids_W < 0):
             raise EngineError(
                 "the model's logits are no distribution: its weights are damaged; install the model again"
             )
-        return found
+        return choices
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._fetch()[self._rows], dtype)
@@ -216,8 +216,8 @@ def on_cpu(runtime: Runtime) -> bool:
 
 def opened_with(load: Callable[[], Result], open_runtime: Callable[[], Runtime]) -> tuple[Runtime, Result]:
     """A runtime, and what is loaded meanwhile: compiling releases the GIL."""
-    with ThreadPoolExecutor(1) as beside:
-        loading = beside.submit(load)
+    with ThreadPoolExecutor(1) as executor:
+        loading = executor.submit(load)
         return open_runtime(), loading.result()
 
 

@@ -64,8 +64,8 @@ class TorchCache:
         """The buffers, and those before them while they grow."""
         keys = self._buffers[0][0]
         capacity = -(-rows // GROWTH) * GROWTH
-        both = keys.shape[2] if capacity <= keys.shape[2] else 2 * capacity - GROWTH
-        return 2 * len(self._buffers) * both * keys.shape[1] * keys.shape[3] * keys.itemsize
+        columns_of_both = keys.shape[2] if capacity <= keys.shape[2] else 2 * capacity - GROWTH
+        return 2 * len(self._buffers) * columns_of_both * keys.shape[1] * keys.shape[3] * keys.itemsize
 
     def filled(self) -> list[tuple[Tensor, Tensor]]:
         """A view of the filled part, for each layer."""
@@ -118,33 +118,33 @@ class TorchRuntime:
 
     def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
         """Batches passes of similar length, which need little padding."""
-        found: dict[int, TorchForward] = {}
-        for group in groups([len(one.rows.ids_R) for one in passes]):
-            found |= zip(group, self._batched([passes[index] for index in group]), strict=True)
-        return [found[index] for index in range(len(passes))]
+        forwards: dict[int, TorchForward] = {}
+        for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
+            forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
+        return [forwards[index] for index in range(len(passes))]
 
     @torch.inference_mode()
     def _batched(self, passes: Sequence[Pass]) -> list[TorchForward]:
         """One forward. Rows and caches are padded at the end; each pass sees only its own."""
-        longest = max(len(one.rows.ids_R) for one in passes)
-        caches = [one.cache for one in passes]
-        drafting = [one.rows.drafting_R for one in passes]
+        longest = max(len(forward_pass.rows.ids_R) for forward_pass in passes)
+        caches = [forward_pass.cache for forward_pass in passes]
+        drafting = [forward_pass.rows.drafting_R for forward_pass in passes]
         hints_BTH = None
         if self.config.hints:
-            hints_BTH = self._padded([one.rows.hints_RH for one in passes], longest, torch.long)
+            hints_BTH = self._padded([forward_pass.rows.hints_RH for forward_pass in passes], longest, torch.long)
         hidden_BTD, fresh = self.model(
-            self._padded([one.rows.ids_R for one in passes], longest, torch.long),
-            self._padded([one.rows.positions_R for one in passes], longest, torch.long),
+            self._padded([forward_pass.rows.ids_R for forward_pass in passes], longest, torch.long),
+            self._padded([forward_pass.rows.positions_R for forward_pass in passes], longest, torch.long),
             self._mask(passes, longest),
             _stacked(caches),
             None if all(rows is None for rows in drafting) else self._padded(drafting, longest, torch.bool),
             hints_BTH=hints_BTH,
         )
-        places = [(index, row) for index, one in enumerate(passes) for row in one.rows.wanted]
+        places = [(index, row) for index, forward_pass in enumerate(passes) for row in forward_pass.rows.wanted]
         batch_W, rows_W = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
         hints_WH = None if hints_BTH is None else hints_BTH[batch_W, rows_W]
         logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W], hints_WH).cpu().numpy()
-        ends = np.cumsum([len(one.rows.wanted) for one in passes])[:-1]
+        ends = np.cumsum([len(forward_pass.rows.wanted) for forward_pass in passes])[:-1]
         return [
             TorchForward(own_WV, [(keys[index, None], values[index, None]) for keys, values in fresh])
             for index, own_WV in enumerate(np.split(logits_WV, ends))
@@ -162,11 +162,11 @@ class TorchRuntime:
         """Padding rows see themselves: attention over nothing would be NaN."""
         if len(passes) == 1 and passes[0].rows.mask_RC is None:
             return None
-        columns = max(one.cache.length for one in passes)
+        columns = max(forward_pass.cache.length for forward_pass in passes)
         mask_BTS = np.zeros((len(passes), longest, columns + longest), bool)
         mask_BTS[:, :, columns:] = np.eye(longest, dtype=bool)
-        for mask_TS, one in zip(mask_BTS, passes, strict=True):
-            count, cached, mask_RC = len(one.rows.ids_R), one.cache.length, one.rows.mask_RC
+        for mask_TS, forward_pass in zip(mask_BTS, passes, strict=True):
+            count, cached, mask_RC = len(forward_pass.rows.ids_R), forward_pass.cache.length, forward_pass.rows.mask_RC
             mask_TS[:count, :cached] = True if mask_RC is None else mask_RC[:, :cached]
             own_RR = np.tri(count, dtype=bool) if mask_RC is None else mask_RC[:, cached:]
             mask_TS[:count, columns : columns + count] = own_RR

@@ -170,10 +170,10 @@ def _first_line(lines: Sequence[str], head: str) -> int | None:
     """The line on which the statement begins: that of the cursor if the answer continues it, or writes its block."""
     if lines[0][len(head) :].strip():
         return 0
-    found = next((number for number in range(1, len(lines)) if lines[number].strip()), None)
-    if found is not None and head.strip() and _indent(lines[found]) > _indent(head):
+    number = next((number for number in range(1, len(lines)) if lines[number].strip()), None)
+    if number is not None and head.strip() and _indent(lines[number]) > _indent(head):
         return 0
-    return found
+    return number
 
 
 def _ends_body(before: str, head: str, base: int, following: str) -> bool:
@@ -185,8 +185,8 @@ def _ends_body(before: str, head: str, base: int, following: str) -> bool:
 
 def _next_line(after: str) -> str:
     """The first line below the cursor's that is not blank, "" if something follows the cursor on its own."""
-    rest, _, below = after.partition("\n")
-    return "" if rest.strip() else next((line for line in below.split("\n") if line.strip()), "")
+    line_after, _, below = after.partition("\n")
+    return "" if line_after.strip() else next((line for line in below.split("\n") if line.strip()), "")
 
 
 def _joined(lines: Sequence[str], head: str) -> str:
@@ -196,20 +196,22 @@ def _joined(lines: Sequence[str], head: str) -> str:
 def _without_overlap(before: str, answer: str, after: str) -> str:
     """Without the longest tail that stands at the head of `after`, unless the brackets need it twice."""
     line = before[before.rfind("\n") + 1 :]
-    rest = after.partition("\n")[0].rstrip()
-    below = "" if rest else after.partition("\n")[2]
-    for tail in (_tail_on_line(answer, rest), _tail_of_lines(answer, below)):
-        kept = answer[: len(answer) - len(tail)]
-        if tail and (_unmatched(line + kept + rest) <= _unmatched(line + answer + rest) or _says_much(tail)):
-            return kept
+    line_after = after.partition("\n")[0].rstrip()
+    below = "" if line_after else after.partition("\n")[2]
+    for tail in (_tail_on_line(answer, line_after), _tail_of_lines(answer, below)):
+        head = answer[: len(answer) - len(tail)]
+        if tail and (
+            _unmatched(line + head + line_after) <= _unmatched(line + answer + line_after) or _says_much(tail)
+        ):
+            return head
     return answer
 
 
-def _tail_on_line(answer: str, rest: str) -> str:
-    if not rest.strip():
+def _tail_on_line(answer: str, line_after: str) -> str:
+    if not line_after.strip():
         return ""
-    sizes = (size for size in range(len(rest), 0, -1) if answer.endswith(rest[:size]))
-    return next((rest[:size] for size in sizes if not _parts_word(rest, size)), "")
+    sizes = (size for size in range(len(line_after), 0, -1) if answer.endswith(line_after[:size]))
+    return next((line_after[:size] for size in sizes if not _parts_word(line_after, size)), "")
 
 
 def _parts_word(text: str, at: int) -> bool:
@@ -222,8 +224,8 @@ def _tail_of_lines(answer: str, below: str) -> str:
     following = [line.rstrip() for line in below.lstrip("\n").split("\n")]
     for size in range(min(len(lines), len(following)), 0, -1):
         if any(following[:size]) and [line.rstrip() for line in lines[-size:]] == following[:size]:
-            kept = "\n".join(lines[:-size]) + "\n" * (answer.endswith("\n") and size < len(lines))
-            return answer[len(kept) :]
+            head = "\n".join(lines[:-size]) + "\n" * (answer.endswith("\n") and size < len(lines))
+            return answer[len(head) :]
     return ""
 
 
@@ -246,13 +248,13 @@ def _closed(line: str) -> int:
 
 def _unmatched(text: str) -> int:
     """How many brackets have no partner."""
-    opened: list[str] = []
+    closers: list[str] = []
     alone = 0
     for bracket in BRACKETS.findall(QUOTED.sub("", text)):
         if bracket in "([{":
-            opened.append(bracket)
-        elif opened and opened[-1] + bracket in ("()", "[]", "{}"):
-            opened.pop()
+            closers.append(bracket)
+        elif closers and closers[-1] + bracket in ("()", "[]", "{}"):
+            closers.pop()
         else:
             alone += 1
-    return alone + len(opened)
+    return alone + len(closers)

@@ -193,8 +193,8 @@ def dialect_named(name: str) -> Dialect:
     for dialect in DIALECTS:
         if dialect.name == name:
             return dialect
-    known = ", ".join(dialect.name for dialect in DIALECTS)
-    raise EngineError(f"prompt: no such format as {name!r}; use one of {known}")
+    names = ", ".join(dialect.name for dialect in DIALECTS)
+    raise EngineError(f"prompt: no such format as {name!r}; use one of {names}")
 
 
 def dialect_for(added_tokens: Collection[str], name: str = "") -> Dialect | None:

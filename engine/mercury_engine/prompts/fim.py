@@ -47,18 +47,20 @@ def fim_prompt(
     window = request.windows[span.window]
     before, after = window.text[: span.start], window.text[span.end :]
     line_start = before.rfind("\n") + 1
-    kept, forced = split(before[line_start:])
-    before = before[:line_start] + kept
+    head, forced = split(before[line_start:])
+    before = before[:line_start] + head
 
-    left = budget - _overhead(dialect, window.path, count)
-    suffix = _first_that_fit(lines_of(after)[: dialect.suffix_lines + 1], left // SHARE_OF_SUFFIX, count)
-    step = max(left // SHARE_OF_EDITS, 1)
-    prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, left // SHARE_OF_PREFIX)
-    edits = _edit_files(dialect, request.edits, window.path, window.text, span.start, left // SHARE_OF_EDITS, count)
-    room = left - left // SHARE_OF_SUFFIX - left // SHARE_OF_EDITS - prefix_share
+    remaining = budget - _overhead(dialect, window.path, count)
+    suffix = _first_that_fit(lines_of(after)[: dialect.suffix_lines + 1], remaining // SHARE_OF_SUFFIX, count)
+    step = max(remaining // SHARE_OF_EDITS, 1)
+    prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, remaining // SHARE_OF_PREFIX)
+    edits = _edit_files(
+        dialect, request.edits, window.path, window.text, span.start, remaining // SHARE_OF_EDITS, count
+    )
+    room = remaining - remaining // SHARE_OF_SUFFIX - remaining // SHARE_OF_EDITS - prefix_share
     files = [*_related_files(dialect, request, room, count), *edits]
     spent = sum(tokens_of(joined(file), count) for file in files) + count(suffix)
-    prefix = _lines_before(before, left - spent, count)
+    prefix = _lines_before(before, remaining - spent, count)
 
     template = dialect.among if files or (dialect.knows_paths and window.path) else dialect.alone
     pieces = dialect.fill(
@@ -76,8 +78,8 @@ def fim_prompt(
 
 def by_words(head: str) -> tuple[str, str]:
     """`split` for a model whose tokenizer is not here: the last word, signs or spaces of the line."""
-    found = LAST_WORD.search(head)
-    return (head[: found.start()], found[0]) if found else (head, "")
+    match = LAST_WORD.search(head)
+    return (head[: match.start()], match[0]) if match else (head, "")
 
 
 def whole_head(head: str) -> tuple[str, str]:
@@ -106,10 +108,10 @@ def _last_that_fit(parts: Sequence[str], room: int, count: Callable[[str], int])
 def _lines_before(text: str, room: int, count: Callable[[str], int]) -> str:
     """The end of the text, from a line whose number is a multiple of 16; of fewer if most of the room would be left."""
     for quantum in (QUANTUM_LINES, 4, 1):
-        found = _last_that_fit(_blocks_of(text, quantum), room, count)
-        if len(found) == len(text) or 2 * sum(map(count, _blocks_of(found, quantum))) >= room:
+        blocks = _last_that_fit(_blocks_of(text, quantum), room, count)
+        if len(blocks) == len(text) or 2 * sum(map(count, _blocks_of(blocks, quantum))) >= room:
             break
-    return found
+    return blocks
 
 
 def _smaller_parts(text: str) -> list[str]:
@@ -160,8 +162,8 @@ def _edit_files(
 def _covers(edit: Edit, text: str, cursor: int) -> bool:
     """Whether the lines that the edit left are those around the cursor."""
     line_start = text.rfind("\n", 0, cursor) + 1
-    found = text.rfind(edit.after, 0, line_start + len(edit.after))
-    return bool(edit.after) and found >= 0 and found + len(edit.after) > line_start
+    offset = text.rfind(edit.after, 0, line_start + len(edit.after))
+    return bool(edit.after) and offset >= 0 and offset + len(edit.after) > line_start
 
 
 def edit_lines(edit: Edit) -> str:
@@ -184,10 +186,10 @@ def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
 def _fitting_files(
     files: Sequence[tuple[Piece, ...]], room: int, count: Callable[[str], int]
 ) -> list[tuple[Piece, ...]]:
-    kept: list[tuple[Piece, ...]] = []
+    groups: list[tuple[Piece, ...]] = []
     for file in files:
         size = tokens_of(joined(file), count)
         if size <= room:
-            kept.append(file)
+            groups.append(file)
             room -= size
-    return kept
+    return groups

@@ -27,7 +27,7 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
 
 
 def _texts(request: InfillRequest) -> list[str]:
-    own = [each.text for each in (*request.windows, *request.snippets)]
+    own = [source.text for source in (*request.windows, *request.snippets)]
     return own + [text for edit in request.edits for text in (edit.before, edit.after, edit.above, edit.below)]
 
 

@@ -70,7 +70,7 @@ def masked(request: InfillRequest) -> InfillRequest:
 def filling(
     protocol: Protocol,
     dialect: Dialect,
-    asked: InfillRequest,
+    sent: InfillRequest,
     true: InfillRequest,
     span: Span,
     *,
@@ -80,24 +80,24 @@ def filling(
     """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
     word, once more from the cursor. `true` is the request before secrets were masked."""
     for split in (by_words, whole_head):
-        prompt = fim_prompt(dialect, asked, span, budget=budget - span.budget, count=count, split=split)
+        prompt = fim_prompt(dialect, sent, span, budget=budget - span.budget, count=count, split=split)
         _refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
-        ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-        yield Attempt(protocol, ask, _filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
+        ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
+        yield Attempt(protocol, ask, _filler(sent, true, span), sent_to(address, prompt.text, sent), prompt.forced)
         if not prompt.forced:
             return
 
 
 def gap(
-    protocol: Protocol, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+    protocol: Protocol, sent: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
 ) -> Iterator[Attempt]:
     """For servers that put the prompt together themselves."""
-    window = asked.windows[span.window]
+    window = sent.windows[span.window]
     room = (budget - span.budget) * CHARACTERS_PER_TOKEN
     suffix = _whole_lines(window.text[span.end :], room // SHARE_OF_SUFFIX)
     prefix = _last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
-    snippets = _fitting(asked.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
+    snippets = _fitting(sent.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
     if protocol.files:
         files = "".join(protocol.files.format(path=snippet.path, text=snippet.text) for snippet in reversed(snippets))
         prefix = files + protocol.files.partition("{text}")[0].format(path=window.path) + prefix
@@ -109,16 +109,16 @@ def gap(
         language=window.language,
         tokens=span.budget,
         stops=("\n",) if span.mode == "line" else (),
-        seed=asked.seed,
+        seed=sent.seed,
     )
     everything = prefix + suffix + "".join(snippet.text for snippet in snippets if protocol.snippets)
-    yield Attempt(protocol, ask, _filler(asked, true, span), sent_to(address, everything, asked))
+    yield Attempt(protocol, ask, _filler(sent, true, span), sent_to(address, everything, sent))
 
 
 def rewriting(
     protocol: Protocol,
     form: EditFormat,
-    asked: InfillRequest,
+    sent: InfillRequest,
     true: InfillRequest,
     span: Span,
     *,
@@ -126,40 +126,40 @@ def rewriting(
     budget: int,
 ) -> Iterator[Attempt]:
     """For next-edit models, whose answer means something when it is whole, or has come back to the old text."""
-    question = form.ask(asked, budget=budget, count=count)
+    question = form.ask(sent, budget=budget, count=count)
     _refuse_specials(question.prompt, address)
-    old = asked.windows[span.window].text
+    old = sent.windows[span.window].text
     restored = true.windows[span.window].text
 
-    def show(heard: Heard) -> Filled | None:
-        is_whole = heard.end == "stop" or any(end in heard.text for end in question.ends)
-        read = question.read(heard.text, is_whole) if is_whole else question.rejoined(heard.text, heard.least)
-        if read is None and not (is_whole or heard.end):
+    def show(stream: Heard) -> Filled | None:
+        is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
+        read = question.read(stream.text, is_whole) if is_whole else question.rejoined(stream.text, stream.least)
+        if read is None and not (is_whole or stream.end):
             return None
         new = None if read is None else _with_secrets(old, restored, read)
         if new is None or new == restored:
-            return Filled(restored, complete=heard.end != "length" or is_whole)
-        probabilities = heard.probabilities(len(heard.text))
+            return Filled(restored, complete=stream.end != "length" or is_whole)
+        probabilities = stream.probabilities(len(stream.text))
         return Filled(new, probabilities, _p_accept(probabilities, is_whole=True), complete=True)
 
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
-    ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, asked), prompt.forced, rewrites=True)
+    ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
+    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, sent), prompt.forced, rewrites=True)
 
 
-def _filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
-    window = asked.windows[span.window]
+def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
+    window = sent.windows[span.window]
     before, after = window.text[: span.start], window.text[span.end :]
-    hides = asked != true
+    hides = sent != true
 
-    def show(heard: Heard) -> Filled | None:
+    def show(stream: Heard) -> Filled | None:
         text, is_whole = cut(
-            before, heard.text, after, language=window.language, mode=span.mode, finished=heard.end == "stop"
+            before, stream.text, after, language=window.language, mode=span.mode, finished=stream.end == "stop"
         )
         if (hides and MASKS.search(text)) or has_marks(text, window.text):
             return Filled("", complete=True)
-        probabilities = heard.probabilities(len(text))
+        probabilities = stream.probabilities(len(text))
         return Filled(text, probabilities, _p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)
 
     return show
@@ -186,9 +186,9 @@ def _with_secrets(old: str, true: str, new: str) -> str | None:
     """The new text with the secrets that were masked in the old one; None if it rewrites lines with a secret."""
     if old == true:
         return new
-    most = min(len(old), len(new))
-    head = next((at for at in range(most) if old[at] != new[at]), most)
-    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    limit = min(len(old), len(new))
+    head = next((at for at in range(limit) if old[at] != new[at]), limit)
+    tail = next((at for at in range(limit - head) if old[-1 - at] != new[-1 - at]), limit - head)
     end = len(old) - tail
     return true[:head] + new[head : len(new) - tail] + true[end:] if old[head:end] == true[head:end] else None
 
@@ -197,15 +197,15 @@ def sent_to(address: str, text: str, request: InfillRequest) -> str:
     """What of the request is in a text that goes to another program, for the user."""
     snippets = sum(_holds(text, snippet.text) for snippet in request.snippets)
     edits = sum(_holds(text, _changed(edit)) for edit in request.edits)
-    said = sum(_holds(text, diagnostic.message) for diagnostic in request.diagnostics)
+    mentions = sum(_holds(text, diagnostic.message) for diagnostic in request.diagnostics)
     parts = [
         f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
         *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
         *([f"{edits} edit{'s' * (edits != 1)}"] if edits else []),
-        *([f"{said} diagnostic{'s' * (said != 1)}"] if said else []),
+        *([f"{mentions} diagnostic{'s' * (mentions != 1)}"] if mentions else []),
     ]
-    *most, last = parts
-    return f"{', '.join(most)} and {last} to {address}" if most else f"{last} to {address}"
+    *head, last = parts
+    return f"{', '.join(head)} and {last} to {address}" if head else f"{last} to {address}"
 
 
 def _changed(edit: Edit) -> str:
@@ -233,9 +233,9 @@ def _last_lines(text: str, room: int) -> str:
 
 
 def _fitting(snippets: Sequence[Snippet], room: int) -> tuple[Snippet, ...]:
-    kept = []
+    lines = []
     for snippet in snippets:
         if len(snippet.text) <= room:
-            kept.append(snippet)
+            lines.append(snippet)
             room -= len(snippet.text)
-    return tuple(kept)
+    return tuple(lines)

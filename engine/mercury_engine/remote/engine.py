@@ -186,14 +186,14 @@ class RemoteEngine:
     def _attempts(self, request: InfillRequest) -> Iterator[Attempt]:
         span, address = _only_span(request, self._record), self._record.address
         protocol, form = self._way(span.mode)
-        asked = request if self._client.site.is_loopback else asking.masked(request)
+        sent = request if self._client.site.is_loopback else asking.masked(request)
         if isinstance(form, EditFormat):
             budget = min(self._room, REWRITE_TOKENS)
-            return asking.rewriting(protocol, form, asked, request, span, address=address, budget=budget)
+            return asking.rewriting(protocol, form, sent, request, span, address=address, budget=budget)
         budget = min(self._room, PROMPT_TOKENS)
         if form is None:
-            return asking.gap(protocol, asked, request, span, address=address, budget=budget)
-        return asking.filling(protocol, form, asked, request, span, address=address, budget=budget)
+            return asking.gap(protocol, sent, request, span, address=address, budget=budget)
+        return asking.filling(protocol, form, sent, request, span, address=address, budget=budget)
 
     def _way(self, mode: SpanMode) -> "Way":
         if mode not in self._ways:
@@ -222,71 +222,71 @@ class RemoteEngine:
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
-        heard, events, untouched = Heard(attempt.forced, attempt.ask.tokens), None, latest
+        stream, events, untouched = Heard(attempt.forced, attempt.ask.tokens), None, latest
         began = self._clock()
         until, first = began + LONGEST_SECONDS, 0.0
         exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
-            while not (heard.end or heard.is_endless or latest.spans[0].complete or self._clock() >= until):
+            while not (stream.end or stream.is_endless or latest.spans[0].complete or self._clock() >= until):
                 data = self._taken(exchange, wait())
                 if exchange.status not in (0, 200):
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
                 if exchange.status and events is None:
                     events = Events(exchange.headers.get("content-type", ""))
-                if exchange.done and events is not None and not (data or heard.text or heard.end or events.ended):
+                if exchange.done and events is not None and not (data or stream.text or stream.end or events.ended):
                     yield from self._silent(attempt, wait, latest)
-                if events is not None and self._hears(heard, events, data, exchange):
-                    if heard.departs:
+                if events is not None and self._hears(stream, events, data, exchange):
+                    if stream.departs:
                         return untouched
                     first = first or self._clock()
-                    if (filled := attempt.show(heard)) is not None:
+                    if (filled := attempt.show(stream)) is not None:
                         latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
-                if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or heard.text)):
+                if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or stream.text)):
                     if self._late < PATIENCE:  # what is told stays the same until it is over
-                        self._slowness = _slowness(began, first, self._clock(), len(heard.text))
-                    latest = self._when_due(attempt, heard, latest)
+                        self._slowness = _slowness(began, first, self._clock(), len(stream.text))
+                    latest = self._when_due(attempt, stream, latest)
                 yield latest
             self._health.worked()
             return latest
         finally:
-            if self._clock() >= due and (attempt.rewrites or not heard.text):
+            if self._clock() >= due and (attempt.rewrites or not stream.text):
                 self._late += 1
-            elif heard.text:
+            elif stream.text:
                 self._late = 0
             self._open -= 1
-            if heard.end:
+            if stream.end:
                 exchange.let_end()
             else:
                 exchange.close()
 
-    def _when_due(self, attempt: Attempt, heard: Heard, latest: Draft) -> Draft:
+    def _when_due(self, attempt: Attempt, stream: Heard, latest: Draft) -> Draft:
         """What there is of an answer when it is due: of a rewrite, what has come back to the old text at all."""
-        heard.least = 1
-        filled = attempt.show(heard) if heard.text else None
+        stream.least = 1
+        filled = attempt.show(stream) if stream.text else None
         if filled is None:
             raise EngineError(self._lateness)
         return Draft(latest.step + 1, (filled,), sent=attempt.sent)
 
-    def _hears(self, heard: Heard, events: Events, data: bytes, exchange: Exchange) -> bool:
+    def _hears(self, stream: Heard, events: Events, data: bytes, exchange: Exchange) -> bool:
         """Whether there is more than before."""
-        address, before = self._record.address, (len(heard.text), heard.end)
+        address, before = self._record.address, (len(stream.text), stream.end)
         try:
             for event in chain(events.feed(data), events.finish() if exchange.done else ()):
                 if event.error:
                     raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._client.secrets)}"))
-                heard.add(event)
-                if heard.is_endless:
+                stream.add(event)
+                if stream.is_endless:
                     break
         except WrongAnswerError as error:
             raise self._health.failed(wrong_answer(address, str(error))) from None
-        if heard.is_endless and not heard.text:
+        if stream.is_endless and not stream.text:
             raise self._health.failed(wrong_answer(address, "it goes on and on without any text"))
-        if exchange.done and not (heard.end or heard.is_endless):
+        if exchange.done and not (stream.end or stream.is_endless):
             if not events.ended:
                 raise self._health.failed(link_trouble(address, BROKEN_OFF))
-            heard.end = "length"  # it was broken off for another request, or nobody says why
-        return before != (len(heard.text), heard.end)
+            stream.end = "length"  # it was broken off for another request, or nobody says why
+        return before != (len(stream.text), stream.end)
 
     def _opened(self, attempt: Attempt, tokens: int) -> Exchange:
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
@@ -317,17 +317,17 @@ class RemoteEngine:
 
     def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Iterator[Draft]:
         """Raises what the server says about its refusal, once all of it is here."""
-        reading, rest = self._ended(exchange, wait), b""
+        reading, body = self._ended(exchange, wait), b""
         while True:
             try:
                 next(reading)
             except StopIteration as end:
-                rest = end.value
+                body = end.value
                 break
             yield latest
-        trouble = self._trouble(path, exchange, data + rest)
+        trouble = self._trouble(path, exchange, data + body)
         if exchange.status in PICKY:
-            raise _RefusedError(trouble, _context_in(data + rest))
+            raise _RefusedError(trouble, _context_in(data + body))
         raise self._health.failed(trouble)
 
     def _silent(self, attempt: Attempt, wait: Wait, latest: Draft) -> Iterator[Draft]:
@@ -346,20 +346,20 @@ class RemoteEngine:
             exchange.close()
         raise _RefusedError(wrong_answer(self._record.address, "nothing at all"))
 
-    def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
+    def _trouble(self, path: str, exchange: Exchange, body: bytes) -> Trouble:
         status, headers, secrets = exchange.status, exchange.headers, self._client.secrets
-        return status_trouble(self._record, path, status, headers, said, secrets=secrets, has=self._has)
+        return status_trouble(self._record, path, status, headers, body, secrets=secrets, has=self._has)
 
     def _right_model(self, wait: Wait) -> Iterator[None]:
         """Once after each failure: whether the server has the model that it is to be asked for."""
-        path, wanted = self._protocol.models, self._record.model
-        if self._health.checked or not path or not wanted:
+        path, model = self._protocol.models, self._record.model
+        if self._health.checked or not path or not model:
             return
         exchange = self._client.open("GET", path)
-        said = yield from self._ended(exchange, wait)
+        body = yield from self._ended(exchange, wait)
         if exchange.status in (401, 403, 429) or exchange.status >= 500:
-            raise self._health.failed(self._trouble(path, exchange, said))
-        self._has = _listed(said) if exchange.status == 200 else []
+            raise self._health.failed(self._trouble(path, exchange, body))
+        self._has = _listed(body) if exchange.status == 200 else []
         if self._has and not any(self._serves(name) for name in self._has):
             raise self._health.failed(unknown_model(self._record, self._has))
         self._health.checked = True
@@ -368,8 +368,8 @@ class RemoteEngine:
     def _serves(self, name: str) -> bool:
         """A server that has one model and ignores names may have another one that reads the same prompts; one that has
         several goes by their names."""
-        wanted = self._record.model
-        if name in (wanted, f"{wanted}:latest"):
+        model = self._record.model
+        if name in (model, f"{model}:latest"):
             return True
         dialect = dialect_for((), name) if self._protocol.one_model and len(self._has) == 1 else None
         return dialect is not None and any(form == dialect for _, form in self._ways.values())
@@ -390,11 +390,11 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
     return engine
 
 
-def _slowness(began: float, first: float, now: float, characters: int) -> str:
+def _slowness(began: float, first: float, time: float, characters: int) -> str:
     """How slowly an answer came whose first text was there at `first`, or 0 if there was none."""
     if not characters:
         return NO_TEXT
-    speed = f", then {characters / (now - first):.0f} characters/s" if now > first else ""
+    speed = f", then {characters / (time - first):.0f} characters/s" if time > first else ""
     return f"first text after {first - began:.1f} s{speed}"
 
 
@@ -436,13 +436,13 @@ def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
     return request.spans[0]
 
 
-def _listed(said: bytes) -> list[str]:
+def _listed(body: bytes) -> list[str]:
     try:
-        return model_names(decoded(said))
+        return model_names(decoded(body))
     except WrongAnswerError:
         return []
 
 
-def _context_in(said: bytes) -> int:
-    found = CONTEXT.search(said[:4096])
-    return int(found[1]) if found else 0
+def _context_in(body: bytes) -> int:
+    match = CONTEXT.search(body[:4096])
+    return int(match[1]) if match else 0

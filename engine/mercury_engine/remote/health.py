@@ -52,8 +52,8 @@ class Health:
     def ensure(self) -> None:
         """Raises while the server is left alone."""
         if self.rests:
-            left = self._until - self._clock()
-            raise EngineError(f"{self.note}; asked again in {max(1, round(left))} s")
+            remaining = self._until - self._clock()
+            raise EngineError(f"{self.note}; asked again in {max(1, round(remaining))} s")
 
     def failed(self, trouble: Trouble) -> EngineError:
         """Notes what is wrong. Failures of requests that were open together count as one."""
@@ -111,8 +111,8 @@ def status_trouble(
     has: Sequence[str] = (),
 ) -> Trouble:
     """For an answer that is no success. What the server says is shown without keys and other headers."""
-    address, said = record.address, _message_of(body, secrets)
-    why = f": {said}" if said else ""
+    address, message = record.address, _message_of(body, secrets)
+    why = f": {message}" if message else ""
     match status:
         case 301 | 302 | 303 | 307 | 308:
             where = told(headers.get("location", "another address"), secrets)
@@ -154,16 +154,16 @@ def unknown_model(record: ModelRecord, has: Sequence[str]) -> Trouble:
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "check the address and the model's name"
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"it has {', '.join(names[:LISTED])}{more}"
+    unlisted = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"it has {', '.join(names[:LISTED])}{unlisted}"
 
 
 def _message_of(body: bytes, secrets: Sequence[str]) -> str:
     """What the server says in the body of a refusal, without JSON or HTML around it."""
     text = body[:4096].decode(errors="replace")
     try:
-        found = decoded(body[:4096])
-        error = found.get("error", found)
+        message = decoded(body[:4096])
+        error = message.get("error", message)
         text = error if isinstance(error, str) else text_at(error, "message", "detail") or text
     except WrongAnswerError:
         text = re.sub(r"<[^>]*>", " ", text)
@@ -180,12 +180,12 @@ def told(text: str, secrets: Sequence[str] = ()) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     """In whole seconds or as a date; 0 if the server does not say."""
-    given = headers.get("retry-after", "").strip()
-    if re.fullmatch("[0-9]{1,9}", given):
-        seconds = float(given)
+    value = headers.get("retry-after", "").strip()
+    if re.fullmatch("[0-9]{1,9}", value):
+        seconds = float(value)
     else:
         try:
-            seconds = parsedate_to_datetime(given).timestamp() - time.time()
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
         except (ValueError, TypeError, LookupError, ArithmeticError, OSError):
             return 0.0
     return min(max(seconds, 0.0), LONGEST_ASKED_FOR)

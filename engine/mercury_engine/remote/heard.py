@@ -53,5 +53,7 @@ class Heard:
     def probabilities(self, characters: int) -> tuple[float, ...]:
         """Of the tokens in the first `characters` of the text."""
         first = len(self._forced)
-        new = (each for start, end, each in self._tokens if first <= max(start, end - 1) and start < first + characters)
+        new = (
+            token for start, end, token in self._tokens if first <= max(start, end - 1) and start < first + characters
+        )
         return tuple(map(math.exp, new))

@@ -154,10 +154,10 @@ class Client:
         exchange, pieces = self.open(method, path, body), []
         try:
             while not exchange.done:
-                left = until - time.monotonic()
-                if left <= 0:
+                remaining = until - time.monotonic()
+                if remaining <= 0:
                     raise LinkError("slow", f"no answer within {seconds:g} s")
-                pieces.append(exchange.take(left))
+                pieces.append(exchange.take(remaining))
             return Reply(exchange.status, exchange.headers, b"".join(pieces))
         finally:
             exchange.close()
@@ -165,10 +165,10 @@ class Client:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            idle, self._idle, opened = self._idle, [], list(self._open)
+            idle, self._idle, connections = self._idle, [], list(self._open)
         for connection, _ in idle:
             connection.close()
-        for exchange in opened:
+        for exchange in connections:
             exchange.close()
             exchange.join()
 
@@ -192,7 +192,7 @@ class Client:
                 return None
         connection, _ = self.connection(fresh=True)
         try:
-            connection.reach(lambda opened: None)
+            connection.reach(lambda socket: None)
         except (OSError, LinkError):
             connection.close()
             return None
@@ -295,9 +295,9 @@ class Exchange:
             if not self._arrived and not self._ended and wait > 0:
                 self._news.wait(wait)
             if self._arrived:
-                taken = b"".join(self._arrived)
+                data = b"".join(self._arrived)
                 self._arrived.clear()
-                return taken
+                return data
             if self._error is not None:
                 raise self._error
             return b""
@@ -325,10 +325,10 @@ class Exchange:
         with self._news:
             self._unheard = time.monotonic()
             self._arrived.clear()
-            opened = self._socket
-        if opened is not None:
+            socket = self._socket
+        if socket is not None:
             with suppress(OSError):
-                opened.settimeout(LET_END_SECONDS)
+                socket.settimeout(LET_END_SECONDS)
 
     # Everything below runs on the exchange's thread.
 
@@ -423,11 +423,11 @@ class Exchange:
         assert connection is not None, "an exchange has a connection before it sends"
         if connection.sock is None:
             connection.reach(self._watch)
-        opened = connection.sock
-        assert opened is not None, "a connection that was reached has its socket"
-        self._watch(opened)
+        socket = connection.sock
+        assert socket is not None, "a connection that was reached has its socket"
+        self._watch(socket)
         self._reached = True
-        opened.settimeout(self._client.silence_seconds)
+        socket.settimeout(self._client.silence_seconds)
         method, path, body, headers = self._request
         connection.request(method, path, body, headers)
         return connection.getresponse()

@@ -39,23 +39,23 @@ def _value_of(name: str, value: str, environ: Mapping[str, str]) -> str:
     return value
 
 
-def _secret_at(what: str, place: str, environ: Mapping[str, str]) -> tuple[str, str]:
+def _secret_at(setting: str, place: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """The secret, and what to do if it is wrong."""
     kind, _, name = place.partition(":")
     if kind == "env" and name:
-        found = environ.get(name, "")
+        secret = environ.get(name, "")
         remedy = f"set {name} where your editor starts, then `mercury-ls serve --stop`"
     elif kind == "keyring" and "/" in name:
-        found = _from_keyring(place, *name.split("/", 1))
+        secret = _from_keyring(place, *name.split("/", 1))
         remedy = f"store it: `keyring set {name.replace('/', ' ', 1)}`"
     else:
-        raise EngineError(f"{what}: write where it is, env:NAME or keyring:SERVICE/NAME, never the key itself")
-    found = found.strip()
-    if not found:
-        raise EngineError(f"{what}: there is none at {place}: {remedy}")
-    if not (found.isascii() and found.isprintable()):
-        raise EngineError(f"{what}: what is at {place} contains characters that no key has: {remedy}")
-    return found, remedy
+        raise EngineError(f"{setting}: write where it is, env:NAME or keyring:SERVICE/NAME, never the key itself")
+    secret = secret.strip()
+    if not secret:
+        raise EngineError(f"{setting}: there is none at {place}: {remedy}")
+    if not (secret.isascii() and secret.isprintable()):
+        raise EngineError(f"{setting}: what is at {place} contains characters that no key has: {remedy}")
+    return secret, remedy
 
 
 def _from_keyring(place: str, service: str, name: str) -> str:

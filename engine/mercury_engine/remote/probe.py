@@ -73,13 +73,13 @@ def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> Found | No
     the way to it."""
     client = client_for(record, connect_seconds=seconds)
     try:
-        found = _speaking(client, record, seconds) if record.protocol else _identified(client, record.address, seconds)
-        if found is None or found.note:
-            return found
-        chosen = next((served for served in found.models if served.name == record.model), None)
-        if chosen is None and not (found.models if record.model else found.models[1:]):
-            chosen = next(iter(found.models), Served(record.model))
-        return found if chosen is None else _chosen(client, found, chosen, record)
+        server = _speaking(client, record, seconds) if record.protocol else _identified(client, record.address, seconds)
+        if server is None or server.note:
+            return server
+        chosen = next((served for served in server.models if served.name == record.model), None)
+        if chosen is None and not (server.models if record.model else server.models[1:]):
+            chosen = next(iter(server.models), Served(record.model))
+        return server if chosen is None else _chosen(client, server, chosen, record)
     except LinkError as error:
         if error.kind in ("proxy", "certificate", "tls"):
             raise EngineError(link_trouble(record.address, error).sentence) from None
@@ -91,40 +91,40 @@ def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> Found | No
 def _speaking(client: Client, record: ModelRecord, seconds: float) -> Found | None:
     """As the user says: only its models are asked for."""
     protocol = protocol_named(record.protocol)
-    found = Found(record.address, f"a server spoken to as {protocol.name}", protocol.name)
+    server = Found(record.address, f"a server spoken to as {protocol.name}", protocol.name)
     if not protocol.models:
-        return found
+        return server
     reply = client.fetch("GET", protocol.models, seconds=seconds)
     if reply.status in (401, 403):
-        return replace(found, note=WANTS_KEY.format(reply.status))
+        return replace(server, note=WANTS_KEY.format(reply.status))
     models = _models_of(_decoded(reply.body) if reply.status == 200 else None)
     if protocol.shape != "raw":
         models = tuple(replace(served, prompt="") for served in models)  # the server puts the prompts together
     if protocol.context:
         models = tuple(replace(served, context=OLLAMA_CONTEXT) for served in models)
-    return replace(found, models=models)
+    return replace(server, models=models)
 
 
-def _chosen(client: Client, found: Found, chosen: Served, record: ModelRecord) -> Found:
+def _chosen(client: Client, server: Found, chosen: Served, record: ModelRecord) -> Found:
     """With what is known of the model once it is loaded, and whether it completes."""
-    if found.protocol == "llama" and not chosen.context:
-        found, chosen = _loaded(client, found, chosen)
-    if protocol_named(found.protocol).shape == "raw":
-        found = _with_tokens(client, found, chosen)
-    prompt = next((served.prompt for served in found.models if served.name == chosen.name), "")
-    if found.protocol == "llama" and not (prompt or record.protocol or record.prompt):
-        found = replace(found, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
-    note = _completion_problem(client, found.protocol, chosen.name)
-    return replace(found, completes=not note, note=note)
+    if server.protocol == "llama" and not chosen.context:
+        server, chosen = _loaded(client, server, chosen)
+    if protocol_named(server.protocol).shape == "raw":
+        server = _with_tokens(client, server, chosen)
+    prompt = next((served.prompt for served in server.models if served.name == chosen.name), "")
+    if server.protocol == "llama" and not (prompt or record.protocol or record.prompt):
+        server = replace(server, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
+    note = _completion_problem(client, server.protocol, chosen.name)
+    return replace(server, completes=not note, note=note)
 
 
-def _loaded(client: Client, found: Found, chosen: Served) -> tuple[Found, Served]:
+def _loaded(client: Client, server: Found, chosen: Served) -> tuple[Found, Served]:
     """A llama-server that has several models says of each what it says of a single one, after it has loaded it."""
     path = f"/props?model={quote(chosen.name, safe='')}"
     reply = client.fetch("GET", path, seconds=COMPLETE_SECONDS)
     props = (_decoded(reply.body) if reply.status == 200 else None) or {}
     served = _served(chosen.name, _context_of(props), text_at(props, "model_path"))
-    return replace(found, models=tuple(served if model == chosen else model for model in found.models)), served
+    return replace(server, models=tuple(served if model == chosen else model for model in server.models)), served
 
 
 def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[Found]:
@@ -140,22 +140,22 @@ def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) ->
             client.close()
 
     with ThreadPoolExecutor(len(ports)) as pool:
-        return [found for found in pool.map(look, ports) if found is not None]
+        return [server for server in pool.map(look, ports) if server is not None]
 
 
 def _identified(client: Client, address: str, seconds: float) -> Found | None:
     """In an order in which none is taken for another: many servers imitate OpenAI's paths."""
     until = time.monotonic() + seconds
     for path, reading in READINGS:
-        left = until - time.monotonic()
-        if left <= 0:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
             return None
-        reply = client.fetch("GET", path, seconds=left)
+        reply = client.fetch("GET", path, seconds=remaining)
         if reply.status in (401, 403) and path != "/props":
             return Found(address, "a server", "openai", note=WANTS_KEY.format(reply.status))
-        said = _decoded(reply.body) if reply.status == 200 else None
-        if said is not None and (found := reading(client, address, said, max(until - time.monotonic(), 0.05))):
-            return found
+        decoded = _decoded(reply.body) if reply.status == 200 else None
+        if decoded is not None and (server := reading(client, address, decoded, max(until - time.monotonic(), 0.05))):
+            return server
     return None
 
 
@@ -169,13 +169,13 @@ def _decoded(data: bytes) -> dict[str, Any] | None:
 Reading = Callable[[Client, str, Mapping[str, Any], float], Found | None]
 
 
-def _llama_server(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    if not isinstance(said.get("default_generation_settings"), dict):
+def _llama_server(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(body.get("default_generation_settings"), dict):
         return None
     listed = _decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
-    names = model_names(listed) or [text_at(said, "model_alias", "model_path")]
-    models = tuple(_served(name, _context_of(said), text_at(said, "model_path")) for name in names)
-    return Found(address, f"llama-server {text_at(said, 'build_info')}".strip(), "llama", models)
+    names = model_names(listed) or [text_at(body, "model_alias", "model_path")]
+    models = tuple(_served(name, _context_of(body), text_at(body, "model_path")) for name in names)
+    return Found(address, f"llama-server {text_at(body, 'build_info')}".strip(), "llama", models)
 
 
 def _context_of(props: Mapping[str, Any]) -> int:
@@ -184,18 +184,18 @@ def _context_of(props: Mapping[str, Any]) -> int:
     return _number(settings.get("n_ctx")) if isinstance(settings, dict) else 0
 
 
-def _ollama(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    if not isinstance(said.get("version"), str):
+def _ollama(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(body.get("version"), str):
         return None
     listed = _decoded(client.fetch("GET", "/api/tags", seconds=seconds).body)
     if listed is None or "models" not in listed:
         return None
     models = tuple(_served(name, OLLAMA_CONTEXT) for name in model_names(listed))
-    return Found(address, f"Ollama {said['version']}", "ollama", models)
+    return Found(address, f"Ollama {body['version']}", "ollama", models)
 
 
-def _lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    listed = said.get("models")
+def _lm_studio(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+    listed = body.get("models")
     if not isinstance(listed, list):
         return None
     models = [model for model in objects(listed) if model.get("type", "llm") == "llm"]
@@ -203,16 +203,16 @@ def _lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: f
     return Found(address, "LM Studio", "openai", named)
 
 
-def _tabby(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    if not isinstance(said.get("model"), str):
+def _tabby(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(body.get("model"), str):
         return None
-    return Found(address, "Tabby", "tabby", (Served(said["model"]),))
+    return Found(address, "Tabby", "tabby", (Served(body["model"]),))
 
 
-def _openai(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    if not isinstance(said.get("data"), list):
+def _openai(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(body.get("data"), list):
         return None
-    return Found(address, "an OpenAI-compatible server", "openai", _models_of(said))
+    return Found(address, "an OpenAI-compatible server", "openai", _models_of(body))
 
 
 def _models_of(listed: Mapping[str, Any] | None) -> tuple[Served, ...]:
@@ -221,9 +221,9 @@ def _models_of(listed: Mapping[str, Any] | None) -> tuple[Served, ...]:
     return tuple(_served(name, limits.get(name, 0)) for name in model_names(listed))
 
 
-def _mercury(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _mercury(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
     note = f"another engine server of mercury-ls: set engine.address = {address!r} instead of adding it"
-    return Found(address, "mercury-ls serve", "mercury", note=note) if "state" in said else None
+    return Found(address, "mercury-ls serve", "mercury", note=note) if "state" in body else None
 
 
 READINGS: tuple[tuple[str, Reading], ...] = (
@@ -249,14 +249,14 @@ def _number(value: Any) -> int:
     return value if type(value) is int and 0 < value <= MOST_CONTEXT else 0
 
 
-def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
+def _with_tokens(client: Client, server: Found, chosen: Served) -> Found:
     """The dialect by the special tokens that the model really has, where the server tells. Next-edit models have those
     of the models that they were made of."""
     if edit_format_for(chosen.name):
-        return found
-    known = sorted({token for dialect in DIALECTS for token in dialect.tokens})
-    text = "\n".join(known)
-    asked = {
+        return server
+    specials = sorted({token for dialect in DIALECTS for token in dialect.tokens})
+    text = "\n".join(specials)
+    questions = {
         "model": chosen.name,
         "content": text,
         "add_special": False,
@@ -266,16 +266,16 @@ def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
         "add_special_tokens": False,
         "return_token_strs": True,
     }
-    reply = client.fetch("POST", "/tokenize", msgspec.json.encode(asked), seconds=ANSWER_SECONDS)
-    said = (_decoded(reply.body) if reply.status == 200 else None) or {}
-    pieces = said.get("token_strs") or said.get("tokens")
+    reply = client.fetch("POST", "/tokenize", msgspec.json.encode(questions), seconds=ANSWER_SECONDS)
+    body = (_decoded(reply.body) if reply.status == 200 else None) or {}
+    pieces = body.get("token_strs") or body.get("tokens")
     texts = (text_at(piece, "piece") or piece for piece in pieces) if isinstance(pieces, list) else ()
-    has = {text for text in texts if isinstance(text, str)} & set(known)
+    has = {text for text in texts if isinstance(text, str)} & set(specials)
     dialect = dialect_for(has, chosen.name) if has else None
     if dialect is None:
-        return found
-    better = tuple(replace(model, prompt=dialect.name) if model == chosen else model for model in found.models)
-    return replace(found, models=better)
+        return server
+    better = tuple(replace(model, prompt=dialect.name) if model == chosen else model for model in server.models)
+    return replace(server, models=better)
 
 
 def _completion_problem(client: Client, protocol: str, model: str) -> str:
@@ -289,7 +289,7 @@ def _completion_problem(client: Client, protocol: str, model: str) -> str:
     except LinkError as error:
         return f"it does not complete: {error.detail}"
     except WrongAnswerError as error:
-        shown = told(str(error), client.secrets)
-        return f"it does not complete: {shown}" if reply.status == 200 else f"it does not complete ({reply.status})"
+        message = told(str(error), client.secrets)
+        return f"it does not complete: {message}" if reply.status == 200 else f"it does not complete ({reply.status})"
     failed = told(next((event.error for event in said if event.error), ""), client.secrets)
     return f"it does not complete ({reply.status}): {failed}" if failed or reply.status != 200 else ""

@@ -152,8 +152,8 @@ def protocol_named(name: str) -> Protocol:
     for protocol in PROTOCOLS:
         if protocol.name == name:
             return protocol
-    known = ", ".join(protocol.name for protocol in PROTOCOLS)
-    raise EngineError(f"protocol: nothing speaks {name!r}; use one of {known}")
+    names = ", ".join(protocol.name for protocol in PROTOCOLS)
+    raise EngineError(f"protocol: nothing speaks {name!r}; use one of {names}")
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -200,14 +200,14 @@ def body(protocol: Protocol, ask: Ask, *, plain: bool = False) -> bytes:
 
 def _nested(fields: Mapping[str, Any]) -> dict[str, Any]:
     """`{"options.stop": …}` as `{"options": {"stop": …}}`."""
-    made: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for path, value in fields.items():
         *groups, name = path.split(".")
-        inside = made
+        inside = options
         for group in groups:
             inside = inside.setdefault(group, {})
         inside[name] = value
-    return made
+    return options
 
 
 class Event(Struct, frozen=True):
@@ -240,13 +240,13 @@ class Events:
 
     def finish(self) -> Iterator[Event]:
         """What the end of the answer says: a document ends with it, a stream must have said that it ends."""
-        rest, self._rest = self._rest.strip(), b""
+        tail, self._rest = self._rest.strip(), b""
         if self._is_document:
-            event = self._event(rest)
+            event = self._event(tail)
             yield event if event.end or event.error else msgspec.structs.replace(event, end="stop")
             self.ended = True
-        elif rest:
-            yield from self._line(rest)
+        elif tail:
+            yield from self._line(tail)
         if not self._understood:
             raise WrongAnswerError("nothing in it is a completion")
 
@@ -273,22 +273,22 @@ class Events:
 def decoded(data: bytes) -> dict[str, Any]:
     """The JSON object that the data is. What is in it may have any type."""
     try:
-        found = msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is not JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is no completion")
-    return found
+    return value
 
 
-def objects(found: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in what should be a list of them."""
-    return [value for value in found if isinstance(value, dict)] if isinstance(found, list) else []
+    return [value for value in value if isinstance(value, dict)] if isinstance(value, list) else []
 
 
-def text_at(found: Any, *names: str) -> str:
+def text_at(value: Any, *names: str) -> str:
     """The first text under one of the names in what should be an object."""
-    values = (found.get(name) for name in names) if isinstance(found, dict) else ()
+    values = (value.get(name) for name in names) if isinstance(value, dict) else ()
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
@@ -329,10 +329,10 @@ def _end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal[""
 
 def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[float]:
     """Of the tokens that were chosen, in whichever of five shapes."""
-    given = choice.get("logprobs") or {}
-    if isinstance(given, dict):
-        given = given.get("token_logprobs") or given.get("content")
-    tokens = given or message.get("completion_probabilities") or message.get("logprobs")
+    logprobs = choice.get("logprobs") or {}
+    if isinstance(logprobs, dict):
+        logprobs = logprobs.get("token_logprobs") or logprobs.get("content")
+    tokens = logprobs or message.get("completion_probabilities") or message.get("logprobs")
     for token in tokens if isinstance(tokens, list) else ():
         value = token.get("logprob") if isinstance(token, dict) else token
         if isinstance(value, int | float) and value <= 0:

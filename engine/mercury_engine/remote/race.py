@@ -41,8 +41,8 @@ class RaceEngine:
         return self._local.chat(request)
 
     def warm(self, request: InfillRequest) -> Generator[None, None, None]:
-        there = iter(()) if self._remote is None else self._remote.warm(request)
-        for _ in zip_longest(there, self._local.warm(request)):
+        remote_steps = iter(()) if self._remote is None else self._remote.warm(request)
+        for _ in zip_longest(remote_steps, self._local.warm(request)):
             yield
 
     def info(self) -> EngineInfo:
@@ -68,21 +68,25 @@ class RaceEngine:
             self._remote.close()
 
     def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
-        here = _Runner(self._local.infill(request))
-        there = _Runner(remote.infill(request, wait=lambda: 0.0 if here.runs else SLICE_SECONDS))
-        steps, shown, source = count(1), Draft(0, ()), None
-        with closing(here), closing(there):
-            while here.runs or there.runs:
-                if there.step().wins or here.step().wins:
+        local_runner = _Runner(self._local.infill(request))
+        remote_runner = _Runner(remote.infill(request, wait=lambda: 0.0 if local_runner.runs else SLICE_SECONDS))
+        steps, draft, source = count(1), Draft(0, ()), None
+        with closing(local_runner), closing(remote_runner):
+            while local_runner.runs or remote_runner.runs:
+                if remote_runner.step().wins or local_runner.step().wins:
                     break
-                if (best := _better(there, here)) is not None:
+                if (best := _better(remote_runner, local_runner)) is not None:
                     if best is not source:
-                        shown, source = Draft(next(steps), best.spans, sent=there.sent), best
-                    yield shown
-            best = _better(there, here)
+                        draft, source = Draft(next(steps), best.spans, sent=remote_runner.sent), best
+                    yield draft
+            best = _better(remote_runner, local_runner)
             if best is None:
-                raise here.error or there.error or EngineError("neither the server nor the model answered")
-            yield Draft(next(steps), best.spans, final=True, sent=there.sent)
+                raise (
+                    local_runner.error
+                    or remote_runner.error
+                    or EngineError("neither the server nor the model answered")
+                )
+            yield Draft(next(steps), best.spans, final=True, sent=remote_runner.sent)
 
 
 class _Runner:

@@ -112,10 +112,10 @@ def with_answers(row: Row, answers: Sequence[Sequence[int]]) -> Stream:
 
 def without_modes(row: Row) -> Row:
     """The row without its mode tokens, as in a fifth of the training rows."""
-    kept = ~np.isin(row.ids, MODES)
-    moved = np.cumsum(~kept)
+    is_text = ~np.isin(row.ids, MODES)
+    moved = np.cumsum(~is_text)
     holes = tuple(Hole(hole.anchor - int(moved[hole.anchor]), hole.part, hole.old) for hole in row.holes)
-    return Row(row.ids[kept], row.positions[kept] - moved[kept].astype(np.int32), holes, row.unread)
+    return Row(row.ids[is_text], row.positions[is_text] - moved[is_text].astype(np.int32), holes, row.unread)
 
 
 def _following(row: Row, anchor: int, answer: Sequence[int]) -> list[int]:

@@ -34,8 +34,8 @@ def byte_level(
 ) -> Tokenizer:
     """`special` tokens are never found in a text unless somebody looks for them."""
     if split not in SPLITS:
-        known = ", ".join(SPLITS)
-        raise EngineError(f"the tokenizer splits texts by {split!r}, which is not known here (known: {known})")
+        names = ", ".join(SPLITS)
+        raise EngineError(f"the tokenizer splits texts by {split!r}, which is not known here (known: {names})")
     unknown = next((pair for pair in merges if not {*pair, "".join(pair)} <= vocabulary.keys()), None)
     if unknown:  # at which the library would end the process
         raise EngineError(f"the tokenizer merges {unknown}, which is not in its vocabulary; get the model again")
@@ -66,7 +66,11 @@ def from_files(folder: Path) -> Tokenizer:
         lines = small_bytes(folder / "merges.txt").decode().splitlines()
         added = _added_in(folder)
         merges = [
-            (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
+            (first, second)
+            for line in lines
+            if not line.startswith("#version")
+            for first, second in [_pair(line)]
+            if second
         ]
         special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
         return byte_level(vocabulary | added, merges, special, "qwen2")
@@ -79,8 +83,8 @@ def from_files(folder: Path) -> Tokenizer:
 
 
 def _pair(line: str) -> tuple[str, str]:
-    left, _, right = line.partition(" ")
-    return left, right
+    first, _, second = line.partition(" ")
+    return first, second
 
 
 def _added_in(folder: Path) -> dict[str, int]:

@@ -46,10 +46,10 @@ def locate(ids_R: np.ndarray, anchor: int | None, spelled: Sequence[bytes], star
     for column, (hashes_R, whole_R) in enumerate(_ngrams(ids_R, previous_R)):
         followers = np.flatnonzero((previous_R != NONE) & whole_R[previous_R])
         rows = asking[whole_R[context_R[asking]]]
-        known, wanted = hashes_R[previous_R[followers]], hashes_R[context_R[rows]]
-        found_RH[rows - start, column] = _latest(followers, known, rows, wanted)
+        follower_hashes, row_hashes = hashes_R[previous_R[followers]], hashes_R[context_R[rows]]
+        found_RH[rows - start, column] = _latest(followers, follower_hashes, rows, row_hashes)
         for row in rows[(rows > part) & (rows <= (anchor or 0))].tolist():
-            matches = followers[(known == hashes_R[context_R[row]]) & (followers <= row)]
+            matches = followers[(follower_hashes == hashes_R[context_R[row]]) & (followers <= row)]
             typed = b"".join(spelled[token] for token in ids_R[part + 1 : row + 1])
             found_RH[row - start, column] = _spelling(ids_R, matches, typed, spelled)
     return found_RH
@@ -132,20 +132,23 @@ def _ngrams(ids_R: np.ndarray, previous_R: np.ndarray) -> list[tuple[np.ndarray,
     return found
 
 
-def _latest(followers: np.ndarray, known: np.ndarray, rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _latest(followers: np.ndarray, follower_hashes: np.ndarray, rows: np.ndarray, row_hashes: np.ndarray) -> np.ndarray:
     """For each row the last follower up to it whose n-gram, `known`, is the one `wanted`."""
     if len(rows) <= FEW:
-        hits = [followers[(known == one) & (followers <= row)] for row, one in zip(rows, wanted, strict=True)]
-        return np.array([found[-1] if found.size else NONE for found in hits], np.int32)
+        hits = [
+            followers[(follower_hashes == row_hash) & (followers <= row)]
+            for row, row_hash in zip(rows, row_hashes, strict=True)
+        ]
+        return np.array([hit[-1] if hit.size else NONE for hit in hits], np.int32)
     if not followers.size:
         return np.full(len(rows), NONE)
     size = int(max(rows[-1], followers[-1])) + 1
-    groups = np.unique(np.concatenate([known, wanted]), return_inverse=True)[1]
-    keys = np.sort(groups[: len(known)] * size + followers)
-    places = np.searchsorted(keys, groups[len(known) :] * size + rows, "right") - 1
+    groups = np.unique(np.concatenate([follower_hashes, row_hashes]), return_inverse=True)[1]
+    keys = np.sort(groups[: len(follower_hashes)] * size + followers)
+    places = np.searchsorted(keys, groups[len(follower_hashes) :] * size + rows, "right") - 1
     latest = keys[places]
-    same = (places >= 0) & (latest // size == groups[len(known) :])
-    return np.where(same, latest % size, NONE)
+    is_recent = (places >= 0) & (latest // size == groups[len(follower_hashes) :])
+    return np.where(is_recent, latest % size, NONE)
 
 
 def _spelling(ids_R: np.ndarray, matches: np.ndarray, typed: bytes, spelled: Sequence[bytes]) -> int:

@@ -161,8 +161,8 @@ def freeze(tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> Froz
     spare = _room_before(budget, len(preamble)) - len(tokenizer.encode(before)) - budget.quantum
     far = tokenizer.encode(following)[budget.near :]
     suffix = tuple(far[: max(budget.suffix, spare)])
-    left = [tokenizer.encode(snippet.text) for snippet in _related(request)[preamble.count(SNIP) :]]
-    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor), _separated(reversed(left)))
+    remaining = [tokenizer.encode(snippet.text) for snippet in _related(request)[preamble.count(SNIP) :]]
+    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor), _separated(reversed(remaining)))
 
 
 def is_stale(frozen: Frozen, request: InfillRequest) -> bool:
@@ -216,19 +216,19 @@ def show(tokenizer: Tokenizer, row: Row) -> str:
 
 def _at_cursor(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> Row:
     window, cursor = _target(request)
-    before, head, rest, following = _around(window.text, cursor)
+    before, head, tail, following = _around(window.text, cursor)
     stable, part = tokenizer.split_part(head)
     room = _room_before(budget, len(frozen.preamble) + len(frozen.suffix))
     lines_before, lines_after = tokenizer.encode(before), tokenizer.encode(following)
-    kept = _keep_end(lines_before, room, budget.quantum)
+    lines = _keep_end(lines_before, room, budget.quantum)
     ids = [
         *(*frozen.preamble, SUF, *frozen.suffix),
-        *(PRE, *kept),
-        *(NEAR, *tokenizer.encode(rest)[: budget.rest], *lines_after[: budget.near]),
+        *(PRE, *lines),
+        *(NEAR, *tokenizer.encode(tail)[: budget.rest], *lines_after[: budget.near]),
         *(MODE_OF[request.spans[0].mode], CUR, *_keep_end(stable, budget.head, budget.head // 2)),
         *_part(tokenizer, part),
     ]
-    cut = lines_after[budget.near + len(frozen.suffix) :], lines_before[: len(lines_before) - len(kept)]
+    cut = lines_after[budget.near + len(frozen.suffix) :], lines_before[: len(lines_before) - len(lines)]
     unread = (*frozen.unread, *_separated(cut))
     return replace(_row(ids, (Hole(len(ids) - 1, part, ()),)), unread=unread[-MAXIMUM_UNREAD:])
 

@@ -86,16 +86,16 @@ class HintBuilder(Struct, frozen=True, eq=False):
         ends = tokenizer.line_ends if one_line else None
         return cls(tokenizer.token_bytes, anchor, stable, np.array(row.unread, np.int32), ends, hints)
 
-    def build(self, ids_R: np.ndarray, positions_R: np.ndarray, known: HintedPrefix | None = None) -> HintedPrefix:
+    def build(self, ids_R: np.ndarray, positions_R: np.ndarray, cached: HintedPrefix | None = None) -> HintedPrefix:
         """The rows with their hints. A `known` prefix of them brings its own."""
         if not self.hints:
             return HintedPrefix.without_hints(ids_R, positions_R)
-        start, offset = 0 if known is None else len(known), len(self.unread_U)
+        start, offset = 0 if cached is None else len(cached), len(self.unread_U)
         ids = np.concatenate([self.unread_U, ids_R])
         anchor = None if self.anchor is None else self.anchor + offset
         sources_RH = hints.locate(ids, anchor, self.spelled, start + offset)
-        if known is not None:
-            sources_RH = np.concatenate([known.sources_RH, sources_RH])
+        if cached is not None:
+            sources_RH = np.concatenate([cached.sources_RH, sources_RH])
         hints_RH = hints.look_up(ids, sources_RH)
         if self.line_ends is not None:
             hints.end_with_line(hints_RH, ids_R, self.anchor, self.line_ends)
@@ -113,12 +113,12 @@ def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> i
     """At how many leading indices all pairs of arrays are equal."""
     length = min(len(ours[0]), len(theirs[0]))
     differs = np.zeros(length, bool)
-    for one, other in zip(ours, theirs, strict=True):
-        differs |= one[:length] != other[:length]
+    for our_token, other in zip(ours, theirs, strict=True):
+        differs |= our_token[:length] != other[:length]
     return int(differs.argmax()) if differs.any() else length
 
 
-def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
     """How much two sequences of one type have in common from the start on."""
-    most = min(len(one), len(other))
-    return bisect_left(range(1, most + 1), True, key=lambda count: one[:count] != other[:count])
+    limit = min(len(first), len(second))
+    return bisect_left(range(1, limit + 1), True, key=lambda count: first[:count] != second[:count])

@@ -108,8 +108,8 @@ class PretrainedTokenizer(Spelling):
         if self._byte_level and head:
             *_, (_, (start, _)) = self._rust.pre_tokenizer.pre_tokenize_str(valid(head))
             return head[start:]
-        found = WORD.search(head)
-        return found[0] if found else head
+        match = WORD.search(head)
+        return match[0] if match else head
 
     def _holds(self, boundary: re.Pattern[str]) -> bool:
         """Whether texts that are cut there are encoded alike."""
@@ -187,7 +187,7 @@ def _without_prefix(step: dict | None) -> dict | None:
     own = step | {key: value for key, value in never.items() if key in step}
     for key in ("normalizers", "pretokenizers"):
         if key in step:
-            own[key] = [kept for each in step[key] if (kept := _without_prefix(each))]
+            own[key] = [stripped for child in step[key] if (stripped := _without_prefix(child))]
     return own
 
 
@@ -234,4 +234,4 @@ def _falling_back(symbol: str) -> bytes:
 
 def _is_byte_level(spec: dict) -> bool:
     step = spec["pre_tokenizer"] or {}
-    return any(each.get("type") == "ByteLevel" for each in (step, *step.get("pretokenizers", ())))
+    return any(part.get("type") == "ByteLevel" for part in (step, *step.get("pretokenizers", ())))

@@ -30,7 +30,7 @@ def of_pieces(pieces: Sequence[str], scores: Sequence[float], special: Collectio
     merges.sort(key=lambda merge: -merge[0])
     model = models.BPE(
         vocabulary,
-        [(left, right) for _, left, right in merges],
+        [(first, second) for _, first, second in merges],
         unk_token=UNKNOWN if UNKNOWN in vocabulary else None,
         fuse_unk=True,
         byte_fallback=True,

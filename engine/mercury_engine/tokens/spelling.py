@@ -44,10 +44,10 @@ class Spelling:
         assert typed, "a slot is constrained only while typed bytes are left to spell"
         order, spelled = self._sorted
         behind = typed[:-1] + bytes([typed[-1] + 1])  # no character ends with the last byte of all
-        found = [order[bisect_left(spelled, typed) : bisect_left(spelled, behind)]]
+        spans = [order[bisect_left(spelled, typed) : bisect_left(spelled, behind)]]
         for length in range(1, len(typed)):
-            found.append(order[bisect_left(spelled, typed[:length]) : bisect_right(spelled, typed[:length])])
-        ids = np.sort(np.concatenate(found))
+            spans.append(order[bisect_left(spelled, typed[:length]) : bisect_right(spelled, typed[:length])])
+        ids = np.sort(np.concatenate(spans))
         ids.setflags(write=False)
         return ids
 
@@ -66,5 +66,5 @@ def valid(text: str) -> str:
 def byte_of_symbol() -> dict[str, int]:
     """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+    unprintable = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(unprintable)}

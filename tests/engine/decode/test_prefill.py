@@ -32,7 +32,7 @@ def read_as_code(runtime, ids):
             yield
 
     pauses = sum(1 for _ in run_unbatched(runtime, read()))
-    last = Rows(ids[-1:], POSITIONS[-1:], wanted=[0])
+    last = Rows(ids[-1:], POSITIONS[-1:], rows=[0])
     return runtime.forward(last, session.cache).logits_WV, pauses
 
 
@@ -46,7 +46,7 @@ def read_as_conversation(runtime, ids):
 def test_4k_tokens_in_shrinking_chunks_are_those_in_one_forward(read, monkeypatch):
     monkeypatch.setattr(room, "SCORES", 1 << 18)
     runtime, rows = TorchRuntime(create(LONG, 0)), []
-    at_once = runtime.forward(Rows(IDS, POSITIONS, wanted=[len(IDS) - 1]), runtime.cache()).logits_WV
+    at_once = runtime.forward(Rows(IDS, POSITIONS, rows=[len(IDS) - 1]), runtime.cache()).logits_WV
     counted = SimpleNamespace(**vars(runtime), cache=runtime.cache, forward=None)
     counted.forward = lambda given, cache: rows.append(len(given.ids_R)) or runtime.forward(given, cache)
     found, pauses = read(counted, IDS)

@@ -85,7 +85,7 @@ def hints_of(count):
 
 def clean(ids, start=0, wanted=None):
     positions = np.arange(start, start + len(ids), dtype=np.int32)
-    return Rows(ids, positions, wanted=wanted, hints_RH=hints_of(start + len(ids))[start:])
+    return Rows(ids, positions, rows=wanted, hints_RH=hints_of(start + len(ids))[start:])
 
 
 def expected_logits(model, rows):
@@ -156,7 +156,7 @@ def test_a_mask_may_hide_cached_columns(model, runtime):
     mask = np.tri(90, dtype=bool)
     mask[cut:, 10:70] = False
     positions, hints = np.arange(90, dtype=np.int32), hints_of(90)
-    everything = Rows(ids, positions, mask_RC=mask, wanted=range(cut, 90), hints_RH=hints)
+    everything = Rows(ids, positions, mask_RC=mask, rows=range(cut, 90), hints_RH=hints)
     rows = Rows(ids[cut:], positions[cut:], mask_RC=mask[cut:], hints_RH=hints[cut:])
     found = runtime.forward(rows, filled(runtime, ids[:cut])).logits_WV
     check_close(found, expected_logits(model, everything))

@@ -37,7 +37,7 @@ class Bucket(NamedTuple):
 
     batch: int
     rows: int
-    wanted: int
+    outputs: int
     pages: int
 
     @property
@@ -60,14 +60,14 @@ class Inputs(NamedTuple):
     wanted_W: Tensor
 
 
-def bucket_for(batch: int, rows: int, wanted: int, columns: int) -> Bucket:
+def bucket_for(batch: int, rows: int, outputs: int, columns: int) -> Bucket:
     """The smallest that holds so many sequences of so many rows, and so many columns, cached ones and new ones."""
     batch = _smallest(batch, BATCHES, BATCHES[-1])
     rows = _smallest(rows, ROWS, COARSE)
     pages = FEWEST_PAGES
     while pages * PAGE < columns:
         pages *= 2
-    return Bucket(batch, rows, _smallest(wanted, (0, *ROWS), COARSE), pages)
+    return Bucket(batch, rows, _smallest(outputs, (0, *ROWS), COARSE), pages)
 
 
 def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
@@ -83,7 +83,7 @@ def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tu
         "counts_B": (bucket.batch,),
         "pages_BP": (bucket.batch, bucket.pages),
         "bits_BTU": (bucket.batch, bucket.rows, 2 * -(-bucket.rows // PAGE)),
-        "wanted_W": (bucket.wanted,),
+        "wanted_W": (bucket.outputs,),
     }
     places, at = {}, 0
     for name, shape in shapes.items():
@@ -101,9 +101,9 @@ def fill(
         parts[name].fill(value)
     for name in ("gathered_NJ", "positions_N", "hints_NH", "bits_BTU"):
         parts[name].fill(0)
-    wanted = 0
-    for number, (one, paged) in enumerate(zip(passes, begun, strict=True)):
-        first, cache, own = number * rows, one.cache, one.rows
+    outputs = 0
+    for number, (forward_pass, paged) in enumerate(zip(passes, begun, strict=True)):
+        first, cache, own = number * rows, forward_pass.cache, forward_pass.rows
         at = slice(first, first + paged.rows)
         parts["gathered_NJ"][at, 0] = own.ids_R
         if config.hints:
@@ -116,9 +116,9 @@ def fill(
         parts["lengths_B"][number], parts["counts_B"][number] = paged.start, paged.rows
         used = -(-(paged.start + paged.rows) // PAGE)
         parts["pages_BP"][number, :used] = cache.pages[:used]
-        parts["bits_BTU"][number, : paged.rows] = _bits(one, paged, parts["bits_BTU"].shape[2])
-        parts["wanted_W"][wanted : wanted + len(own.wanted)] = first + np.asarray(own.wanted, np.int32)
-        wanted += len(own.wanted)
+        parts["bits_BTU"][number, : paged.rows] = _bits(forward_pass, paged, parts["bits_BTU"].shape[2])
+        parts["wanted_W"][outputs : outputs + len(own.wanted)] = first + np.asarray(own.wanted, np.int32)
+        outputs += len(own.wanted)
 
 
 def _slots(cache: PageCache, paged: PagedForward) -> np.ndarray:
@@ -126,9 +126,9 @@ def _slots(cache: PageCache, paged: PagedForward) -> np.ndarray:
     return np.array(cache.pages, np.int32)[column // PAGE] * PAGE + column % PAGE
 
 
-def _bits(one: Pass, paged: PagedForward, words: int) -> np.ndarray:
+def _bits(forward_pass: Pass, paged: PagedForward, words: int) -> np.ndarray:
     """Which rows of the pass each of them sees, a bit for each."""
-    mask_RC = one.rows.mask_RC
+    mask_RC = forward_pass.rows.mask_RC
     if mask_RC is None:
         own_RR = np.tri(paged.rows, dtype=bool)
     else:

@@ -73,9 +73,9 @@ class PagePool:
 
 def first_pages(config: ModelConfig, dtype: torch.dtype) -> int:
     """A model with many key heads takes half a MB for a token."""
-    one = 2 * config.layers * PAGE * config.kv_heads * config.head_width * dtype.itemsize
-    fewest, most = FIRST_PAGES
-    return min(most, max(fewest, FIRST_BYTES // one))
+    page_bytes = 2 * config.layers * PAGE * config.kv_heads * config.head_width * dtype.itemsize
+    fewest, maximum = FIRST_PAGES
+    return min(maximum, max(fewest, FIRST_BYTES // page_bytes))
 
 
 class PagedForward:
@@ -139,8 +139,8 @@ class PageCache:
 
     def filled(self) -> list[tuple[Tensor, Tensor]]:
         """A copy of what is kept, KCE, for each layer."""
-        kept = self._pool.stored_L2SKE[:, :, self.slots(0, self.length)].transpose(2, 3)
-        return [(keys, values) for keys, values in kept]
+        stored = self._pool.stored_L2SKE[:, :, self.slots(0, self.length)].transpose(2, 3)
+        return [(keys, values) for keys, values in stored]
 
     def _move(self, columns: Sequence[int]) -> None:
         """Copies these columns to the end, in one go, as some of them may overwrite others."""

@@ -96,7 +96,7 @@ class GpuRuntime:
         dtype = network.head.norm_D.dtype
         self.config = network.config
         self.device = device
-        self.precision = next(name for name, known in PRECISIONS.items() if known == dtype)
+        self.precision = next(name for name, value in PRECISIONS.items() if value == dtype)
         self.batch = batch
         self.network = network
         self._pool = PagePool(network.config, device, dtype)
@@ -134,31 +134,38 @@ class GpuRuntime:
 
     def forwards(self, passes: Sequence[Pass]) -> list[GpuForward]:
         """Batches passes of similar length, which need little padding."""
-        found: dict[int, GpuForward] = {}
-        for group in groups([len(one.rows.ids_R) for one in passes]):
-            found |= zip(group, self._batched([passes[index] for index in group]), strict=True)
-        return [found[index] for index in range(len(passes))]
+        forwards: dict[int, GpuForward] = {}
+        for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
+            forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
+        return [forwards[index] for index in range(len(passes))]
 
     @torch.inference_mode()
     def _batched(self, passes: Sequence[Pass]) -> list[GpuForward]:
-        begun = [one.cache.begin(len(one.rows.ids_R)) for one in passes]
-        counts = [len(one.rows.wanted) for one in passes]
+        begun = [forward_pass.cache.begin(len(forward_pass.rows.ids_R)) for forward_pass in passes]
+        counts = [len(forward_pass.rows.wanted) for forward_pass in passes]
         columns = max(paged.start + paged.rows for paged in begun)
         bucket = bucket_for(len(passes), max(paged.rows for paged in begun), sum(counts), columns)
-        permitted = next((one.rows.permitted_V for one in passes if one.rows.permitted_V is not None), None)
+        permitted = next(
+            (forward_pass.rows.permitted_V for forward_pass in passes if forward_pass.rows.permitted_V is not None),
+            None,
+        )
         if permitted is not None:
             self._permit(permitted)
-        made = self._prepared(bucket, permitted is not None)
-        fill(made.parts, passes, begun, self.config)
-        wanted_WD, figures_4W = made.run()
+        prepared = self._prepared(bucket, permitted is not None)
+        fill(prepared.parts, passes, begun, self.config)
+        wanted_WD, figures_4W = prepared.run()
         wanted_WD = wanted_WD[: sum(counts)].clone()
         forwards, start = [], 0
-        for one, paged, count in zip(passes, begun, counts, strict=True):
+        for forward_pass, paged, count in zip(passes, begun, counts, strict=True):
             own = slice(start, start + count)
             choices = None
-            if figures_4W is not None and one.rows.permitted_V is permitted:
+            if figures_4W is not None and forward_pass.rows.permitted_V is permitted:
                 choices = Choices(figures_4W[0, own].view(np.int32), *figures_4W[1:, own])
-            hints = one.rows.hints_RH[list(one.rows.wanted)].astype(np.int32) if self.config.hints else None
+            hints = (
+                forward_pass.rows.hints_RH[list(forward_pass.rows.wanted)].astype(np.int32)
+                if self.config.hints
+                else None
+            )
             forwards.append(GpuForward(paged, self.network.head, wanted_WD[own], hints, choices))
             start += count
         return forwards
@@ -179,12 +186,12 @@ class GpuRuntime:
             self._graphs.clear()
             self._moves = self._pool.moves
         key = bucket, choosing
-        made = self._graphs.pop(key, None) or self._made(bucket, choosing, memory=self._shared())
+        prepared = self._graphs.pop(key, None) or self._made(bucket, choosing, memory=self._shared())
         if bucket.is_graph:
-            self._graphs[key] = made
+            self._graphs[key] = prepared
             while len(self._graphs) > GRAPHS:
                 self._graphs.popitem(last=False)
-        return made
+        return prepared
 
     def _shared(self) -> tuple[int, int] | None:
         """The memory of graphs, which run one after the other. Torch takes no handle again whose graphs have all gone,
@@ -214,7 +221,7 @@ class GpuRuntime:
         group = self.config.heads // self.config.kv_heads
         tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
         splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
-        arrived = torch.zeros(4, bucket.wanted, pin_memory=on_gpu)
+        arrived = torch.zeros(4, bucket.outputs, pin_memory=on_gpu)
 
         @torch.inference_mode()
         def once() -> Tensor:
@@ -231,35 +238,35 @@ class GpuRuntime:
             wanted_WD = start()
             if on_gpu:
                 torch.cuda.current_stream().synchronize()
-            return wanted_WD, arrived.numpy().copy() if choosing and bucket.wanted else None
+            return wanted_WD, arrived.numpy().copy() if choosing and bucket.outputs else None
 
         return _Prepared(parts, start, run)
 
     def prepare(self, rows: int, columns: int) -> Callable[[], Tensor]:
         """How to start passes that choose a token behind each of so many rows, on so many cached columns, to measure
         them: the caller waits."""
-        return self._trial(rows, columns, wanted=rows).start
+        return self._trial(rows, columns, outputs=rows).start
 
     @torch.inference_mode()
-    def _trial(self, rows: int, columns: int, backends: Backends | None = None, *, wanted: int = 0) -> _Prepared:
-        if wanted:
+    def _trial(self, rows: int, columns: int, backends: Backends | None = None, *, outputs: int = 0) -> _Prepared:
+        if outputs:
             self._permit(np.ones(self.config.vocabulary, bool))
-        bucket = bucket_for(1, rows, wanted, columns + rows)
-        made = self._made(bucket, bool(wanted), backends)
-        made.parts["lengths_B"][0], made.parts["counts_B"][0] = columns, rows
-        made.parts["pages_BP"][0] = np.arange(bucket.pages)
-        made.parts["wanted_W"][:wanted] = np.arange(wanted)
-        made.run()
-        return made
+        bucket = bucket_for(1, rows, outputs, columns + rows)
+        prepared = self._made(bucket, bool(outputs), backends)
+        prepared.parts["lengths_B"][0], prepared.parts["counts_B"][0] = columns, rows
+        prepared.parts["pages_BP"][0] = np.arange(bucket.pages)
+        prepared.parts["wanted_W"][:outputs] = np.arange(outputs)
+        prepared.run()
+        return prepared
 
     @torch.inference_mode()
     def _timed(self, backends: Backends, rows: int, clock: Callable[[], float]) -> float:
         """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
-        made = self._trial(rows, min(1024, self.config.context // 2), backends)
+        prepared = self._trial(rows, min(1024, self.config.context // 2), backends)
         times = []
         for _ in range(5):
             started = clock()
-            made.run()
+            prepared.run()
             times.append(clock() - started)
         return min(times)
 
@@ -275,10 +282,10 @@ def _captured(
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, pool=memory, stream=stream):
-        found = once()
+        measured = once()
 
     def replay() -> Tensor:
         graph.replay()
-        return found
+        return measured
 
     return replay

@@ -69,8 +69,8 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
         return torch.cat([floats(name) for name in names]), None
 
     def biases(*names: str) -> Tensor | None:
-        found = [floats(f"{name}.bias") for name in names]
-        return None if found[0] is None else torch.cat(found)
+        biases = [floats(f"{name}.bias") for name in names]
+        return None if biases[0] is None else torch.cat(biases)
 
     def layer(at: str) -> Layer:
         parts = [f"{at}.attention.{part}" for part in ("query", "key", "value")]

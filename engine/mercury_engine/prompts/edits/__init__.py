@@ -12,13 +12,13 @@ FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP_2, sweep.SWEEP_1
 
 
 def edit_format(name: str) -> EditFormat:
-    for known in FORMATS:
-        if known.name == name:
-            return known
-    names = ", ".join(known.name for known in FORMATS)
+    for candidate in FORMATS:
+        if candidate.name == name:
+            return candidate
+    names = ", ".join(candidate.name for candidate in FORMATS)
     raise EngineError(f"prompt: no such next-edit format as {name!r}; use one of {names}")
 
 
 def edit_format_for(model: str) -> EditFormat | None:
     """The format of a model by its name: these models have the same special tokens as those that they were made of."""
-    return next((known for known in FORMATS if re.search(known.names, model, re.IGNORECASE)), None)
+    return next((candidate for candidate in FORMATS if re.search(candidate.names, model, re.IGNORECASE)), None)

@@ -57,12 +57,12 @@ class Asked(Struct, frozen=True):
         at = _rejoins(old, new, least)
         return self._with("\n".join([*new, *old[at:]])) if at else None
 
-    def _with(self, taken: str | None) -> str | None:
+    def _with(self, text: str | None) -> str | None:
         old = self.window[self.start : self.end]
         body = old.rstrip("\n")
-        if not taken or not taken.strip():
+        if not text or not text.strip():
             return None
-        new = taken.rstrip("\n") + old[len(body) :]
+        new = text.rstrip("\n") + old[len(body) :]
         if new == old or _has_gone_astray(old, new):
             return None
         return self.window[: self.start] + new + self.window[self.end :]
@@ -72,14 +72,14 @@ def _rejoins(old: Sequence[str], new: Sequence[str], least: int) -> int:
     """Behind which of the old lines the new ones have arrived again, 0 if they have not: they end with some that are
     not blank and stand only once below the first difference."""
     old, new = ([line.rstrip() for line in lines] for lines in (old, new))
-    head = next((n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+    head = next((n for n, (old_line, other) in enumerate(zip(old, new, strict=False)) if old_line != other), None)
     if head is None:
         return 0
     below, tail = old[head:], new[head:]
-    written = [n for n, line in enumerate(tail) if WORD.search(line)]
-    if len(written) < least:
+    lines_of_words = [n for n, line in enumerate(tail) if WORD.search(line)]
+    if len(lines_of_words) < least:
         return 0
-    tail = tail[written[-least] :]
+    tail = tail[lines_of_words[-least] :]
     places = [n for n in range(len(below) - len(tail) + 1) if below[n : n + len(tail)] == tail]
     return head + places[0] + len(tail) if len(places) == 1 else 0
 

@@ -41,18 +41,18 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     window, cursor = window_of(request), cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
-        left = budget - tokens_of(_message(window, region, cursor, ()), count)
-        if left >= 0:
+        remaining = budget - tokens_of(_message(window, region, cursor, ()), count)
+        if remaining >= 0:
             break
     else:
         raise too_long(CHAT_EDIT.name, budget)
     refuse((OPEN, CLOSE, CURSOR), window.text[region.first : region.last], CHAT_EDIT.name)
-    edits = fitting(newest(request.edits, MOST_EDITS), _history, left, count)
-    left -= tokens_of(edits, count)
+    edits = fitting(newest(request.edits, MOST_EDITS), _history, remaining, count)
+    remaining -= tokens_of(edits, count)
     nearest = sorted(request.diagnostics, key=partial(_distance, row=window.text.count("\n", 0, cursor), window=window))
-    diagnostics = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, left, count)
-    left -= tokens_of(diagnostics, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _related, left, count)
+    diagnostics = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, remaining, count)
+    remaining -= tokens_of(diagnostics, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], _related, remaining, count)
     old = window.text[region.start : region.end]
     prompt = Prompt(
         joined(_message(window, region, cursor, (*snippets, *diagnostics, *edits))),
@@ -81,7 +81,10 @@ def _related(snippets: Sequence[Snippet]) -> Sequence[Piece]:
 
 
 def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
-    lines = [f"{known.path}:{known.line + 1}: {known.severity}: {known.message}\n" for known in diagnostics]
+    lines = [
+        f"{diagnostic.path}:{diagnostic.line + 1}: {diagnostic.severity}: {diagnostic.message}\n"
+        for diagnostic in diagnostics
+    ]
     return ["\nDiagnostics:\n\n", *lines]
 
 
@@ -149,8 +152,8 @@ def _is_all(old: str, new: str) -> bool:
         return False
     if "..." in after and "..." not in before and after.total() < len(before):
         return False
-    kept = sum((Counter(before) & after).values())
-    return 2 * kept >= len(before) - 1
+    common = sum((Counter(before) & after).values())
+    return 2 * common >= len(before) - 1
 
 
 CHAT_EDIT = EditFormat("chat", r"(?!)", _ask)

@@ -24,9 +24,9 @@ class Hunk(Struct, frozen=True):
         return [line[1:] for line in self.lines if line[0] in (" ", sign)]
 
 
-def newest(edits: Sequence[Edit], most: int) -> list[Edit]:
+def newest(edits: Sequence[Edit], limit: int) -> list[Edit]:
     """The newest first, without those that are too long to be of use."""
-    return [edit for edit in reversed(edits) if edit_lines(edit)][:most]
+    return [edit for edit in reversed(edits) if edit_lines(edit)][:limit]
 
 
 def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> Hunk:
@@ -57,8 +57,8 @@ def place_of(edit: Edit, window: Window) -> int:
     lines = lines_of(text)
     if 0 <= row <= len(lines):
         start = len("".join(lines[:row]))
-        left = after or "".join(lines_of(edit.below)[:1])
-        if text.startswith(left, start) if left else start == len(text):
+        line = after or "".join(lines_of(edit.below)[:1])
+        if text.startswith(line, start) if line else start == len(text):
             return start
-    found = text.index(after) if after and text.count(after) == 1 else -1
-    return found if found <= 0 or text[found - 1] == "\n" else -1
+    offset = text.index(after) if after and text.count(after) == 1 else -1
+    return offset if offset <= 0 or text[offset - 1] == "\n" else -1

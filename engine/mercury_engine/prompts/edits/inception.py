@@ -29,14 +29,14 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     window, cursor = request.windows[0], cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
-        left = budget - tokens_of(_message(window, region, cursor, (), ()), count)
-        if left >= 0:
+        remaining = budget - tokens_of(_message(window, region, cursor, (), ()), count)
+        if remaining >= 0:
             break
     else:
         raise too_long(INCEPTION_EDIT.name, budget)
     refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
-    edits = fitting(newest(request.edits, MOST_EDITS), _history, left, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _viewed, left - tokens_of(edits, count), count)
+    edits = fitting(newest(request.edits, MOST_EDITS), _history, remaining, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], _viewed, remaining - tokens_of(edits, count), count)
     old = window.text[region.start : region.end]
     prompt = Prompt(
         joined(_message(window, region, cursor, snippets, edits)),
@@ -74,12 +74,12 @@ def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
 
 def _code_in(answer: str) -> str | None:
     """What stands in the fence; None where the model says that nothing is due."""
-    said = answer.strip()
-    if said.strip("`\n ") == NOTHING:
+    text = answer.strip()
+    if text.strip("`\n ") == NOTHING:
         return None
-    if not said.startswith(FENCE):
-        return said
-    body = said.partition("\n")[2]
+    if not text.startswith(FENCE):
+        return text
+    body = text.partition("\n")[2]
     return body.rpartition(f"\n{FENCE}")[0] or None
 
 

@@ -25,14 +25,14 @@ def offsets(text: str) -> list[int]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    found, last, row = [0], 0, 0
+    rows, last, row = [0], 0, 0
     while row < len(lines):
         target = _boundary(lines, row, last)
         if target > last:
-            found.append(starts[target])
+            rows.append(starts[target])
             last = row = target
         row += 1
-    return [*found, len(text)] if text else [0, 0]
+    return [*rows, len(text)] if text else [0, 0]
 
 
 def _boundary(lines: Sequence[str], row: int, last: int) -> int:
@@ -57,28 +57,28 @@ def _begins_something(line: str) -> bool:
 def with_markers(text: str, cursor: int, mark: Piece) -> list[Piece]:
     """The text with its markers, and a mark at the cursor. Nothing else comes between."""
     pieces: list[Piece] = []
-    found = offsets(text)
+    marker_rows = offsets(text)
     placed = False
-    for number, (start, end) in enumerate(pairwise(found), 1):
+    for number, (start, end) in enumerate(pairwise(marker_rows), 1):
         pieces.append(Mark(f"{MARKER}{number}|>"))
         if not placed and start <= cursor <= end:
             placed = True
             pieces += [text[start:cursor], mark, text[cursor:end]]
         else:
             pieces.append(text[start:end])
-    return [*pieces, Mark(f"{MARKER}{len(found)}|>")]
+    return [*pieces, Mark(f"{MARKER}{len(marker_rows)}|>")]
 
 
-def rewritten(old: str, found: Sequence[int], answer: str) -> str | None:
+def rewritten(old: str, marker_rows: Sequence[int], answer: str) -> str | None:
     """The old text with what the answer writes from its first marker to its last. None for the same marker twice, which
     means no edit, and for markers that are missing, unknown or out of order."""
     tags = [*TAG.finditer(answer)]
     numbers = [int(tag[1]) for tag in tags]
-    if len(tags) < 2 or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= len(found):
+    if len(tags) < 2 or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= len(marker_rows):
         return None
     if answer[: tags[0].start()].strip():
         return None
-    starts = [found[number - 1] for number in numbers]
+    starts = [marker_rows[number - 1] for number in numbers]
     parts = [answer[tag.end() : following.start()] for tag, following in pairwise(tags)]
     own_lines = all(part.startswith("\n") for part in parts)
     if own_lines and not any(old.startswith("\n", start) for start in starts[:-1]):

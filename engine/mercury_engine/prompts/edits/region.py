@@ -34,8 +34,8 @@ def nearby(text: str, cursor: int, editable: int, context: int) -> Region:
     costs = [max(len(line.encode("utf-8", "replace")) // BYTES_PER_TOKEN, 1) for line in lines]
     row = text.count("\n", 0, cursor)
     share = editable * 3 // 4
-    start, end, left = _widened(costs, row, row, max(share - costs[row], 0), (1, -1), is_patient=False)
-    start, end, _ = _widened(costs, start, end, left + editable - share, (-1, 1), is_patient=True)
+    start, end, remaining = _widened(costs, row, row, max(share - costs[row], 0), (1, -1), is_patient=False)
+    start, end, _ = _widened(costs, start, end, remaining + editable - share, (-1, 1), is_patient=True)
     first, last, _ = _widened(costs, start, end, context, (-1, 1), is_patient=True)
     return _region(lines, start, end, first, last)
 

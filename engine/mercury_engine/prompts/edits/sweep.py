@@ -60,15 +60,15 @@ def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
     for radius in RADII:
         block = _block(request, lines, row, radius)
         section = _versions(path, block.previous.removesuffix("\n"), (block.old.removesuffix("\n"),))
-        left = budget - tokens_of(joined(section), count)
-        if left >= 0:
+        remaining = budget - tokens_of(joined(section), count)
+        if remaining >= 0:
             break
     else:
         raise too_long(SWEEP_1.name, budget)
     refuse((FILE,), block.old, SWEEP_1.name)
-    changes = fitting(_edits(request), partial(_changes, _unnumbered), left // 2, count)
+    changes = fitting(_edits(request), partial(_changes, _unnumbered), remaining // 2, count)
     files = fitting(
-        request.snippets[:MOST_SNIPPETS], _files, min(left - tokens_of(changes, count), SNIPPET_TOKENS), count
+        request.snippets[:MOST_SNIPPETS], _files, min(remaining - tokens_of(changes, count), SNIPPET_TOKENS), count
     )
     return _asked(request, block, joined([*files, *changes, *section]), "", count)
 
@@ -79,21 +79,21 @@ def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
         block = _block(request, lines, row, radius)
         prefill = _prefill(request, block)
         section = [*_marked(window, block), prefill]
-        left = budget - tokens_of(joined([*_opening(window.path, "", ()), "\n", *section]), count)
-        if left >= 0:
+        remaining = budget - tokens_of(joined([*_opening(window.path, "", ()), "\n", *section]), count)
+        if remaining >= 0:
             break
     else:
         raise too_long(SWEEP_2.name, budget)
     refuse((FILE, CURSOR), block.old, SWEEP_2.name)
-    changes = fitting(_edits(request), partial(_changes, _numbered), left // 2, count)
-    left -= tokens_of(changes, count)
-    near = next((text for n in FILE_RADII if count(text := "".join(lines[max(row - n, 0) : row + n])) <= left), "")
-    left -= count(near)
-    nearest = sorted(request.diagnostics, key=lambda each: abs(each.line - window.first_line - row))
-    said = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, min(left, SNIPPET_TOKENS), count)
-    left -= tokens_of(said, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _retrieved, min(left, SNIPPET_TOKENS), count)
-    opening = _opening(window.path, near, (*said, *snippets))
+    changes = fitting(_edits(request), partial(_changes, _numbered), remaining // 2, count)
+    remaining -= tokens_of(changes, count)
+    near = next((text for n in FILE_RADII if count(text := "".join(lines[max(row - n, 0) : row + n])) <= remaining), "")
+    remaining -= count(near)
+    nearest = sorted(request.diagnostics, key=lambda diagnostic: abs(diagnostic.line - window.first_line - row))
+    diagnosed = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, min(remaining, SNIPPET_TOKENS), count)
+    remaining -= tokens_of(diagnosed, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], _retrieved, min(remaining, SNIPPET_TOKENS), count)
+    opening = _opening(window.path, near, (*diagnosed, *snippets))
     changes = changes and (*changes[:-1], changes[-1].removesuffix("\n"))
     return _asked(request, block, joined([*opening, *changes, "\n", *section]), prefill, count)
 
@@ -102,8 +102,8 @@ def _asked(
     request: InfillRequest, block: _Block, pieces: tuple[Piece, ...], prefill: str, count: Callable[[str], int]
 ) -> Asked:
     copied = block.old[len(prefill) :]
-    most = count(copied) + max(request.spans[0].budget, ROOM_TO_GROW)
-    prompt = Prompt(pieces, stop_tokens=STOPS, most_tokens=most, copied=copied)
+    limit = count(copied) + max(request.spans[0].budget, ROOM_TO_GROW)
+    prompt = Prompt(pieces, stop_tokens=STOPS, most_tokens=limit, copied=copied)
     take = partial(_window, block.old, prefill, block.at)
     return Asked(prompt, window_of(request).text, block.start, block.start + len(block.old), take, (FILE,))
 
@@ -122,11 +122,11 @@ def _versions(name: str, previous: str, current: Sequence[Piece]) -> Sequence[Pi
 
 def _marked(window: Window, block: _Block) -> Sequence[Piece]:
     """With the cursor. Where both versions end with a line feed, it is that of the format."""
-    head, rest, previous = block.old[: block.at], block.old[block.at :], block.previous
-    if rest.endswith("\n") and previous.endswith("\n"):
-        rest, previous = rest[:-1], previous[:-1]
+    head, tail, previous = block.old[: block.at], block.old[block.at :], block.previous
+    if tail.endswith("\n") and previous.endswith("\n"):
+        tail, previous = tail[:-1], previous[:-1]
     name = f"{window.path}:{window.first_line + block.top + 1}:{window.first_line + block.bottom}"
-    return _versions(name, previous, (head, CURSOR, rest))
+    return _versions(name, previous, (head, CURSOR, tail))
 
 
 def _before_last_edit(request: InfillRequest, old: str, start: int) -> str:
@@ -143,8 +143,8 @@ def _prefill(request: InfillRequest, block: _Block) -> str:
     above = block.old[: block.at]
     if not _has_inserted_above(request):
         return above[: above.rfind("\n") + 1]
-    first, feed, rest = above.partition("\n")
-    return first + feed + rest[: len(rest) - len(rest.lstrip("\n"))]
+    first, feed, tail = above.partition("\n")
+    return first + feed + tail[: len(tail) - len(tail.lstrip("\n"))]
 
 
 def _has_inserted_above(request: InfillRequest) -> bool:
@@ -181,12 +181,12 @@ def _change(named: Callable[[str, int, int], str], edit: Edit) -> str:
 
 
 def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
-    said = [
+    lines = [
         f"{diagnostic.path}:{diagnostic.line + 1}:{diagnostic.column + 1}: "
         f"{diagnostic.severity}: {diagnostic.message}\n"
-        for diagnostic in sorted(diagnostics, key=lambda each: (each.line, each.column))
+        for diagnostic in sorted(diagnostics, key=lambda problem: (problem.line, problem.column))
     ]
-    return ("\n", FILE, f"diagnostics\n{''.join(said)}\n")
+    return ("\n", FILE, f"diagnostics\n{''.join(lines)}\n")
 
 
 def _retrieved(snippets: Sequence[Snippet]) -> Sequence[Piece]:

@@ -68,15 +68,15 @@ def _asked(
     budget = budget if is_old else min(budget, MOST_TOKENS)
     for scale in SCALES:
         region = nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale)
-        left = budget - tokens_of(joined(build(request, region, (), ())), count)
-        if left >= 0:
+        remaining = budget - tokens_of(joined(build(request, region, (), ())), count)
+        if remaining >= 0:
             break
     else:
         raise too_long(name, budget)
     refuse(marks, window.text[region.first : region.last], name)
-    room = min(left, MOST_EVENT_TOKENS) if is_old else left
+    room = min(remaining, MOST_EVENT_TOKENS) if is_old else remaining
     edits = fitting(newest(request.edits, MOST_EDITS), _events if is_old else _history, room, count)
-    files = () if is_old else fitting(request.snippets, _files, left - tokens_of(edits, count), count)
+    files = () if is_old else fitting(request.snippets, _files, remaining - tokens_of(edits, count), count)
     return joined(build(request, region, edits, files)), region
 
 
@@ -159,8 +159,8 @@ def _seed(
 
 
 def _between_conflict(old: str, cursor: int) -> Sequence[Piece]:
-    rest = old[cursor:]
-    return (CURRENT, old[:cursor], CURSOR, rest if rest.endswith("\n") else rest + "\n", SEPARATOR)
+    tail = old[cursor:]
+    return (CURRENT, old[:cursor], CURSOR, tail if tail.endswith("\n") else tail + "\n", SEPARATOR)
 
 
 def _between_markers(old: str, cursor: int) -> Sequence[Piece]:

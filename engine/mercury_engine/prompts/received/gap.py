@@ -13,10 +13,10 @@ PLACE = re.compile(r"\{(prefix|suffix)\}")
 
 def gap_in(prompt: str) -> Gap | None:
     """By the dialect of which the prompt has the most tokens: several have the same ones around a gap."""
-    found = [(dialect, parts) for dialect in DIALECTS if (parts := _parts(dialect, prompt))]
-    if not found:
+    matches = [(dialect, parts) for dialect in DIALECTS if (parts := _parts(dialect, prompt))]
+    if not matches:
         return None
-    dialect, (head, prefix, suffix) = max(found, key=lambda each: sum(token in prompt for token in each[0].tokens))
+    dialect, (head, prefix, suffix) = max(matches, key=lambda match: sum(token in prompt for token in match[0].tokens))
     files = _sections(dialect, head)
     if not files and prefix.startswith(opener := dialect.file.partition("{path}")[0]) and len(opener) > 1:
         files = _sections(dialect, prefix)  # all that comes before the cursor is one text
@@ -31,11 +31,11 @@ def gap_in(prompt: str) -> Gap | None:
 def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:
     """What stands before the tokens, the prefix and the suffix. In a long prompt of nothing but tokens, too, each is
     looked for once."""
-    opened, _, between, _, closed = PLACE.split(dialect.alone)
+    opening, _, between, _, closed = PLACE.split(dialect.alone)
     if not prompt.endswith(closed):
         return None
-    head, found, rest = prompt.removesuffix(closed).partition(opened)
-    first, parted, second = rest.rpartition(between)
+    head, found, tail = prompt.removesuffix(closed).partition(opening)
+    first, parted, second = tail.rpartition(between)
     if not (found and parted):
         return None
     return (head, second, first) if dialect.suffix_first else (head, first, second)
@@ -44,8 +44,8 @@ def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:
 def _sections(dialect: Dialect, text: str) -> list[tuple[str, str]]:
     """The files in a text by path, the last of which is the one with the gap; none if it cannot be told where they
     begin."""
-    opener, _, rest = dialect.file.partition("{path}")
-    closer = rest.partition("{text}")[2].strip("\n")
+    opener, _, tail = dialect.file.partition("{path}")
+    closer = tail.partition("{text}")[2].strip("\n")
     if len(opener) > 1:
         parts = text.split(opener)[1:]
     elif closer:

@@ -15,9 +15,9 @@ HISTORY = "edit_diff_history"
 
 def edit_in(message: str) -> Region | None:
     """None if the message has no code to edit."""
-    head, opened, rest = message.partition(OPEN)
+    head, mark, rest = message.partition(OPEN)
     inside, closed, tail = rest.partition(CLOSE)
-    if not (opened and closed):
+    if not (mark and closed):
         return None
     path = PATH.search(head)
     before = head[path.end() :] if path else ""

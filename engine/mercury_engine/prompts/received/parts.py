@@ -41,8 +41,8 @@ class Region(Struct, frozen=True):
 
 def marked(text: str, mark: str) -> tuple[str, int]:
     """A text without the mark, and where it stood; at its start if there is none."""
-    before, found, after = text.partition(mark)
-    return (before + after, len(before)) if found else (text, 0)
+    before, separator, after = text.partition(mark)
+    return (before + after, len(before)) if separator else (text, 0)
 
 
 def edits_in(diff: str, path: str = "") -> Iterator[Edit]:

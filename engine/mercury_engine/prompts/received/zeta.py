@@ -41,17 +41,17 @@ def _between_marks(prompt: str) -> Region | None:
     """Zeta 1: the line feeds beside the marks are the format's own."""
     events, _, excerpt = prompt.partition(EXCERPT)
     path, _, body = excerpt.lstrip().removeprefix(FENCE).partition("\n")
-    before, _, rest = body.rpartition(f"\n{FENCE}")[0].partition(START)
-    inside, _, after = rest.partition(END)
+    before, _, tail = body.rpartition(f"\n{FENCE}")[0].partition(START)
+    inside, _, after = tail.partition(END)
     old, cursor = marked(inside.removeprefix("\n").removesuffix("\n"), CURSOR_HERE)
     before = before.removeprefix(f"{START_OF_FILE}\n")
     edits = chain.from_iterable(map(_event, events.split(EVENT)[1:]))
     return _region(path, before, old, after, cursor, _answered_between_marks, edits=tuple(edits))
 
 
-def _event(said: str) -> Iterator[Edit]:
-    path, _, rest = said.partition('":')
-    return edits_in(rest.partition(f"{FENCE}diff\n")[2].partition(f"\n{FENCE}")[0], path)
+def _event(text: str) -> Iterator[Edit]:
+    path, _, tail = text.partition('":')
+    return edits_in(tail.partition(f"{FENCE}diff\n")[2].partition(f"\n{FENCE}")[0], path)
 
 
 def _answered_between_marks(new: str) -> str:
@@ -60,29 +60,31 @@ def _answered_between_marks(new: str) -> str:
 
 def _of_seed(prompt: str) -> Region | None:
     """Zeta 2 and 2.1: suffix first, then files, of which the last one has the region at its end."""
-    _, _, rest = prompt.partition(SUFFIX)
-    after, _, rest = rest.partition(PREFIX)
-    *files, current = [part.partition("\n") for part in rest.rpartition(MIDDLE)[0].split(FILE)[1:]] or [("", "", "")]
+    _, _, tail = prompt.partition(SUFFIX)
+    after, _, tail = tail.partition(PREFIX)
+    *files, current = [part.partition("\n") for part in tail.rpartition(MIDDLE)[0].split(FILE)[1:]] or [("", "", "")]
     path, _, body = current
     files = [(name, text) for name, _, text in files]
-    more = {
+    fields = {
         "snippets": tuple(_snippet(name, text) for name, text in files if name != HISTORY and text.strip()),
         "edits": tuple(edit for name, text in files if name == HISTORY for edit in edits_in(text)),
     }
     if CURRENT in body:
-        before, _, rest = body.rpartition(CURRENT)
-        inside = rest.rpartition(SEPARATOR)[0]
+        before, _, tail = body.rpartition(CURRENT)
+        inside = tail.rpartition(SEPARATOR)[0]
         if after.startswith("\n"):
             inside = inside.removesuffix("\n")  # written by the format: the file's own comes after the region
         old, cursor = marked(inside, CURSOR)
-        return _region(path, before, old, after, cursor, _answered_in_conflict, **more)
+        return _region(path, before, old, after, cursor, _answered_in_conflict, **fields)
     tags = [*TAG.finditer(body)]
     if len(tags) < 2:
         return None
     inside = TAG.sub("", body[tags[0].end() : tags[-1].start()])
     old, cursor = marked(inside, CURSOR)
     ends = int(tags[0][1]), int(tags[-1][1])
-    return _region(path, body[: tags[0].start()], old, after, cursor, partial(_answered_by_markers, old, ends), **more)
+    return _region(
+        path, body[: tags[0].start()], old, after, cursor, partial(_answered_by_markers, old, ends), **fields
+    )
 
 
 def _snippet(path: str, text: str) -> Snippet:
