@@ -77,17 +77,17 @@ def installation() -> Iterator[Finding]:
     yield Finding("mercury-ls", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     yield Finding("python", sys.executable)
     missing = [name for name in required() if importlib.util.find_spec(name.replace("-", "_")) is None]
-    found = f"missing: {', '.join(missing)}" if missing else "all installed"
-    yield Finding("packages", found, REINSTALL if missing else "")
+    state = f"missing: {', '.join(missing)}" if missing else "all installed"
+    yield Finding("packages", state, REINSTALL if missing else "")
 
 
 def required() -> list[str]:
     """Without OpenVINO, which not every system has: it belongs to the device."""
     try:
-        wanted = importlib.metadata.requires("mercury-ls") or []
+        requirements = importlib.metadata.requires("mercury-ls") or []
     except importlib.metadata.PackageNotFoundError:
         return []
-    names = [w.split(">")[0].split("<")[0].split("=")[0].strip() for w in wanted if "extra ==" not in w]
+    names = [w.split(">")[0].split("<")[0].split("=")[0].strip() for w in requirements if "extra ==" not in w]
     return [name for name in names if name != OPENVINO]
 
 
@@ -100,8 +100,8 @@ def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
 
 def grammars() -> Iterator[Finding]:
     broken = [language.id for language in languages.LANGUAGES if not loads(language)]
-    found = f"cannot be loaded: {', '.join(broken)}" if broken else f"{len(languages.LANGUAGES)} languages"
-    yield Finding("grammars", found, REINSTALL if broken else "")
+    state = f"cannot be loaded: {', '.join(broken)}" if broken else f"{len(languages.LANGUAGES)} languages"
+    yield Finding("grammars", state, REINSTALL if broken else "")
 
 
 def loads(language: Language) -> bool:
@@ -125,15 +125,15 @@ def permissions() -> Iterator[Finding]:
         yield writable("statistics", str(counts), next(folder for folder in counts.parents if folder.exists()))
 
 
-def writable(part: str, found: str, folder: Path) -> Finding:
+def writable(part: str, state: str, folder: Path) -> Finding:
     """Writes a small file: permissions alone do not reveal a full or read-only disk."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))
     except OSError as error:
         remedy = f"make {folder} writable, or free disk space"
-        return Finding(part, f"{found}: cannot be written ({error.strerror})", remedy)
-    return Finding(part, found)
+        return Finding(part, f"{state}: cannot be written ({error.strerror})", remedy)
+    return Finding(part, state)
 
 
 def model(loaded: Loaded) -> Iterator[Finding]:
@@ -198,8 +198,12 @@ def device(chosen: str) -> Finding:
         return Finding("device", f"{chosen}, as engine.device says{lacking}", remedy)
     if missing:
         return Finding("device", f"auto: cpu, because {missing}{lacking}", remedy)
-    by = "by our kernels or torch, whichever is faster" if importlib.util.find_spec("triton") else WITHOUT_TRITON
-    return Finding("device", f"auto: gpu, because nvidia-smi and torch are installed, {by}; cpu if torch cannot use it")
+    computed_by = (
+        "by our kernels or torch, whichever is faster" if importlib.util.find_spec("triton") else WITHOUT_TRITON
+    )
+    return Finding(
+        "device", f"auto: gpu, because nvidia-smi and torch are installed, {computed_by}; cpu if torch cannot use it"
+    )
 
 
 def missing_for_gpu() -> str:
@@ -265,5 +269,5 @@ async def first_status(settings: EngineSettings) -> Status:
 def described(status: Status) -> str:
     if status.info is None:
         return status.state
-    said = [remark for remark in remarks(status.info) if remark != STRONGER]
-    return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *said])
+    notes = [remark for remark in remarks(status.info) if remark != STRONGER]
+    return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *notes])

@@ -49,11 +49,11 @@ class Order(Struct, frozen=True):
     full: bool = False
 
 
-def project_of(path: str, *, gone: bool = False) -> str:
+def project_of(path: str, *, is_deleted: bool = False) -> str:
     """The repository around a path, else the folder itself, with links resolved. With `gone` it need not exist any
     more."""
     folder = os.path.realpath(path)
-    if gone and not os.path.exists(folder):
+    if is_deleted and not os.path.exists(folder):
         return folder
     if not os.path.isdir(folder):
         raise TuningError(f"{path} is not a folder: give a project's folder")
@@ -66,16 +66,16 @@ def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | 
         if importlib.util.find_spec("torch") is None:
             raise TuningError(f"tuning needs torch, which is not installed: {INSTALL}")
         train = run
-    found = material(root, privacy)
+    texts = material(root, privacy)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     with training_folder(place) as folder:
-        made = folder / "adapter"
-        code = train(order, found, made)
-        tuning = tuned.read(made) if code == 0 else None
+        adapter = folder / "adapter"
+        code = train(order, texts, adapter)
+        tuning = tuned.read(adapter) if code == 0 else None
         if tuning is None:
             raise TuningError("the trainer ended without a result: see its last messages above")
         if tuning.better:
-            tuned.install(made, root, place)
+            tuned.install(adapter, root, place)
     return tuning
 
 
@@ -101,7 +101,7 @@ def is_abandoned(folder: Path) -> bool:
     return True
 
 
-def run(order: Order, found: Material, out: Path) -> int:
+def run(order: Order, texts: Material, out: Path) -> int:
     """Run the trainer in its output folder, so that `-m` cannot import from a project. It ends when this process does,
     however that ends, because its standard input closes then."""
     options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]
@@ -110,7 +110,7 @@ def run(order: Order, found: Material, out: Path) -> int:
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=out.parent) as trainer:
             with suppress(BrokenPipeError):  # the trainer has already ended
-                send(found, cast("BinaryIO", trainer.stdin))
+                send(texts, cast("BinaryIO", trainer.stdin))
             return trainer.wait()
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -132,8 +132,8 @@ def readable(root: str, privacy: Privacy) -> Iterator[str]:
         folders[:] = [name for name in folders if is_ours(os.path.join(folder, name), privacy)]
         for name in names:
             path = os.path.join(folder, name)
-            wanted = is_text(name) and languages.find("", path) and not os.path.islink(path)
-            if wanted and not privacy.why_hidden(path):
+            is_wanted = is_text(name) and languages.find("", path) and not os.path.islink(path)
+            if is_wanted and not privacy.why_hidden(path):
                 yield path
 
 

@@ -65,8 +65,8 @@ def lines(texts: Iterable[str]) -> str:
     return "\n".join(map(one_line, texts))
 
 
-def escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def millions(number: int) -> str:
@@ -79,12 +79,12 @@ def millions(number: int) -> str:
 
 def remarks(info: EngineInfo) -> tuple[str, ...]:
     """What a user should know of the model that answers, if anything."""
-    said = {
+    names = {
         f"prompts go to {info.address}": info.address,
         "not calibrated: how likely its suggestions are to be accepted is a guess": not info.calibrated,
         STRONGER: info.small,
     }
-    return tuple(text for text, is_so in said.items() if is_so)
+    return tuple(text for text, is_so in names.items() if is_so)
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:

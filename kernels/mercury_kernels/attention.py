@@ -26,9 +26,9 @@ LOG2_E = 1.4426950408889634
 
 
 @triton.jit
-def _mixed_in(mixed, weight, highest, q, k, v, seen, scale):
+def _mixed_in(mixed, weight, highest, q, k, v, visible, scale):
     """The online softmax after one more tile of columns: values mixed so far, their weight, and the highest score."""
-    scores = tl.where(seen, tl.dot(q, tl.trans(k), input_precision="ieee") * scale, float("-inf"))
+    scores = tl.where(visible, tl.dot(q, tl.trans(k), input_precision="ieee") * scale, float("-inf"))
     raised = tl.maximum(highest, tl.max(scores, 1))
     # A row that has seen nothing yet has no highest score to subtract.
     base = tl.where(raised == float("-inf"), 0.0, raised)
@@ -94,9 +94,9 @@ def attend_kernel(
         is_column = tile * PAGE + inside < length
         slot = tl.load(own_pages + tile).to(tl.int64) * PAGE + inside
         stored = (slot * KEY_HEADS + key_head)[:, None] * WIDTH + dims[None, :]
-        written = is_column[:, None] & is_dim[None, :]
-        k = tl.load(k_ptr + stored, mask=written, other=0.0)
-        v = tl.load(v_ptr + stored, mask=written, other=0.0)
+        is_inside = is_column[:, None] & is_dim[None, :]
+        k = tl.load(k_ptr + stored, mask=is_inside, other=0.0)
+        v = tl.load(v_ptr + stored, mask=is_inside, other=0.0)
         mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, is_column[None, :], scale)
     for tile in range(tl.maximum(first, cached_tiles), last):
         fresh = (tile - cached_tiles) * PAGE + inside
@@ -104,15 +104,15 @@ def attend_kernel(
         column = length + fresh
         page = tl.load(own_pages + column // PAGE, mask=is_column, other=0).to(tl.int64)
         stored = ((page * PAGE + column % PAGE) * KEY_HEADS + key_head)[:, None] * WIDTH + dims[None, :]
-        written = is_column[:, None] & is_dim[None, :]
-        k = tl.load(k_ptr + stored, mask=written, other=0.0)
-        v = tl.load(v_ptr + stored, mask=written, other=0.0)
+        is_inside = is_column[:, None] & is_dim[None, :]
+        k = tl.load(k_ptr + stored, mask=is_inside, other=0.0)
+        v = tl.load(v_ptr + stored, mask=is_inside, other=0.0)
         word = (tile - cached_tiles) * (PAGE // 32)
         low = tl.load(bits_ptr + at * words + word, mask=is_row, other=0)
         high = tl.load(bits_ptr + at * words + word + 1, mask=is_row, other=0)
-        seen = tl.where(inside[None, :] < 32, low[:, None], high[:, None])
-        seen = (((seen >> (inside[None, :] % 32)) & 1) != 0) & is_column[None, :]
-        mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, seen, scale)
+        visible = tl.where(inside[None, :] < 32, low[:, None], high[:, None])
+        visible = (((visible >> (inside[None, :] % 32)) & 1) != 0) & is_column[None, :]
+        mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, visible, scale)
     mixed = mixed / tl.where(weight == 0, 1.0, weight)[:, None]
     total_rows = tl.num_programs(0) // tiles * rows
     place = (split * total_rows + at) * heads + head
@@ -223,5 +223,5 @@ def row_tile(packed: int) -> int:
 
 def splits_for(programs: int, columns: int, processors: int) -> int:
     """Into how many parts to split the columns so that every processor has work, and each part at least two pages."""
-    wanted = -(-processors * PROGRAMS_A_PROCESSOR // programs)
-    return max(1, min(wanted, MOST_SPLITS, -(-columns // (2 * PAGE))))
+    splits = -(-processors * PROGRAMS_A_PROCESSOR // programs)
+    return max(1, min(splits, MOST_SPLITS, -(-columns // (2 * PAGE))))

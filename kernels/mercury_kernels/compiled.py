@@ -119,7 +119,7 @@ def launches(shape: Shape, rows: int) -> list[Launch]:
     trust = empty(shape.hints, shape.width) if shape.hints else None
     head = Head(norm, weight(shape.vocabulary, shape.width), trust, 1e-6)
     hints = whole(rows, shape.hints) if shape.hints else None
-    with recorded() as found:
+    with recorded() as launches:
         q = project_heads(
             stream,
             norm,
@@ -142,23 +142,23 @@ def launches(shape: Shape, rows: int) -> list[Launch]:
         add_product(stream, fed, weight(shape.width, shape.feed_forward))
         choose(head, stream, whole(rows), hints, whole(-(-shape.vocabulary // 32)))
         logits(head, stream, whole(rows), hints)
-    return found
+    return launches
 
 
 @contextmanager
 def recorded() -> Iterator[list[Launch]]:
     """Launches are noted instead of started."""
-    found: list[Launch] = []
+    launches: list[Launch] = []
     run = triton.runtime.JITFunction.run
 
     def note(self: Any, *positional: Any, grid: object, warmup: bool, **named: Any) -> None:
         names = self.arg_names
         arguments = dict(zip(names, positional, strict=False)) | {n: named[n] for n in names if n in named}
-        found.append(Launch(self, arguments, {n: value for n, value in named.items() if n not in names}))
+        launches.append(Launch(self, arguments, {n: value for n, value in named.items() if n not in names}))
 
     triton.runtime.JITFunction.run = note
     try:
-        yield found
+        yield launches
     finally:
         triton.runtime.JITFunction.run = run
 
@@ -182,12 +182,12 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
+        kernel = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
     seconds = time.perf_counter() - started
-    registers, stack = resources(made.asm["cubin"])
+    registers, stack = resources(kernel.asm["cubin"])
     threads = 32 * launch.options["num_warps"]
     name = launch.kernel.fn.__name__
-    return Compiled(name, shape, rows, capability, made.metadata.shared, registers, stack, threads, round(seconds, 2))
+    return Compiled(name, shape, rows, capability, kernel.metadata.shared, registers, stack, threads, round(seconds, 2))
 
 
 TYPES = {
@@ -211,8 +211,8 @@ def resources(cubin: bytes) -> tuple[int, int]:
         file.write(cubin)
         file.flush()
         tool = triton.knobs.nvidia.cuobjdump.path
-        said = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
-    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", said).groups()
+        usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", usage).groups()
     return int(registers), int(stack)
 
 
@@ -234,14 +234,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--capability", type=int, nargs="+", choices=CAPABILITIES, default=list(CAPABILITIES))
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    given = parser.parse_args(arguments)
-    found = every(given.capability, given.shape, given.rows, lambda one: say(json.dumps(one._asdict())))
-    for one in found:
-        if one.complaint:
-            say(f"{one.kernel}, {one.shape}, {one.rows} rows, sm_{one.capability}: {one.complaint}")
-    if any(one.complaint for one in found):
+    options = parser.parse_args(arguments)
+    kernels = every(options.capability, options.shape, options.rows, lambda kernel: say(json.dumps(kernel._asdict())))
+    for kernel in kernels:
+        if kernel.complaint:
+            say(f"{kernel.kernel}, {kernel.shape}, {kernel.rows} rows, sm_{kernel.capability}: {kernel.complaint}")
+    if any(kernel.complaint for kernel in kernels):
         raise SystemExit(1)
-    say(f"{len(found)} compiled, all within the limits of their GPUs")
+    say(f"{len(kernels)} compiled, all within the limits of their GPUs")
 
 
 def say(line: str) -> None:

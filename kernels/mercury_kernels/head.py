@@ -130,8 +130,8 @@ def choose_kernel(
         broken = tl.max((values != values).to(tl.int32), 1)
         values = tl.where(values != values, float("-inf"), values)
         highest, at = tl.max(values, 1, return_indices=True, return_indices_tie_break_left=True)
-        rest = tl.where(tl.arange(0, OUT_TILE)[None, :] == at[:, None], float("-inf"), values)
-        second = tl.max(rest, 1)
+        remaining = tl.where(tl.arange(0, OUT_TILE)[None, :] == at[:, None], float("-inf"), values)
+        second = tl.max(remaining, 1)
         below = values - tl.where(highest == float("-inf"), 0.0, highest)[:, None]
         weights = tl.exp(below)
         moment = tl.sum(tl.where(weights > 0, weights * below, 0.0), 1)

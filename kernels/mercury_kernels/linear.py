@@ -53,11 +53,13 @@ def _multiplied(
             squares += tl.sum(wide * wide, 1)
             x = wide * tl.load(norm_ptr + column, mask=is_column, other=0.0).to(tl.float32)[None, :]
         x = x.to(KIND)
-        wanted = is_out[:, None] & is_column[None, :]
-        w = tl.load(weight_ptr + first_out[:, None].to(tl.int64) * inner + column[None, :], mask=wanted, other=0)
+        is_inside = is_out[:, None] & is_column[None, :]
+        w = tl.load(weight_ptr + first_out[:, None].to(tl.int64) * inner + column[None, :], mask=is_inside, other=0)
         first = tl.dot(x, tl.trans(w.to(KIND)), first, input_precision="ieee")
         if PAIR:
-            u = tl.load(weight_ptr + second_out[:, None].to(tl.int64) * inner + column[None, :], mask=wanted, other=0)
+            u = tl.load(
+                weight_ptr + second_out[:, None].to(tl.int64) * inner + column[None, :], mask=is_inside, other=0
+            )
             second = tl.dot(x, tl.trans(u.to(KIND)), second, input_precision="ieee")
     return first, second, squares
 
@@ -199,7 +201,7 @@ def heads_kernel(
     dim = tl.arange(0, HALF_TILE)
     is_row, is_dim = row < rows, dim < HALF
     left_out, right_out = head * 2 * HALF + dim, head * 2 * HALF + HALF + dim
-    left, right, squares = _multiplied(
+    first, second, squares = _multiplied(
         stream_ptr,
         norm_ptr,
         weight_ptr,
@@ -216,38 +218,38 @@ def heads_kernel(
         KIND,
     )
     length = tl.rsqrt(squares / inner + epsilon)
-    left = _finished(left, length, scales_ptr, bias_ptr, left_out, is_dim, INT8, BIAS)
-    right = _finished(right, length, scales_ptr, bias_ptr, right_out, is_dim, INT8, BIAS)
+    first = _finished(first, length, scales_ptr, bias_ptr, left_out, is_dim, INT8, BIAS)
+    second = _finished(second, length, scales_ptr, bias_ptr, right_out, is_dim, INT8, BIAS)
     inside = is_row[:, None] & is_dim[None, :]
     if head < HEADS + KEY_HEADS:
         if HEAD_NORM:
-            own = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * HALF) + epsilon)[:, None]
+            own = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / (2 * HALF) + epsilon)[:, None]
             if head < HEADS:
                 left_norm = tl.load(query_norm_ptr + dim, mask=is_dim, other=0.0).to(tl.float32)
                 right_norm = tl.load(query_norm_ptr + HALF + dim, mask=is_dim, other=0.0).to(tl.float32)
             else:
                 left_norm = tl.load(key_norm_ptr + dim, mask=is_dim, other=0.0).to(tl.float32)
                 right_norm = tl.load(key_norm_ptr + HALF + dim, mask=is_dim, other=0.0).to(tl.float32)
-            left, right = left * own * left_norm[None, :], right * own * right_norm[None, :]
+            first, second = first * own * left_norm[None, :], second * own * right_norm[None, :]
         position = tl.load(positions_ptr + row, mask=is_row, other=0)
         cosines = tl.load(cosines_ptr + position[:, None] * HALF + dim[None, :], mask=inside, other=0.0)
         sines = tl.load(sines_ptr + position[:, None] * HALF + dim[None, :], mask=inside, other=0.0)
-        left, right = left * cosines - right * sines, right * cosines + left * sines
-    left, right = left.to(q_ptr.dtype.element_ty), right.to(q_ptr.dtype.element_ty)
+        first, second = first * cosines - second * sines, second * cosines + first * sines
+    first, second = first.to(q_ptr.dtype.element_ty), second.to(q_ptr.dtype.element_ty)
     slot = tl.load(slots_ptr + row, mask=is_row, other=-1).to(tl.int64)
-    kept = inside & (slot >= 0)[:, None]
+    is_stored = inside & (slot >= 0)[:, None]
     if head < HEADS:
-        asked = q_ptr + (row * HEADS + head)[:, None] * 2 * HALF + dim[None, :]
-        tl.store(asked, left, mask=inside)
-        tl.store(asked + HALF, right, mask=inside)
+        query_ptr = q_ptr + (row * HEADS + head)[:, None] * 2 * HALF + dim[None, :]
+        tl.store(query_ptr, first, mask=inside)
+        tl.store(query_ptr + HALF, second, mask=inside)
     else:
         stored = (slot * KEY_HEADS + (head - HEADS) % KEY_HEADS)[:, None] * 2 * HALF + dim[None, :]
         if head < HEADS + KEY_HEADS:
-            tl.store(k_ptr + stored, left, mask=kept)
-            tl.store(k_ptr + stored + HALF, right, mask=kept)
+            tl.store(k_ptr + stored, first, mask=is_stored)
+            tl.store(k_ptr + stored + HALF, second, mask=is_stored)
         else:
-            tl.store(v_ptr + stored, left, mask=kept)
-            tl.store(v_ptr + stored + HALF, right, mask=kept)
+            tl.store(v_ptr + stored, first, mask=is_stored)
+            tl.store(v_ptr + stored + HALF, second, mask=is_stored)
 
 
 def add_product(

@@ -135,9 +135,9 @@ def record(options: argparse.Namespace) -> int:
     return 0
 
 
-def turn(switch: Path, wanted: str) -> None:
-    if wanted == "on":
+def turn(switch: Path, state: str) -> None:
+    if state == "on":
         switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         switch.touch()
-    elif wanted == "off":
+    elif state == "off":
         switch.unlink(missing_ok=True)

@@ -85,17 +85,17 @@ def chosen_file(options: argparse.Namespace) -> Path | None:
 
 def assigned(options: argparse.Namespace) -> dict[str, str]:
     """The settings on the command line, by dotted path."""
-    found = {}
+    values = {}
     for item in options.set:
         name, sign, value = item.partition("=")
         if not sign:
             raise UsageError(f"--set {item!r} is not NAME=VALUE, for example suggest.delay_ms=100")
-        found[name.strip()] = value.strip()
+        values[name.strip()] = value.strip()
     if options.log_file:
-        found["log.file"] = options.log_file
+        values["log.file"] = options.log_file
     if options.log_level:
-        found["log.level"] = options.log_level
-    return found
+        values["log.level"] = options.log_level
+    return values
 
 
 def start_log(options: argparse.Namespace) -> None:

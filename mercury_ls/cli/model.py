@@ -101,8 +101,8 @@ class Progress:
         self.shown = ("", 0)
         self.terminal = sys.stderr.isatty()
 
-    def report(self, done: float, about: str) -> None:
-        percent = int(done * 100) if self.terminal else int(done * 4) * 25
+    def report(self, share: float, about: str) -> None:
+        percent = int(share * 100) if self.terminal else int(share * 4) * 25
         step = (about.partition(" ")[0], percent)
         if step != self.shown:
             self.shown, about = step, one_line(about)
@@ -167,8 +167,8 @@ def removed(options: argparse.Namespace, name: str) -> int:
             print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
             return 0
         shipped = " (it ships with mercury-ls)" if name in models.shipped() else ""
-        there = ", ".join(models.added()) or "none"
-        return failed(options, f"{name} is no model that was added{shipped}: there are {there}")
+        installed = ", ".join(models.added()) or "none"
+        return failed(options, f"{name} is no model that was added{shipped}: there are {installed}")
     in_use = load_settings(options).settings.engine.model == name
     if in_use:
         choose.write(models.AUTO, chosen_file(options) or user_file())
@@ -196,9 +196,9 @@ def test(options: argparse.Namespace) -> int:
 
 def recommend(options: argparse.Namespace) -> int:
     jobs = [job.replace("-", " ") for job in options.jobs]
-    found = recommended.recommend(settings_in_effect(options).engine.threads, jobs)
+    recommendation = recommended.recommend(settings_in_effect(options).engine.threads, jobs)
     if options.json:
-        print(msgspec.json.encode(found).decode())
+        print(msgspec.json.encode(recommendation).decode())
     else:
-        print(lines(recommended.described(found)))
+        print(lines(recommended.described(recommendation)))
     return 0

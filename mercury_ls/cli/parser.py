@@ -59,12 +59,12 @@ def exit_codes(codes: Mapping[int, str]) -> str:
 def add_command(commands: Any, name: str, about: str, example: str, **codes: str) -> argparse.ArgumentParser:
     """A command, run by the function of its name in a module of this package. The first line of `about` appears in the
     list of commands; `codes` gives exit codes a more specific meaning: `_1="nothing has been counted"`."""
-    first, _, rest = about.partition("\n")
+    first, _, description = about.partition("\n")
     meanings = {**{code: EXIT_CODES[code] for code in (0, 1, 2)}, **{int(c[1:]): text for c, text in codes.items()}}
     command = commands.add_parser(
         name,
         help=first[0].lower() + first[1:].rstrip("."),
-        description=f"{first}\n\n{textwrap.dedent(rest).strip()}".strip(),
+        description=f"{first}\n\n{textwrap.dedent(description).strip()}".strip(),
         epilog=f"example:\n  {example}\n\n{exit_codes(dict(sorted(meanings.items())))}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

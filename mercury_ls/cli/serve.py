@@ -78,8 +78,8 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
         site, token = daemon.site(listening, endpoint.socket), endpoint.token
         print(own_greeting(listening, site, token if sys.stdout.isatty() else ""), flush=True)
         roots = tuple(map(os.path.abspath, projects))
-        kept = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
-        service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **kept)
+        storage = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
+        service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **storage)
         reading = asyncio.get_running_loop().create_task(service.read_projects())
         access = Access("" if listening.open else token, listening.hosts, listening.origins)
         try:

@@ -71,9 +71,9 @@ async def serve(options: argparse.Namespace, address: tuple[str, int] | None) ->
 def server_command(options: argparse.Namespace) -> list[str]:
     """Starts the server of one client with this command's settings; `-P` keeps it from importing the current folder."""
     named = {"--config": options.config, "--log-file": options.log_file, "--log-level": options.log_level}
-    given = [f"{name}={value}" for name, value in named.items() if value]
+    assignments = [f"{name}={value}" for name, value in named.items() if value]
     settings = [f"--set={item}" for item in options.set]
-    return [sys.executable, "-P", "-m", "mercury_ls", "--stdio", *given, *settings]
+    return [sys.executable, "-P", "-m", "mercury_ls", "--stdio", *assignments, *settings]
 
 
 def connector(options: argparse.Namespace) -> Callable[[Any], Any]:

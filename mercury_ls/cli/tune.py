@@ -32,7 +32,7 @@ def tune(options: argparse.Namespace) -> int:
 
 def project_root(options: argparse.Namespace) -> str:
     try:
-        return tuning.project_of(options.path, gone=options.remove)
+        return tuning.project_of(options.path, is_deleted=options.remove)
     except tuning.TuningError as error:
         raise UsageError(str(error)) from error
 
@@ -55,11 +55,11 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
 
 def print_tunings(options: argparse.Namespace, place: Path) -> int:
     model = resolve(settings_in_effect(options).engine.model)
-    found = tuned.installed(place).values()
-    for each in found:
-        print(tuning.described(each))
-        if model is None or not tuned.fits(each, model):
+    projects = tuned.installed(place).values()
+    for project in projects:
+        print(tuning.described(project))
+        if model is None or not tuned.fits(project, model):
             print("  not in use: tuned for another model than engine.model; tune again, or remove it")
-    if not found:
+    if not projects:
         print("nothing has been tuned: `mercury-ls tune PATH` tunes the model to a project")
     return 0

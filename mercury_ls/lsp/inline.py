@@ -22,8 +22,8 @@ SUPERSEDED = Answer(silence="a newer request took its place")
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
     request = request_of(ls, params)
     work = partial(final_answer, ls, request, params.partial_result_token)
-    shown = ls.showing_work(work) if request.invoked else work()
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, shown, SUPERSEDED)
+    steps = ls.showing_work(work) if request.invoked else work()
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps, SUPERSEDED)
     return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
 
 
@@ -101,12 +101,12 @@ def did_show(ls: Server, params: ShownParams) -> None:
         ls.started.shown(str(id))
 
 
-def accept(ls: Server, *given: Any) -> None:
+def accept(ls: Server, *arguments: Any) -> None:
     """The command with the arguments `[id]`, or `[id, how many of its edits were made]`. pygls checks only arguments
     that have a name of their own, and not even these if a client sends none."""
-    if not (given and isinstance(given[0], str)):
+    if not (arguments and isinstance(arguments[0], str)):
         raise JsonRpcInvalidParams("the first argument must be the id of a suggestion")
-    id, *edits = given
+    id, *edits = arguments
     ls.started.accepted(id, next((count for count in edits if isinstance(count, int)), None))
 
 

@@ -91,9 +91,9 @@ def parameters(signature: Signature, path: str) -> Known:
     kind: NameKind = "keyword" if id in KEYWORDS else "parameter"
     labels = [label[:LONGEST_LABEL] for label in signature.parameters]
     matches = [next(filter(None, (pattern.fullmatch(label) for pattern in patterns)), None) for label in labels]
-    given = [match.groups("") for match in matches if match is not None]
-    names = [Name(name, kind) for mark, name in given if not mark]
-    return Known.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in given]))
+    groups = [match.groups("") for match in matches if match is not None]
+    names = [Name(name, kind) for mark, name in groups if not mark]
+    return Known.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in groups]))
 
 
 def named(item: NamedItem) -> Name | None:

@@ -51,8 +51,8 @@ class Unauthenticated:
     """The connections that have not presented the token yet. Their number is limited: the oldest makes room for a new
     one, so that nobody can lock others out by waiting."""
 
-    def __init__(self, most: int = MOST_WAITING) -> None:
-        self._most = most
+    def __init__(self, limit: int = MOST_WAITING) -> None:
+        self._most = limit
         self._waiting: dict[object, Callable[[], None]] = {}
 
     def add(self, connection: object, abort: Callable[[], None]) -> None:
@@ -240,9 +240,9 @@ def refusal(path: str, headers: "Headers", token: str) -> str:
         return f"the Host header is {headers.get('Host')}: use localhost or 127.0.0.1"
     if (origin := headers.get("Origin")) and not is_here(origin):
         return f"the request comes from a web page at {origin}: only pages on this machine are accepted"
-    given = headers.get("Authorization", "").removeprefix("Bearer ")
-    given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
-    right = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
+    presented = headers.get("Authorization", "").removeprefix("Bearer ")
+    presented = presented or parse_qs(urlsplit(path).query).get("token", [""])[0]
+    right = hmac.compare_digest(presented.encode("utf-8", "surrogateescape"), token.encode())
     return "" if right else f"the token is missing or wrong: {TOKEN_REMEDY}"
 
 

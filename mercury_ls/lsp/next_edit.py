@@ -29,10 +29,10 @@ async def offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    known = {"closed": context.closed_files, "renamer": context.rename_provider}
-    work = partial(ls.started.next_edits.ask, uri, offset, invoked, **known)
-    shown = ls.showing_work(work) if invoked else work()
-    return reported(ls, params, await ls.newest("next edit", uri, shown, SUPERSEDED))
+    capabilities = {"closed": context.closed_files, "renamer": context.rename_provider}
+    work = partial(ls.started.next_edits.ask, uri, offset, invoked, **capabilities)
+    steps = ls.showing_work(work) if invoked else work()
+    return reported(ls, params, await ls.newest("next edit", uri, steps, SUPERSEDED))
 
 
 def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
@@ -97,14 +97,16 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
     """Diagnostics of the current text, or of the version that is named; those of any other are out of date."""
     document = ls.started.files.documents.get(params.text_document.uri)
     if document is not None and params.text_document.version in (None, document.version):
-        found = tuple(diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
-        ls.started.next_edits.diagnosed(document.uri, document.version, found)
+        diagnostics_of_file = tuple(diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
+        ls.started.next_edits.diagnosed(document.uri, document.version, diagnostics_of_file)
 
 
-def diagnosed(ls: Server, uri: str, said: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
-    start, end = (ls.offset(uri, place) for place in (said.range.start, said.range.end))
-    severity = SEVERITIES.get(int(said.severity or 1), "hint")
-    return diagnostics.Diagnostic(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()), severity)
+def diagnosed(ls: Server, uri: str, reported: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
+    start, end = (ls.offset(uri, place) for place in (reported.range.start, reported.range.end))
+    severity = SEVERITIES.get(int(reported.severity or 1), "hint")
+    return diagnostics.Diagnostic(
+        start, end, str(reported.message), UNNECESSARY in map(int, reported.tags or ()), severity
+    )
 
 
 async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
@@ -115,8 +117,8 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
         return []
     next_edits = ls.started.next_edits
     if (document := ls.started.files.documents.get(uri)) and params.context.diagnostics:
-        found = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
-        next_edits.diagnosed(uri, document.version, found)
+        diagnostics_at_cursor = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
+        next_edits.diagnosed(uri, document.version, diagnostics_at_cursor)
     by_hand = asked_by_hand(params.context)
     if by_hand or (next_edits.current() and next_edits.is_outdated):
         work = next_edits.ask(uri, ls.offset(uri, place), by_hand)
@@ -173,10 +175,10 @@ def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
         return lsp.WorkspaceEdit(changes=changes)
     return lsp.WorkspaceEdit(
         document_changes=[
-            lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(each, offer.version(each)), edits)
-            for each, edits in changes.items()
+            lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(file_uri, offer.version(file_uri)), edits)
+            for file_uri, edits in changes.items()
         ],
-        change_annotations={each: annotation(offer, each, uri) for each in changes} if annotates else None,
+        change_annotations={file_uri: annotation(offer, file_uri, uri) for file_uri in changes} if annotates else None,
     )
 
 
@@ -194,8 +196,8 @@ def accept_command(ls: Server, offer: Offer) -> dict[str, Any]:
 
 
 def plain_range(ls: Server, offer: Offer, edit: TextEdit) -> dict[str, Any]:
-    found = ls.range_of(offer.base[edit.uri], edit)
+    place = ls.range_of(offer.base[edit.uri], edit)
     return {
         name: {"line": position.line, "character": position.character}
-        for name, position in (("start", found.start), ("end", found.end))
+        for name, position in (("start", place.start), ("end", place.end))
     }

@@ -284,10 +284,10 @@ class Protocol(LanguageServerProtocol):
 
     def awaits(self, answer: dict[str, Any]) -> bool:
         """Whether this is an answer to one of our requests: pygls keeps them in one table with the client's."""
-        known = answer.get("id") in self._result_types
+        is_answer = answer.get("id") in self._result_types
         if "error" in answer:
             self._result_types.pop(answer.get("id"), None)
-        return known
+        return is_answer
 
     def untimely(self, data: dict[str, Any]) -> str:
         if "id" not in data or "method" not in data:
@@ -412,10 +412,13 @@ class Protocol(LanguageServerProtocol):
 NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
 
 
-def completed(command: Callable[..., Any], given: Sequence[Any]) -> list[Any]:
+def completed(command: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
     """The arguments of a command, the first of which is the server, with the defaults of those that are missing."""
     _, *named = inspect.signature(getattr(command, "func", command)).parameters.values()
-    return [*given, *(each.default for each in named[len(given) :] if each.default is not each.empty)]
+    return [
+        *arguments,
+        *(parameter.default for parameter in named[len(arguments) :] if parameter.default is not parameter.empty),
+    ]
 
 
 class Outlet:
@@ -442,9 +445,9 @@ URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
 
 def uris_in(json_text: bytes) -> set[str]:
     uris = set()
-    for found in URI.findall(json_text):
+    for match in URI.findall(json_text):
         with contextlib.suppress(ValueError):
-            uris.add(json.loads(found))
+            uris.add(json.loads(match))
     return uris
 
 

@@ -182,8 +182,8 @@ class Server(LanguageServer):
     def did_change_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
         removed = {path_of(folder.uri) for folder in params.event.removed}
         added = [path_of(folder.uri) for folder in params.event.added]
-        kept = [root for root in self.wiring.roots if root not in removed]
-        self.wiring.reroot(self.started, [*kept, *added])
+        remaining = [root for root in self.wiring.roots if root not in removed]
+        self.wiring.reroot(self.started, [*remaining, *added])
 
     # Positions
 
@@ -317,8 +317,8 @@ class Server(LanguageServer):
         if not (workspace and workspace.configuration):
             return {}
         items = [lsp.ConfigurationItem(section="mercury")]
-        found = await self.workspace_configuration_async(lsp.ConfigurationParams(items))
-        return {"mercury": found[0]} if found and isinstance(found[0], dict) else {}
+        sections = await self.workspace_configuration_async(lsp.ConfigurationParams(items))
+        return {"mercury": sections[0]} if sections and isinstance(sections[0], dict) else {}
 
     def follow_user_file(self) -> None:
         if self.wiring.user_file_changed():
@@ -397,9 +397,9 @@ def dialect_of(options: Any) -> str:
 
 
 def change_of(change: Any) -> tuple[tuple[int, int, int, int] | None, str]:
-    if (given := getattr(change, "range", None)) is None:
+    if (span := getattr(change, "range", None)) is None:
         return None, change.text
-    return (given.start.line, given.start.character, given.end.line, given.end.character), change.text
+    return (span.start.line, span.start.character, span.end.line, span.end.character), change.text
 
 
 def roots_of(params: lsp.InitializeParams) -> list[str]:

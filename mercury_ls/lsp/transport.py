@@ -76,10 +76,10 @@ class Frames:
 
     def feed(self, data: bytes) -> list[bytes | FrameError]:
         self._buffer += data
-        found: list[bytes | FrameError] = []
+        frames: list[bytes | FrameError] = []
         while (item := self._next()) is not None:
-            found.append(item)
-        return found
+            frames.append(item)
+        return frames
 
     def _next(self) -> bytes | FrameError | None:
         try:

@@ -116,8 +116,8 @@ def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: 
     name = checked_name(order.name or usual, models.installed())
     if isinstance(source, Server):
         return add_server(source, name, order, network, agreed)
-    if given := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
-        raise EngineError(f"{', '.join(given)}: only for servers, and {order.source} is none: leave it out")
+    if server_options := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
+        raise EngineError(f"{', '.join(server_options)}: only for servers, and {order.source} is none: leave it out")
     with drafted(order.source) as draft:
         mark = f"{order.source} {order.revision}"
         supply = described_supply(source, order, draft, library.left(name, mark), report)
@@ -143,13 +143,13 @@ def drafted(source: str) -> Iterator[Path]:
             raise EngineError(str(error).replace(draft, source)) from error
 
 
-def described_supply(source: Source, order: Order, draft: Path, left: Path | None, report: Report) -> Supply:
+def described_supply(source: Source, order: Order, draft: Path, previous: Path | None, report: Report) -> Supply:
     """`left` is what an earlier attempt has loaded."""
     if order.revision and not isinstance(source, Hub):
         raise EngineError(f"--revision is for models on the hub, and {order.source} is none: leave it out")
     match source:
         case Hub():
-            return from_hub(source, order.revision, draft, left, report)
+            return from_hub(source, order.revision, draft, previous, report)
         case Folder():
             return from_folder(source.path, draft)
         case File():
@@ -157,23 +157,23 @@ def described_supply(source: Source, order: Order, draft: Path, left: Path | Non
     raise AssertionError(source)
 
 
-def from_hub(source: Hub, revision: str, draft: Path, left: Path | None, report: Report) -> Supply:
+def from_hub(source: Hub, revision: str, draft: Path, previous: Path | None, report: Report) -> Supply:
     repository = looked(source.id, revision)
     if repository.folder:
-        found = from_folder(repository.folder, draft)
-        return Supply(found.folder, repository.id, found.gather, found.parameters, repository.revision)
+        supply = from_folder(repository.folder, draft)
+        return Supply(supply.folder, repository.id, supply.gather, supply.parameters, repository.revision)
     if not repository.weights:
         raise EngineError(
             f"{repository.id} has no .safetensors weights, and others are not read: look for another version of the "
             "model, or load a .gguf file and give its path"
         )
-    before = left and places.inside(left, repository.revision)
+    before = previous and places.inside(previous, repository.revision)
     for file in repository.small:
         hub.fetch(repository, file, draft, report, before and places.inside(before, file.name))
     added.complete_tokenizer(draft)
     missing = [file for file in repository.weights if not before or not places.inside(before, file.name).exists()]
-    here = sum(hub.present(places.inside(before, f"{file.name}.part")) for file in missing) if before else 0
-    loads = sum(file.size for file in missing) - here
+    present = sum(hub.present(places.inside(before, f"{file.name}.part")) for file in missing) if before else 0
+    loads = sum(file.size for file in missing) - present
     renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
     gated = ("its makers ask for your agreement to their terms",) if repository.gated else ()
 
@@ -279,8 +279,8 @@ def bytes_of(parameters: int, precision: str) -> int:
 
 def check_room(plan: Plan, supply: Supply) -> None:
     home = models.added_home()
-    there = next(folder for folder in (home, *home.parents) if folder.exists())
-    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(there).free
+    folder = next(folder for folder in (home, *home.parents) if folder.exists())
+    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(folder).free
     if needs > has:
         raise EngineError(
             f"{readable(home)}: adding {plan.record.name} needs {megabytes(needs)} of disk, and "
@@ -345,12 +345,12 @@ def examined(record: ModelRecord, order: Order, network: bool) -> tuple[ModelRec
     where answers cost money."""
     if record.protocol in HOSTED:
         return record, ""
-    others = added.other_formats(record)
-    start = record if record.prompt or not others else added.in_format(record, others.pop(0))
+    formats = added.other_formats(record)
+    start = record if record.prompt or not formats else added.in_format(record, formats.pop(0))
     try:
         with added.served(start, network) as engine:
             verdict = canary.judged(
-                engine, others, lambda prompt: added.served(added.in_format(record, prompt), network)
+                engine, formats, lambda prompt: added.served(added.in_format(record, prompt), network)
             )
     except EngineError as error:
         return record, f"could not be examined: {error}"
@@ -383,10 +383,10 @@ def asked_server(server: Server, name: str, order: Order) -> ModelRecord:
         raise EngineError(f"--cert-key {record.certificate_key} is the key of a certificate: give that with --cert")
     prompt = ""
     if server not in HOSTED.values():
-        found = added.probe(record)
-        model = checked_model(record.model, [served.name for served in found.models], server.address)
-        offered = next((served for served in found.models if served.name == model), None)
-        protocol, prompt = found.protocol, offered.prompt if offered else ""
+        served = added.probe(record)
+        model = checked_model(record.model, [served.name for served in served.models], server.address)
+        offered = next((served for served in served.models if served.name == model), None)
+        protocol, prompt = served.protocol, offered.prompt if offered else ""
         record = replace(record, model=model, context=offered.context if offered else 0)
     if order.local:
         models.resolve(order.local)
@@ -401,12 +401,12 @@ def checked_key(key: str) -> str:
     return key
 
 
-def checked_model(wanted: str, known: Sequence[str], address: str) -> str:
+def checked_model(name: str, names: Sequence[str], address: str) -> str:
     """Names are typed exactly: a wrong one is answered with what there is."""
-    if wanted and known and wanted not in known:
-        raise EngineError(f"{address} has no model {wanted}: it has {', '.join(known)}")
-    if wanted or not known:
-        return wanted
-    if len(known) > 1:
-        raise EngineError(f"{address} has several models: choose one with --model, of {', '.join(known)}")
-    return known[0]
+    if name and names and name not in names:
+        raise EngineError(f"{address} has no model {name}: it has {', '.join(names)}")
+    if name or not names:
+        return name
+    if len(names) > 1:
+        raise EngineError(f"{address} has several models: choose one with --model, of {', '.join(names)}")
+    return names[0]

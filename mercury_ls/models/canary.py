@@ -25,7 +25,7 @@ class Gap(Struct, frozen=True):
     path: str
     language: str
     text: str
-    known: tuple[str, ...]
+    right_lines: tuple[str, ...]
 
     def request(self, modes: Iterable[str]) -> InfillRequest:
         before, _, after = self.text.partition(CURSOR)
@@ -42,7 +42,7 @@ class Gap(Struct, frozen=True):
 
     def is_right(self, answer: str) -> bool:
         line = answer.strip().split("\n")[0]
-        return any(bare(line) == bare(known) for known in self.known)
+        return any(bare(line) == bare(right_line) for right_line in self.right_lines)
 
 
 class Rewrite(Struct, frozen=True):
@@ -71,9 +71,9 @@ class Rewrite(Struct, frozen=True):
         )
 
     def is_right(self, answer: str) -> bool:
-        first, feed, rest = self.below.partition("\n")
-        wanted = self.above + self.after + (self.due or first) + feed + rest
-        return answer.rstrip() == wanted.rstrip()
+        first, feed, tail = self.below.partition("\n")
+        expected = self.above + self.after + (self.due or first) + feed + tail
+        return answer.rstrip() == expected.rstrip()
 
 
 Question = Gap | Rewrite
@@ -166,18 +166,20 @@ Open = Callable[[str], AbstractContextManager[Engine]]
 """The model, asked in the format of that name."""
 
 
-def judged(engine: Engine, others: Iterable[str], opened: Open, clock: Callable[[], float] = time.monotonic) -> Verdict:
+def judged(
+    engine: Engine, formats: Iterable[str], open_model: Open, clock: Callable[[], float] = time.monotonic
+) -> Verdict:
     """How a model does in the format that it is asked in, and if it does not answer in that, in which of the others it
     does better."""
     verdict = examined(engine, clock() + SECONDS, clock)
     if verdict.fits:
         return verdict
     until, best, better = clock() + SECONDS, max(verdict.right / max(verdict.asked, 1), 1 / SAMPLE), ""
-    for other in others:
+    for other in formats:
         if clock() >= until or best == 1.0:
             break
         try:
-            with opened(other) as engine:
+            with open_model(other) as engine:
                 sample = examined(engine, until, clock, SAMPLE)
         except EngineError:
             continue
@@ -186,12 +188,12 @@ def judged(engine: Engine, others: Iterable[str], opened: Open, clock: Callable[
     return Verdict(verdict.right, verdict.asked, better)
 
 
-def examined(engine: Engine, until: float, clock: Callable[[], float] = time.monotonic, most: int = 10) -> Verdict:
+def examined(engine: Engine, until: float, clock: Callable[[], float] = time.monotonic, limit: int = 10) -> Verdict:
     """The questions that fit what the model answers, as many as there is time for."""
     modes = engine.info().answers
     questions: tuple[Question, ...] = GAPS if "line" in modes or "block" in modes else REWRITES
     right = asked = 0
-    for question in questions[:most]:
+    for question in questions[:limit]:
         if clock() >= until:
             break
         asked += 1

@@ -41,19 +41,19 @@ def switch(
     if it is another than the one chosen, else ""."""
     if not stop():
         return ""
-    found = None
+    status_now = None
     for _ in range(int(PATIENCE_SECONDS / POLL_SECONDS)):
-        if found := current(status):
+        if status_now := current(status):
             break
         sleep(POLL_SECONDS)
     for _ in range(int(LOADING_SECONDS / POLL_SECONDS)):
-        if found is None or found.state not in ("starting", "loading"):
+        if status_now is None or status_now.state not in ("starting", "loading"):
             break
         sleep(POLL_SECONDS)
-        found = current(status)
-    if found is None or found.info is None or models.answers(name, found.info):
+        status_now = current(status)
+    if status_now is None or status_now.info is None or models.answers(name, status_now.info):
         return ""
-    return models.FAKE if found.info.engine == models.FAKE else found.info.model
+    return models.FAKE if status_now.info.engine == models.FAKE else status_now.info.model
 
 
 def current(status: Callable[[], Status | None]) -> Status | None:

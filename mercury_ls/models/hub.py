@@ -75,8 +75,8 @@ class Repository(Struct, frozen=True):
     @property
     def weights(self) -> tuple[RepositoryFile, ...]:
         """`model*.safetensors` if there are any: some repositories have the same weights in two layouts."""
-        found = [file for file in self.files if file.name.endswith(WEIGHTS)]
-        return tuple([file for file in found if file.name.startswith("model")] or found)
+        weights = [file for file in self.files if file.name.endswith(WEIGHTS)]
+        return tuple([file for file in weights if file.name.startswith("model")] or weights)
 
 
 class _Large(Struct, frozen=True):
@@ -161,9 +161,9 @@ def described(data: bytes, id: str, revision: str) -> Repository:
     )
 
 
-def formed(form: re.Pattern[str], text: str, id: str, what: str) -> str:
+def formed(form: re.Pattern[str], text: str, id: str, field: str) -> str:
     if not form.fullmatch(text):
-        raise EngineError(f"{id}: the hub says that {what} is {shown(text)}, which cannot be one; {AGAIN}")
+        raise EngineError(f"{id}: the hub says that {field} is {shown(text)}, which cannot be one; {AGAIN}")
     return text
 
 
@@ -182,8 +182,8 @@ def file_of(sibling: _Sibling, id: str) -> RepositoryFile:
     name, size = sibling.rfilename, sibling.size
     if size is None:
         raise EngineError(f"{id}: the hub does not say how large {shown(name)} is, so it is not loaded; {AGAIN}")
-    if size > (most := LARGEST.get(name, size)):
-        raise EngineError(f"{id}: {name} has {size:,} bytes, and {most:,} are read at most; choose another model")
+    if size > (limit := LARGEST.get(name, size)):
+        raise EngineError(f"{id}: {name} has {size:,} bytes, and {limit:,} are read at most; choose another model")
     digest = sibling.lfs.sha256 if sibling.lfs else sibling.blob_id or ""
     return RepositoryFile(name, size, digest and formed(HASH, digest, id, f"the checksum of {shown(name)}"))
 
@@ -206,8 +206,8 @@ def cached(id: str, revision: str) -> Repository:
             f"HF_HUB_OFFLINE is set, and {id} is not in the cache ({hub.constants.HF_HUB_CACHE}): unset it, or give "
             "the folder of a model"
         ) from error
-    wanted = [path for path in sorted(folder.iterdir()) if path.is_file() and is_wanted(path.name)]
-    files = tuple(RepositoryFile(path.name, path.stat().st_size) for path in wanted)
+    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and is_wanted(path.name)]
+    files = tuple(RepositoryFile(path.name, path.stat().st_size) for path in paths)
     return Repository(id, folder.name, files, folder=folder)
 
 
@@ -241,8 +241,8 @@ def fetch(
 
 
 def near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
-    known = library().try_to_load_from_cache(repository.id, file.name, revision=repository.revision)
-    candidates = (copy, Path(known) if isinstance(known, str) else None)
+    cached = library().try_to_load_from_cache(repository.id, file.name, revision=repository.revision)
+    candidates = (copy, Path(cached) if isinstance(cached, str) else None)
     return next((path for path in candidates if path and path.is_file() and path.stat().st_size == file.size), None)
 
 
@@ -257,42 +257,42 @@ class Pace:
 
     def add(self, count: int) -> None:
         self._bytes += count
-        if (now := self._clock()) - self._since < WINDOW_SECONDS:
+        if (time := self._clock()) - self._since < WINDOW_SECONDS:
             return
         if self._bytes < SLOWEST_BYTES:
             raise EngineError(
-                f"{self._about} hardly arrives: {self._bytes:,} bytes in {now - self._since:.0f} s: check the "
+                f"{self._about} hardly arrives: {self._bytes:,} bytes in {time - self._since:.0f} s: check the "
                 "connection, and run the command again"
             )
-        self._since, self._bytes = now, 0
+        self._since, self._bytes = time, 0
 
 
 def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: Pace, report: Report) -> bool:
     """Adds to the part until the connection ends or has brought too much; whether it has become longer."""
     path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
-    with part.open("ab") as written:
-        start = done = written.tell()
+    with part.open("ab") as output:
+        start = size = output.tell()
         try:
-            with opened(path, repository.id, repository.revision, done) as response:
+            with opened(path, repository.id, repository.revision, size) as response:
                 if response.status_code == 416:  # all that the hub has is here
                     return False
-                if done and response.status_code != 206:
-                    done = written.truncate(0)
+                if size and response.status_code != 206:
+                    size = output.truncate(0)
                 for piece in pieces(response, repository.id, pace):
-                    written.write(piece)
-                    done += len(piece)
-                    report(min(done / max(file.size, 1), 1.0), file.name)
-                    if done > file.size:
+                    output.write(piece)
+                    size += len(piece)
+                    report(min(size / max(file.size, 1), 1.0), file.name)
+                    if size > file.size:
                         break
         except OSError as error:
-            raise full_disk(error, part, file.size - done) from error
+            raise full_disk(error, part, file.size - size) from error
         except library().errors.HTTPError as error:
-            if done <= start:
+            if size <= start:
                 raise EngineError(
-                    f"{repository.id}: {file.name} was interrupted after {megabytes(done)} of {megabytes(file.size)} "
+                    f"{repository.id}: {file.name} was interrupted after {megabytes(size)} of {megabytes(file.size)} "
                     f"({shown(error)}): run the command again, it resumes there"
                 ) from error
-    return done > start
+    return size > start
 
 
 @contextmanager

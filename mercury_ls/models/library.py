@@ -49,15 +49,15 @@ class Measured(Struct, frozen=True):
 
 def records() -> dict[str, ModelRecord]:
     """The models that were added. A record that cannot be read costs nobody the others."""
-    found = {}
+    records = {}
     for name, folder in models.added().items():
         try:
             record = read_record(folder)
         except EngineError as error:
             record = ModelRecord(name=name, kind="fim", prompt="", source=f"damaged: {error}")
         if record:
-            found[name] = record
-    return found
+            records[name] = record
+    return records
 
 
 @contextmanager
@@ -99,13 +99,13 @@ def has_weights(folder: Path) -> bool:
     return any(not path.is_symlink() and path.parent.name != MADE for path in folder.rglob("*.safetensors*"))
 
 
-def finish(record: ModelRecord, made: Path, place: Path) -> Path:
+def finish(record: ModelRecord, draft: Path, place: Path) -> Path:
     """Give the model that was made its name: from here on it is there."""
     target = places.inside(models.added_home(), record.name)
     if target.exists():
         raise EngineError(f"{record.name} was added meanwhile: give another name with --name")
-    write_record(record, made)
-    made.rename(target)
+    write_record(record, draft)
+    draft.rename(target)
     shutil.rmtree(place, ignore_errors=True)
     forget(record.name)
     return target
@@ -120,9 +120,9 @@ def remove(name: str) -> int:
         folder.unlink()
     else:
         freed = size(folder)
-        gone = places.empty(folder.parent, f".{name}.removed") / MADE
-        folder.rename(gone)
-        shutil.rmtree(gone.parent)
+        removed = places.empty(folder.parent, f".{name}.removed") / MADE
+        folder.rename(removed)
+        shutil.rmtree(removed.parent)
     forget(name)
     return freed
 
@@ -158,17 +158,17 @@ def note(name: str, measured: Measured) -> None:
 
 
 def forget(name: str) -> None:
-    if name in (known := measurements()):
-        keep({other: measured for other, measured in known.items() if other != name})
+    if name in (measured := measurements()):
+        keep({other: measured for other, measured in measured.items() if other != name})
 
 
-def keep(known: dict[str, Measured]) -> None:
+def keep(measured: dict[str, Measured]) -> None:
     """Or not: a disk that is full or read-only costs a column of `model list`."""
     file = state_file()
     draft = file.with_suffix(".new")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2) + b"\n")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(measured), indent=2) + b"\n")
         draft.replace(file)
 
 

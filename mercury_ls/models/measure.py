@@ -102,7 +102,7 @@ def test(name: str, settings: Settings, report: Report) -> Result:
 
 def examined(name: str, settings: Settings) -> canary.Verdict:
     """Whether a model that was just added understands its prompts."""
-    with added.opened(name, settings, lambda done, about: None) as engine:
+    with added.opened(name, settings, lambda share, about: None) as engine:
         return canary.examined(engine, time.monotonic() + canary.SECONDS)
 
 
@@ -182,9 +182,9 @@ def described(result: Result) -> Iterator[str]:
     loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
     yield f"{info.model} on {info.device}, {loaded}"
     for answer in result.answers:
-        shown = " ⏎ ".join(line.strip() for line in answer.text.splitlines())[:SHOWN] or "(nothing)"
+        text = " ⏎ ".join(line.strip() for line in answer.text.splitlines())[:SHOWN] or "(nothing)"
         times = f"{answer.cold_ms:6,.0f} ms, warm {answer.warm_ms:6,.0f} ms"
-        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {shown}"
+        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {text}"
         if answer.sent:
             yield f"            sent {answer.sent}"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"

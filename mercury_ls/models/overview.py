@@ -45,18 +45,18 @@ OURS = Row(name="", kind="diffusion", source="ships with mercury-ls", licence="A
 def rows(settings: Settings) -> list[Row]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
     chosen = None if settings.engine.address else models.resolve(settings.engine.model)
-    known = library.measurements()
-    found = [*map(shipped, models.shipped().values()), *map(of_record, library.records().values())]
-    rows = [measured(row, known.get(row.name)) for row in found]
+    measured_models = library.measurements()
+    installed_rows = [*map(shipped, models.shipped().values()), *map(of_record, library.records().values())]
+    rows = [measured(row, measured_models.get(row.name)) for row in installed_rows]
     rows = [replace(row, in_use=chosen is not None and chosen.name == row.name) for row in rows]
     addresses = {record.address for record in library.records().values()}
-    return [*rows, *(of_server(found) for found in added.running() if found.address not in addresses)]
+    return [*rows, *(of_server(server) for server in added.running() if server.address not in addresses)]
 
 
-def measured(row: Row, found: library.Measured | None) -> Row:
-    if found is None:
+def measured(row: Row, figures: library.Measured | None) -> Row:
+    if figures is None:
         return row
-    return replace(row, memory=found.memory, cold_ms=found.cold_ms, warm_ms=found.warm_ms)
+    return replace(row, memory=figures.memory, cold_ms=figures.cold_ms, warm_ms=figures.warm_ms)
 
 
 def shipped(folder: Path) -> Row:
@@ -76,16 +76,16 @@ def of_record(record: ModelRecord) -> Row:
     )
 
 
-def of_server(found: "added.Found") -> Row:
-    names = ", ".join(model.name for model in found.models) or "its own model"
-    return Row(name=f"({names})", kind="server", source=f"running: {found.server}", address=found.address)
+def of_server(server: "added.Found") -> Row:
+    names = ", ".join(model.name for model in server.models) or "its own model"
+    return Row(name=f"({names})", kind="server", source=f"running: {server.server}", address=server.address)
 
 
 def table(rows: Sequence[Row]) -> str:
     lines = list(aligned([COLUMNS, *map(cells, rows)]))
-    found = [row.address for row in rows if not row.is_added and row.address]
-    if found:
-        lines += ["", f"`mercury-ls model add {found[0]}` adds a running server"]
+    addresses = [row.address for row in rows if not row.is_added and row.address]
+    if addresses:
+        lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
     if not any(row.is_added for row in rows):
         lines += [
             "",

@@ -18,24 +18,24 @@ SHOWN = 80
 
 def check(names: Iterable[str]) -> None:
     """Refuses a name that is not plain on every platform, and two that a disk which ignores case takes for one."""
-    taken: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for name in names:
         if not NAME.fullmatch(name) or name.partition(".")[0].lower() in RESERVED:
             raise EngineError(
                 f"{name[:SHOWN]!r} is no plain name for a file (letters, digits, `.`, `_` and `-`, and no device of "
                 "Windows): nothing is written there; choose another model or name"
             )
-        if taken.setdefault(name.lower(), name) != name:
+        if spellings.setdefault(name.lower(), name) != name:
             raise EngineError(
-                f"{taken[name.lower()]} and {name} are one file on many disks: nothing is written there; choose "
+                f"{spellings[name.lower()]} and {name} are one file on many disks: nothing is written there; choose "
                 "another model or name"
             )
 
 
 def inside(place: Path, name: str) -> Path:
     """The path of that name in a folder of ours. What is there under it is no link, which could lead out."""
-    there = [path.name for path in place.iterdir() if path.name.lower() == name.lower()] if place.exists() else []
-    check([name, *there])
+    alike = [path.name for path in place.iterdir() if path.name.lower() == name.lower()] if place.exists() else []
+    check([name, *alike])
     if (path := place / name).is_symlink():
         raise EngineError(f"{path}: is a link, and nothing is written through it; remove it, and run the command again")
     return path

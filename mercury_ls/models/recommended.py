@@ -102,18 +102,18 @@ def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
     A diffusion model reads all of its text in every pass, so that memory does not tell its time.
     """
     room = SHARE_OF_MEMORY * machine.memory if machine.memory else float("inf")
-    fitting, too_large, others = [], [], []
+    fitting, too_large, too_slow = [], [], []
     for model in models:
         precision: Precision = "int8" if model.parameters < SMALL_MODEL else "int4"
         memory = bytes_of(model.parameters, precision) + WORKING_MEMORY
         if memory > room:
             too_large.append(model)
         elif model.kind == "diffusion":
-            others.append(model)
+            too_slow.append(model)
         else:
             fitting.append(choice(model, precision, memory, machine))
     return Recommendation(
-        machine, tuple(sorted(fitting, key=lambda choice: choice.answer_ms)), tuple(too_large), tuple(others)
+        machine, tuple(sorted(fitting, key=lambda choice: choice.answer_ms)), tuple(too_large), tuple(too_slow)
     )
 
 
@@ -151,30 +151,34 @@ def bandwidth(
         return max(together() for _ in range(ROUNDS))
 
 
-def described(found: Recommendation) -> Iterator[str]:
-    here = found.machine
-    memory = megabytes(here.memory) if here.memory else "unknown memory"
-    yield f"this machine: {memory}; {here.threads} threads read {here.bandwidth / 1e9:.0f} GB/s (measured just now)"
+def described(recommendation: Recommendation) -> Iterator[str]:
+    machine = recommendation.machine
+    memory = megabytes(machine.memory) if machine.memory else "unknown memory"
+    reading = f"{machine.threads} threads read {machine.bandwidth / 1e9:.0f} GB/s (measured just now)"
+    yield f"this machine: {memory}; {reading}"
     yield "predicted, not measured, with a cached context; *on request*: too slow to follow your typing, fast enough by"
     yield "its key"
-    shown: list[Choice] = []
+    listed: list[Choice] = []
     for job, tokens in TOKENS.items():
-        usable = [one for one in found.choices if one.known.job == job and one.fit != "too slow"][:SHOWN]
-        shown += usable
+        usable = [choice for choice in recommendation.choices if choice.known.job == job and choice.fit != "too slow"][
+            :SHOWN
+        ]
+        listed += usable
         yield ""
         yield f"{job}, {tokens} tokens:" if usable else f"{job}: none is quick enough here without a GPU"
-        for one in usable:
+        for choice in usable:
             yield ""
-            yield f"  {one.known.id}  ({one.known.licence})"
-            yield f"    {one.known.use}"
-            times = f"{one.token_ms:,.0f} ms a token, {one.answer_ms:,.0f} ms in all ({one.fit})"
-            yield f"    {one.precision}: {times}, {megabytes(one.memory)} of memory"
-            yield from (f"    {command}" for command in one.commands)
-    slow = [one.known.id for one in found.choices if one not in shown]
+            yield f"  {choice.known.id}  ({choice.known.licence})"
+            yield f"    {choice.known.use}"
+            times = f"{choice.token_ms:,.0f} ms a token, {choice.answer_ms:,.0f} ms in all ({choice.fit})"
+            yield f"    {choice.precision}: {times}, {megabytes(choice.memory)} of memory"
+            yield from (f"    {command}" for command in choice.commands)
+    slow = [choice.known.id for choice in recommendation.choices if choice not in listed]
     yield ""
-    if slow or found.too_large:
-        yield f"too slow or too large here: {', '.join([*slow, *(model.id for model in found.too_large)])}"
-    if found.not_predicted:
-        yield f"diffusion models, for a GPU, and not predicted: {', '.join(model.id for model in found.not_predicted)}"
+    if slow or recommendation.too_large:
+        yield f"too slow or too large here: {', '.join([*slow, *(model.id for model in recommendation.too_large)])}"
+    if recommendation.not_predicted:
+        names = ", ".join(model.id for model in recommendation.not_predicted)
+        yield f"diffusion models, for a GPU, and not predicted: {names}"
     yield "`mercury-ls model test NAME` measures a model that was added. On a GPU, or behind a server, larger ones are"
     yield "fast: `mercury-ls model add ADDRESS`. Licences may have changed: `model add` shows what a model's page says."

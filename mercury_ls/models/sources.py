@@ -84,10 +84,10 @@ def parse(text: str) -> tuple[Source, str]:
     if text.startswith("ollama:"):
         model = text.removeprefix("ollama:")
         return Server(OLLAMA, model, "ollama"), named(f"ollama-{model}")
-    if found := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
-        return Hub(found[1]), named(found[1].partition("/")[2])
-    if found := ADDRESS.fullmatch(text):
-        return Server(text.rstrip("/")), named(found[1])
+    if match := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
+        return Hub(match[1]), named(match[1].partition("/")[2])
+    if match := ADDRESS.fullmatch(text):
+        return Server(text.rstrip("/")), named(match[1])
     if re.match("https?://.*[@?#]", text):
         raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
     path = Path(text).expanduser()
@@ -115,11 +115,11 @@ def named(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._").lower()[:100] or "model"
 
 
-def checked_name(name: str, taken: Iterable[str]) -> str:
+def checked_name(name: str, names: Iterable[str]) -> str:
     if not NAME.fullmatch(name):
         raise EngineError(f"{name!r} is no name for a model: use letters, digits, `.`, `_` and `-`, at most 100")
     places.check([name])
-    other = next((other for other in (models.AUTO, models.FAKE, *taken) if other.lower() == name.lower()), None)
+    other = next((other for other in (models.AUTO, models.FAKE, *names) if other.lower() == name.lower()), None)
     if other:
         raise EngineError(
             f"{other} is the name of an installed model: give another one with --name, or remove it first with "
@@ -132,13 +132,13 @@ def checked_headers(lines: Sequence[str]) -> dict[str, str]:
     """From `Name: value`. What is wrong is said without the value."""
     headers: dict[str, str] = {}
     for line in lines:
-        found = HEADER.fullmatch(line)
-        name = found[1] if found else line.partition(":")[0][:40]
-        if found is None:
+        match = HEADER.fullmatch(line)
+        name = match[1] if match else line.partition(":")[0][:40]
+        if match is None:
             raise EngineError(f"--header {name!r}: write it as 'Name: value', in ASCII, or 'Name: env:VARIABLE'")
         if name.lower() in (*OWN_HEADERS, *map(str.lower, headers)):
             raise EngineError(f"--header {name}: it is sent already: leave it out")
-        headers[name] = found[2]
+        headers[name] = match[2]
     return headers
 
 

@@ -102,7 +102,7 @@ def named_kind(prompt: str) -> tuple[Kind, str, str]:
         return diffusion(family)
     if prompt in (dialects := [dialect.name for dialect in DIALECTS]):
         return "fim", prompt, LINES
-    if prompt in (formats := [known.name for known in FORMATS]):
+    if prompt in (formats := [format_.name for format_ in FORMATS]):
         return "next-edit", prompt, NEXT_EDITS
     names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES), "chat (servers only)"])
     raise EngineError(f"--prompt: no such format as {prompt!r}; use one of {names}")
@@ -117,8 +117,8 @@ def next_edit_format(name: str) -> str:
     """A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
     from mercury_engine.prompts.edits import edit_format_for
 
-    found = edit_format_for(name)
-    return found.name if found else ""
+    edit_format = edit_format_for(name)
+    return edit_format.name if edit_format else ""
 
 
 def check_architecture(path: Path, config: Mapping[str, Any]) -> None:
@@ -155,16 +155,16 @@ def added_tokens(folder: Path, room: Any) -> frozenset[str]:
 
 def small_file(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(small_bytes(path))
+        config = json.loads(small_bytes(path))
     except FileNotFoundError as error:
         raise EngineError(
             f"{path.parent} has no {path.name}: a model is a folder with config.json, tokenizer.json and .safetensors"
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise EngineError(f"{path}: cannot be read ({error}); get the model again") from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise EngineError(f"{path}: is not a JSON object; get the model again")
-    return found
+    return config
 
 
 def weigh(files: list[Path]) -> int:
@@ -198,12 +198,12 @@ def probe(record: ModelRecord) -> "Found":
     """What listens at the record's address, after it completed something; `EngineError` says what is wrong instead."""
     from mercury_engine.remote import probe
 
-    found = probe.probe(record)
-    if found is None:
+    server = probe.probe(record)
+    if server is None:
         raise EngineError(f"nothing that can complete answers at {record.address}: start it, or check the address")
-    if found.note:
-        raise EngineError(f"{record.address} ({found.server}): {found.note}")
-    return found
+    if server.note:
+        raise EngineError(f"{record.address} ({server.server}): {server.note}")
+    return server
 
 
 @contextmanager

@@ -119,7 +119,7 @@ class App:
                 f"this server speaks engine protocol {PROTOCOL_VERSION}, but the request uses {version[:20]}",
                 "install the same version of mercury-ls on both sides",
             )
-        methods = sorted(known for known, other in self.routes if other == path)
+        methods = sorted(method for method, other in self.routes if other == path)
         if methods:
             return RefusedError(405, f"{path} does not support {method}", f"use {' or '.join(methods)}")
         paths = ", ".join(sorted({path for _, path in self.routes}))
@@ -234,8 +234,8 @@ def check_origin(origin: str, origins: tuple[str, ...]) -> None:
 
 
 def check_token(authorization: str, token: str) -> None:
-    scheme, _, given = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), token.encode()):
+    scheme, _, presented = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not secrets.compare_digest(presented.strip().encode(), token.encode()):
         raise RefusedError(
             401, "the bearer token is missing or wrong", "send the header `Authorization: Bearer <your token>`"
         )
@@ -268,13 +268,13 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     if int(header(scope, "content-length") or "0") > BODY_LIMIT:
         raise too_large()
     body = b""
-    more = True
-    while more:
+    has_more = True
+    while has_more:
         message = await receive()
         body += message.get("body", b"")
         if len(body) > BODY_LIMIT:
             raise too_large()
-        more = message.get("more_body", False)
+        has_more = message.get("more_body", False)
     return body
 
 
@@ -298,11 +298,11 @@ async def closed_with_connection(stream: DraftStream, receive: Receive) -> Async
 async def until_disconnected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     tasks = [asyncio.create_task(work), asyncio.create_task(disconnected(receive))]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
-    for task in done:
+    for task in finished:
         task.result()
 
 
@@ -312,8 +312,8 @@ async def disconnected(receive: Receive) -> None:
 
 
 def header(scope: Scope, name: str) -> str:
-    wanted = name.encode()
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
+    lowered = name.encode()
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == lowered), "")
 
 
 async def respond(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:

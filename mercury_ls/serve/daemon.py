@@ -78,8 +78,8 @@ def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -
     """Serves until it is stopped or idle; returns the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
-        with endpoints(options, directory) as opened:
-            return asyncio.run(serve(options, opened, load_engine, face))
+        with endpoints(options, directory) as open_endpoints:
+            return asyncio.run(serve(options, open_endpoints, load_engine, face))
     except local.AlreadyRunningError as error:
         return reported(error, local.ALREADY_RUNNING)
     except (local.PlacementError, OSError, ValueError) as error:
@@ -156,13 +156,13 @@ async def exchange(connection: Connection, method: str, path: str) -> bytes:
 @contextmanager
 def endpoints(options: Options, directory: Path) -> Iterator[list[Endpoint]]:
     with claimed(directory) as claim:
-        opened = [Endpoint(claim.listener.socket, claim.listener.token, claim=claim)]
+        open_endpoints = [Endpoint(claim.listener.socket, claim.listener.token, claim=claim)]
         if not options.http:
-            yield opened
+            yield open_endpoints
             return
         check_certificate(options)
         with bind_http(options) as bound:
-            yield [*opened, Endpoint(bound, http_token(options), options.certificate, options.key)]
+            yield [*open_endpoints, Endpoint(bound, http_token(options), options.certificate, options.key)]
 
 
 def bind_http(options: Options) -> socket.socket:
@@ -221,7 +221,9 @@ def http_token(options: Options) -> str:
     return token
 
 
-async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngine", face: Face | None = None) -> int:
+async def serve(
+    options: Options, open_endpoints: list[Endpoint], load_engine: "LoadEngine", face: Face | None = None
+) -> int:
     from mercury_ls.serve.app import Activity, App, guarded
     from mercury_ls.serve.worker import Worker
 
@@ -230,17 +232,17 @@ async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngi
         worker = Worker(load_engine)
         app = App(worker, activity, stopped.set)
         handlers: list[Handler] = []
-        for endpoint in opened:
+        for endpoint in open_endpoints:
             handler = guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app
             if face is not None and endpoint.claim is None:
-                beside = stack.enter_context(face(worker, options, endpoint))
-                handler = with_face(handler, beside, activity)
+                face_handler = stack.enter_context(face(worker, options, endpoint))
+                handler = with_face(handler, face_handler, activity)
             handlers.append(handler)
-        servers = [web_server(*each) for each in zip(opened, handlers, strict=True)]
+        servers = [web_server(*pair) for pair in zip(open_endpoints, handlers, strict=True)]
         async with asyncio.TaskGroup() as group:
-            for server, endpoint in zip(servers, opened, strict=True):
+            for server, endpoint in zip(servers, open_endpoints, strict=True):
                 group.create_task(server.serve(sockets=[endpoint.socket]))
-            watching = group.create_task(watch(opened[0].claim, servers[0], stopped))
+            watching = group.create_task(watch(open_endpoints[0].claim, servers[0], stopped))
             await until_done(options, worker, activity, stopped)
             watching.cancel()
             await worker.close()
@@ -345,11 +347,11 @@ async def until_done(
     if options.idle_minutes:
         reasons.append(asyncio.create_task(until_idle(activity, options.idle_minutes * 60, sleep)))
     try:
-        done, _ = await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for reason in reasons:
             reason.cancel()
-    for reason in done:
+    for reason in finished:
         reason.result()
 
 
@@ -361,5 +363,5 @@ async def until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None
 
 
 async def until_idle(activity: "Activity", seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-    while (left := seconds - activity.idle_seconds()) > 0:
-        await sleep(left)
+    while (remaining := seconds - activity.idle_seconds()) > 0:
+        await sleep(remaining)

@@ -77,9 +77,9 @@ class WorkerClient:
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
         check_chat(request)
-        async with aclosing(answers(self._worker.chat(self._name, request))) as said:
-            async for each in said:
-                yield each
+        async with aclosing(answers(self._worker.chat(self._name, request))) as replies:
+            async for reply in replies:
+                yield reply
 
     async def warm(self, request: InfillRequest) -> None:
         check(request)

@@ -24,7 +24,7 @@ TOO_LARGE = f"the head of the request is larger than {HEAD_BYTES} bytes\n"
 def secured(context: ssl.SSLContext) -> Callable[..., asyncio.Protocol]:
     """Limited connections that begin with a TLS handshake."""
     waiting: dict[asyncio.Transport, None] = {}
-    return lambda **given: Handshake(LimitedConnection(**given), context, waiting)
+    return lambda **options: Handshake(LimitedConnection(**options), context, waiting)
 
 
 class Handshake(asyncio.Protocol):
@@ -121,14 +121,16 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _most_expendable(self) -> "LimitedConnection":
-        others = [
+        other_connections = [
             connection
             for connection in self.connections
             if connection is not self and not connection.transport.is_closing()
         ]
-        silent = [other for other in others if other.cycle is None]
-        idle = [other for other in others if other.cycle is not None and other.cycle.response_complete]
+        silent = [other for other in other_connections if other.cycle is None]
+        idle = [other for other in other_connections if other.cycle is not None and other.cycle.response_complete]
         slow = [
-            other for other in others if other.cycle is not None and (other.cycle.more_body or other.flow.write_paused)
+            other
+            for other in other_connections
+            if other.cycle is not None and (other.cycle.more_body or other.flow.write_paused)
         ]
-        return min(silent or idle or slow or [self], key=lambda one: one._since)
+        return min(silent or idle or slow or [self], key=lambda connection: connection._since)

@@ -89,10 +89,10 @@ def check_layout(folder: Path) -> None:
     except (OSError, ValueError, TypeError, RecursionError):
         return
     if published:
-        shown = os.path.join(os.curdir, folder)
+        spelled = os.path.join(os.curdir, folder)
         raise EngineError(
-            f"{shown} is a checkpoint as it was published: `mercury-ls model add {shlex.quote(shown)}` makes a model "
-            "of it"
+            f"{spelled} is a checkpoint as it was published: "
+            f"`mercury-ls model add {shlex.quote(spelled)}` makes a model of it"
         )
 
 

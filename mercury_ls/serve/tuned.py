@@ -39,12 +39,12 @@ def folder_of(root: str, place: Path) -> Path:
 
 def installed(place: Path) -> dict[Path, Tuning]:
     """Every adapter that can be read, by its folder."""
-    found = {}
+    adapters = {}
     for path in sorted(place.glob(f"*/{ADAPTER_FILE}")):
         tuning = read(path.parent)
         if tuning and path.parent == folder_of(tuning.root, place):
-            found[path.parent] = tuning
-    return found
+            adapters[path.parent] = tuning
+    return adapters
 
 
 def read(folder: Path) -> Tuning | None:
@@ -55,11 +55,11 @@ def read(folder: Path) -> Tuning | None:
         return None
 
 
-def install(made: Path, root: str, place: Path) -> Path:
+def install(draft: Path, root: str, place: Path) -> Path:
     """Replace the project's adapter by a finished one. Running engine servers notice with the next request."""
     folder = folder_of(root, place)
     shutil.rmtree(folder, ignore_errors=True)
-    made.replace(folder)
+    draft.replace(folder)
     return folder
 
 
@@ -140,19 +140,19 @@ class TunedEngine:
             stamp = None
         if stamp != self._stamp:
             self._stamp = stamp
-            found = installed(self._place).items()
-            self._adapters = {tuning.root: Adapter(folder, tuning.made) for folder, tuning in found}
+            adapters = installed(self._place).items()
+            self._adapters = {tuning.root: Adapter(folder, tuning.made) for folder, tuning in adapters}
             self._nearest = {}
-            for known in (self._engines, self._opening):
-                for gone in known.keys() - self._adapters.values():
-                    del known[gone]
+            for engines in (self._engines, self._opening):
+                for adapter in engines.keys() - self._adapters.values():
+                    del engines[adapter]
 
     def _adapter_for(self, folder: str) -> "Adapter | None":
         """The adapter of the innermost project around a folder."""
         if folder not in self._nearest:
             real = Path(os.path.realpath(folder)) if os.path.isabs(folder) else Path(folder)
             around = (self._adapters.get(str(above)) for above in (real, *real.parents))
-            self._nearest[folder] = next((found for found in around if found), None)
+            self._nearest[folder] = next((nearest for nearest in around if nearest), None)
         return self._nearest[folder]
 
     def _engine_of(self, adapter: "Adapter") -> Engine:

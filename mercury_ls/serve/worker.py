@@ -81,8 +81,8 @@ class Worker:
 
     def _ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
-        now = self._clock()
-        stream = DraftStream(client, request, now, now + wait, self._loop, self._forget)
+        time = self._clock()
+        stream = DraftStream(client, request, time, time + wait, self._loop, self._forget)
         if self._stopping:
             stream.deliver(STOPPED)
             return stream
@@ -232,8 +232,8 @@ class Worker:
         """A late request gets the best draft so far, or the text as it stands; a chat is ended by the engine, which
         needs no forward for it. Whether there were any."""
         with self._work:
-            now = self._clock()
-            over = [stream for stream in self._schedule if stream.closed or now >= stream.deadline]
+            time = self._clock()
+            over = [stream for stream in self._schedule if stream.closed or time >= stream.deadline]
         for stream in over:
             if isinstance(stream.best, Said) and stream.drafts is not None and not stream.closed:
                 self._draft(stream, engine)
@@ -342,9 +342,9 @@ class Schedule:
         self.remove(waiting[0])
         return waiting[0]
 
-    def choose(self, most: int) -> "list[DraftStream]":
+    def choose(self, limit: int) -> "list[DraftStream]":
         ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
-        chosen = list(islice((stream for rank in ranks for stream in rank if stream is not None), most))
+        chosen = list(islice((stream for rank in ranks for stream in rank if stream is not None), limit))
         for stream in chosen:
             self._begin(stream)
         return chosen

@@ -25,7 +25,7 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
     cores, and `gpus` devices, of the machine that it is on."""
 
     least: Annotated[int, Meta(ge=1, le=1024)] = 1
-    most: Annotated[int, Meta(ge=1, le=1024)] = 1
+    maximum: Annotated[int, Meta(ge=1, le=1024)] = 1
     requests: Annotated[float, Meta(gt=0)] = 4.0
     cpus: Annotated[float, Meta(ge=0)] = 1.0
     gpus: Annotated[float, Meta(ge=0)] = 0.0
@@ -54,8 +54,8 @@ def read_config(path: Path) -> TeamConfig:
     except ImportError as error:
         raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # of dates and numbers that cannot be, too
-        said = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
-        raise TeamError(f"{path}: {said}; docs/TEAM.md has an example") from error
+        message = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
+        raise TeamError(f"{path}: {message}; docs/TEAM.md has an example") from error
     if not config.users:
         raise TeamError(f"{path}: users is empty, so that nobody could ask: {ADD}")
     for name, digest in config.users.items():
@@ -65,17 +65,17 @@ def read_config(path: Path) -> TeamConfig:
             raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
     if len(set(config.users.values())) < len(config.users):
         raise TeamError(f"{path}: users: two have the same token: {ADD} for each")
-    if config.replicas.most < config.replicas.least:
-        raise TeamError(f"{path}: replicas.most is {config.replicas.most}, less than least, {config.replicas.least}")
+    if config.replicas.maximum < config.replicas.least:
+        raise TeamError(f"{path}: replicas.most is {config.replicas.maximum}, less than least, {config.replicas.least}")
     return config
 
 
-def lacking(replicas: Replicas, there: Mapping[str, float]) -> str:
+def lacking(replicas: Replicas, available: Mapping[str, float]) -> str:
     """What there is too little of for the engines that are to run at all times, by Ray's names, if anything."""
-    for name, each in (("CPU", replicas.cpus), ("GPU", replicas.gpus)):
-        if replicas.least * each > there.get(name, 0):
-            needed = f"{replicas.least} engines that reserve {each:g} {name}s each"
-            return f"replicas: {needed} do not fit on {there.get(name, 0):g}: lower least or {name.lower()}s"
+    for name, amount in (("CPU", replicas.cpus), ("GPU", replicas.gpus)):
+        if replicas.least * amount > available.get(name, 0):
+            needed = f"{replicas.least} engines that reserve {amount:g} {name}s each"
+            return f"replicas: {needed} do not fit on {available.get(name, 0):g}: lower least or {name.lower()}s"
     return ""
 
 

@@ -68,8 +68,8 @@ class EngineReplica:
         await self._loaded()
         stream = getattr(self._worker, method)(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
         try:
-            async for each in stream:
-                yield encoded(each)
+            async for answer in stream:
+                yield encoded(answer)
         finally:
             stream.close()
 
@@ -165,8 +165,8 @@ class ReplicatedEngine:
                 yield answer.said
 
     async def warm(self, request: InfillRequest) -> None:
-        asked = msgspec.msgpack.encode(normalized(request, self.roots))
-        self._handle(request.session).warm.remote(self._name, asked)
+        body = msgspec.msgpack.encode(normalized(request, self.roots))
+        self._handle(request.session).warm.remote(self._name, body)
 
     def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
         return self._place.handle.options(session_id=session, stream=stream)
@@ -174,7 +174,7 @@ class ReplicatedEngine:
     async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
         """A draft replaces the one before, so that another engine may begin anew where one was lost."""
         sent, died = msgspec.msgpack.encode(request), 0
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             answers = self._handle(request.session, stream=True).answer.remote(method, self._name, sent)
             try:
                 async for payload in answers:
@@ -185,7 +185,7 @@ class ReplicatedEngine:
                 return
             except LOST as error:
                 died += isinstance(error, RayActorError)
-                if died == MOST_LOST[method] or not left:
+                if died == MOST_LOST[method] or not tries_left:
                     raise EngineUnavailable(f"the engine was lost while it answered: {first_line(error)}") from error
                 log.warning("an engine was lost, another is asked: %s", first_line(error))
             except RayTaskError as error:
@@ -245,6 +245,6 @@ def scaled(replicas: Replicas) -> AutoscalingConfig:
     return AutoscalingConfig(
         min_replicas=replicas.least,
         initial_replicas=replicas.least,
-        max_replicas=replicas.most,
+        max_replicas=replicas.maximum,
         target_ongoing_requests=replicas.requests,
     )

@@ -141,9 +141,9 @@ def kept(users: Mapping[str, str]) -> str:
     )
 
 
-def unrenewed(before: TeamConfig, now: TeamConfig) -> list[str]:
+def unrenewed(before: TeamConfig, after: TeamConfig) -> list[str]:
     """What was changed in the file and is read only once."""
-    return [name for name in READ_ONCE if getattr(before, name) != getattr(now, name)]
+    return [name for name in READ_ONCE if getattr(before, name) != getattr(after, name)]
 
 
 def by_digest(config: TeamConfig) -> dict[str, str]:

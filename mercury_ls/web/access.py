@@ -55,10 +55,10 @@ class Guard:
             check_origin(origin, access.origins)
         if is_public(scope["path"]) or not (access.token or access.users):
             return ""
-        given = header(scope, "authorization")
-        if user := access.users.get(digest(given)):
+        authorization = header(scope, "authorization")
+        if user := access.users.get(digest(authorization)):
             return user
-        check_token(given, access.token or UNGUESSABLE)
+        check_token(authorization, access.token or UNGUESSABLE)
         return ""
 
 

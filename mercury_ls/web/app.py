@@ -160,8 +160,8 @@ async def missing(request: Request, error: Exception) -> Response:
     if status == 405:
         allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
         return problem(ApiError(405, f"{path} does not support {request.method}: use {allowed}"), {"allow": allowed})
-    known = ", ".join(route.path for route in request.app.routes if isinstance(route, Route))
-    return problem(ApiError(404, f"{path} does not exist: use one of {known}", code="unknown_url"))
+    paths = ", ".join(route.path for route in request.app.routes if isinstance(route, Route))
+    return problem(ApiError(404, f"{path} does not exist: use one of {paths}", code="unknown_url"))
 
 
 async def broken(request: Request, error: Exception) -> Response:

@@ -48,7 +48,7 @@ def request_of(call: Call, body: ChatBody) -> ChatRequest:
     return ChatRequest(
         session=call.client.session,
         messages=tuple(map(message_of, body.messages)),
-        tools=tuple(tool_of(each.function) for each in body.tools or ()),
+        tools=tuple(tool_of(tool.function) for tool in body.tools or ()),
         tool_choice=choice if isinstance(choice, str) else choice.function.name,
         schema=schema_of(body.response_format),
         stops=tuple(filter(None, stops)),
@@ -66,7 +66,7 @@ def message_of(message: ChatMessage) -> Message:
     return Message(
         "system" if message.role == "developer" else message.role,
         content if isinstance(content, str) else "".join(part.text for part in content),
-        tuple(ToolCall(each.id, each.function.name, each.function.arguments) for each in message.tool_calls or ()),
+        tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()),
         message.tool_call_id or "",
     )
 
@@ -76,18 +76,18 @@ def tool_of(function: schemas.Function) -> Tool:
     return Tool(function.name, function.description or "", msgspec.json.encode(parameters).decode())
 
 
-def schema_of(wanted: schemas.TextFormat | schemas.JsonFormat | schemas.SchemaFormat | None) -> str:
-    if isinstance(wanted, schemas.SchemaFormat):
-        return msgspec.json.encode(wanted.json_schema.schema).decode()
-    return ANY_JSON if isinstance(wanted, schemas.JsonFormat) else ""
+def schema_of(form: schemas.TextFormat | schemas.JsonFormat | schemas.SchemaFormat | None) -> str:
+    if isinstance(form, schemas.SchemaFormat):
+        return msgspec.json.encode(form.json_schema.schema).decode()
+    return ANY_JSON if isinstance(form, schemas.JsonFormat) else ""
 
 
 async def answer(call: Call, request: ChatRequest) -> ChatResponse:
     last = Said(0, "", final=True, finish="length")
     async with aclosing(call.service.chat(request, call.client)) as answers:
-        async for said in answers:
-            last = said
-    calls = [schemas.ToolCallBody(id=each.id, function=function_of(each)) for each in last.calls]
+        async for reply in answers:
+            last = reply
+    calls = [schemas.ToolCallBody(id=call.id, function=function_of(call)) for call in last.calls]
     message = schemas.Said(content=last.text if last.text or not calls else None, tool_calls=calls or None)
     return ChatResponse(
         id=new_id(),
@@ -103,28 +103,28 @@ async def chunks(call: Call, request: ChatRequest, body: ChatBody) -> AsyncGener
     blank = ChatChunk(id=new_id(), created=int(time.time()), model=call.service.model, choices=[])
     is_first, sent = True, 0
     async with aclosing(call.service.chat(request, call.client)) as answers:
-        async for said in answers:
+        async for reply in answers:
             if is_first:
                 yield with_delta(blank, ChatDelta(role="assistant", content=""))
                 is_first = False
             if body.diffusing:
-                detail = schemas.ChatDetail(said.step, said.slots)
-                yield replace(with_delta(blank, ChatDelta(content=said.text)), mercury=detail)
-            elif (settled := len(said.text) if said.final else said.settled) > sent:
-                yield with_delta(blank, ChatDelta(content=said.text[sent:settled]))
+                detail = schemas.ChatDetail(reply.step, reply.slots)
+                yield replace(with_delta(blank, ChatDelta(content=reply.text)), mercury=detail)
+            elif (settled := len(reply.text) if reply.final else reply.settled) > sent:
+                yield with_delta(blank, ChatDelta(content=reply.text[sent:settled]))
                 sent = settled
-            if said.final:
-                for last in endings(blank, said, body):
+            if reply.final:
+                for last in endings(blank, reply, body):
                     yield last
 
 
-def endings(blank: ChatChunk, said: Said, body: ChatBody) -> list[ChatChunk]:
+def endings(blank: ChatChunk, reply: Said, body: ChatBody) -> list[ChatChunk]:
     calls = [
-        schemas.CallDelta(index=index, id=each.id, function=function_of(each)) for index, each in enumerate(said.calls)
+        schemas.CallDelta(index=index, id=call.id, function=function_of(call)) for index, call in enumerate(reply.calls)
     ]
-    choice = ChunkChoice(delta=ChatDelta(tool_calls=calls or None), finish_reason=said.finish or "stop")
+    choice = ChunkChoice(delta=ChatDelta(tool_calls=calls or None), finish_reason=reply.finish or "stop")
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
-    return [replace(blank, choices=[choice]), *([replace(blank, usage=usage_of(said))] if wants_usage else [])]
+    return [replace(blank, choices=[choice]), *([replace(blank, usage=usage_of(reply))] if wants_usage else [])]
 
 
 def with_delta(blank: ChatChunk, delta: ChatDelta) -> ChatChunk:
@@ -135,5 +135,5 @@ def function_of(call: ToolCall) -> schemas.FunctionCall:
     return schemas.FunctionCall(call.name, call.arguments)
 
 
-def usage_of(said: Said) -> Usage:
-    return Usage(said.prompt_tokens, said.answer_tokens, said.prompt_tokens + said.answer_tokens)
+def usage_of(reply: Said) -> Usage:
+    return Usage(reply.prompt_tokens, reply.answer_tokens, reply.prompt_tokens + reply.answer_tokens)

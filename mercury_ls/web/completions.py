@@ -28,10 +28,12 @@ async def complete(call: Call) -> CompletionResponse | AsyncGenerator[Completion
     body: CompletionRequest = call.body
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) * most_choices(body) > MOST_CHOICES:
-        said = f"{len(prompts)} prompts with {most_choices(body)} choices each: at most {MOST_CHOICES} choices together"
-        raise ApiError(400, said, "prompt", "invalid_request")
-    found = every(call, [replace(body, prompt=prompt) for prompt in prompts])
-    return found if body.stream else together([each async for each in found])
+        message = (
+            f"{len(prompts)} prompts with {most_choices(body)} choices each: at most {MOST_CHOICES} choices together"
+        )
+        raise ApiError(400, message, "prompt", "invalid_request")
+    responses = every(call, [replace(body, prompt=prompt) for prompt in prompts])
+    return responses if body.stream else together([response async for response in responses])
 
 
 def most_choices(body: CompletionRequest) -> int:
@@ -43,32 +45,32 @@ async def every(call: Call, bodies: Sequence[CompletionRequest]) -> AsyncGenerat
     id = new_id()
     for number, body in enumerate(bodies):
         first = number * most_choices(body)
-        async with aclosing(answers(call, body, f"{id}-{first}" if first else id)) as found:
-            async for each in found:
-                numbered = [replace(choice, index=first + choice.index) for choice in each.choices]
-                yield replace(each, id=id, choices=numbered)
+        async with aclosing(answers(call, body, f"{id}-{first}" if first else id)) as responses:
+            async for response in responses:
+                numbered = [replace(choice, index=first + choice.index) for choice in response.choices]
+                yield replace(response, id=id, choices=numbered)
 
 
-def together(found: Sequence[CompletionResponse]) -> CompletionResponse:
-    used = [each.usage for each in found if each.usage]
-    prompt, written = sum(each.prompt_tokens for each in used), sum(each.completion_tokens for each in used)
-    choices = [choice for each in found for choice in each.choices]
-    return replace(found[0], choices=choices, usage=Usage(prompt, written, prompt + written))
+def together(responses: Sequence[CompletionResponse]) -> CompletionResponse:
+    used = [response.usage for response in responses if response.usage]
+    prompt, completion = sum(usage.prompt_tokens for usage in used), sum(usage.completion_tokens for usage in used)
+    choices = [choice for response in responses for choice in response.choices]
+    return replace(responses[0], choices=choices, usage=Usage(prompt, completion, prompt + completion))
 
 
 async def answers(call: Call, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
     """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
     assert isinstance(body.prompt, str), "each prompt has a body of its own"
-    wish, asked = wish_of(body, id), None if body.suffix else received(body.prompt)
-    if isinstance(asked, Region):
-        yield await rewriting(call, asked, wish)
+    wish, gap = wish_of(body, id), None if body.suffix else received(body.prompt)
+    if isinstance(gap, Region):
+        yield await rewriting(call, gap, wish)
         return
     text = Text(body.path, body.prompt + (body.suffix or ""), len(body.prompt), body.language)
-    if asked is not None:
-        text = Text(asked.path, asked.prefix + asked.suffix, len(asked.prefix), body.language, asked.snippets)
+    if gap is not None:
+        text = Text(gap.path, gap.prefix + gap.suffix, len(gap.prefix), body.language, gap.snippets)
     text = near(text)
-    async with aclosing(call.service.complete(text, wish, call.client)) as found:
-        async for answer in found:
+    async with aclosing(call.service.complete(text, wish, call.client)) as replies:
+        async for answer in replies:
             if answer.final:
                 yield response(call, wish.id, text, answer, choices(text, answer, body))
             elif wish.slots:
@@ -121,13 +123,13 @@ def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]
     ]
 
 
-def said(index: int, written: str, stops: Sequence[str], offer: Offer, answer: Answer, most: int) -> Choice:
+def said(index: int, text: str, stops: Sequence[str], offer: Offer, answer: Answer, limit: int) -> Choice:
     """It was cut short by its length if it has all the tokens that it may have, and no stop."""
-    shown = cut(written, stops)
+    visible = cut(text, stops)
     return Choice(
         index=index,
-        text=shown,
-        finish_reason="length" if offer.tokens >= most and shown == written else "stop",
+        text=visible,
+        finish_reason="length" if offer.tokens >= limit and visible == text else "stop",
         mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)),
     )
 
@@ -142,12 +144,12 @@ def cut(text: str, stops: Sequence[str]) -> str:
     return text[: min((at for stop in stops if stop and (at := text.find(stop)) >= 0), default=len(text))]
 
 
-def response(call: Call, id: str, text: Text, answer: Answer, found: list[Choice]) -> CompletionResponse:
+def response(call: Call, id: str, text: Text, answer: Answer, choices: list[Choice]) -> CompletionResponse:
     return CompletionResponse(
         id=id,
         created=int(time.time()),
         model=call.service.model,
-        choices=found,
+        choices=choices,
         usage=usage(call, text, answer),
     )
 

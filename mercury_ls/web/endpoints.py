@@ -66,17 +66,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class Crowd:
     """How many are being read and answered, of all clients, and of each user that has a name."""
 
-    def __init__(self, most: int | None = None, per_user: int | None = None) -> None:
-        self.most = MOST_AT_ONCE if most is None else most
+    def __init__(self, limit: int | None = None, per_user: int | None = None) -> None:
+        self.most = MOST_AT_ONCE if limit is None else limit
         self.per_user = self.most if per_user is None else per_user
         self._now: Counter[str] = Counter()
 
     @contextmanager
     def one_more(self, user: str) -> Iterator[None]:
         whose = [("", self.most, "requests")] + ([(user, self.per_user, f"requests of {user}")] if user else [])
-        for name, most, what in whose:
-            if self._now[name] >= most:
-                raise ApiError(429, f"{most} {what} are being answered: ask again in a moment", code="busy")
+        for name, limit, noun in whose:
+            if self._now[name] >= limit:
+                raise ApiError(429, f"{limit} {noun} are being answered: ask again in a moment", code="busy")
         names = [name for name, _, _ in whose]
         self._now.update(names)
         try:
@@ -168,10 +168,10 @@ class Events(Response):
                     await self._send(send, msgspec.json.encode(event))
             except (EngineError, EngineUnavailable) as error:
                 await self._send(send, msgspec.json.encode(Problem(failure_of(error).body)))
-        await self._send(send, b"[DONE]", more=False)
+        await self._send(send, b"[DONE]", has_more=False)
 
-    async def _send(self, send: Send, data: bytes, more: bool = True) -> None:
-        await send({"type": "http.response.body", "body": b"data: " + data + b"\n\n", "more_body": more})
+    async def _send(self, send: Send, data: bytes, has_more: bool = True) -> None:
+        await send({"type": "http.response.body", "body": b"data: " + data + b"\n\n", "more_body": has_more})
         await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
 
 

@@ -64,15 +64,15 @@ def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Respon
 
 def refusal_of(error: Exception) -> ApiError:
     """What a body that is not of its type is answered with."""
-    said = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
-    found = FIELD.search(said)
-    where = found[1] if found else ""
-    what = KIND.sub(in_json, FIELD.sub("", said).replace(FRACTION, "a whole number"))
-    message = f"{where}: {what}" if where else what
+    text = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
+    match = FIELD.search(text)
+    where = match[1] if match else ""
+    reason = KIND.sub(in_json, FIELD.sub("", text).replace(FRACTION, "a whole number"))
+    message = f"{where}: {reason}" if where else reason
     return ApiError(400, f"invalid body: {message}; /openapi.json describes every field", where or None, "invalid_body")
 
 
-def in_json(found: re.Match[str]) -> str:
+def in_json(match: re.Match[str]) -> str:
     """What a type is called in JSON; the name of a field stays as it is."""
-    names = found[1].split(" | ")
-    return " or ".join(KINDS_OF_JSON[name] for name in names) if KINDS_OF_JSON.keys() >= set(names) else found[0]
+    names = match[1].split(" | ")
+    return " or ".join(KINDS_OF_JSON[name] for name in names) if KINDS_OF_JSON.keys() >= set(names) else match[0]

@@ -20,8 +20,8 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
     given, nothing is asked."""
     body: InfillBody = call.body
     before = body.input_prefix + body.prompt
-    others = tuple(Snippet(each.filename, each.text) for each in body.input_extra)
-    text = near(Text(body.path, before + body.input_suffix, len(before), body.language, others))
+    snippets = tuple(Snippet(extra.filename, extra.text) for extra in body.input_extra)
+    text = near(Text(body.path, before + body.input_suffix, len(before), body.language, snippets))
     wish = Wish(
         id=new_id(),
         alternatives=int(body.n_cmpl),
@@ -29,7 +29,7 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
         most_tokens=int(min(body.n_predict, MOST_TOKENS)) if body.n_predict > 0 else MOST_TOKENS,
     )
     began, answer = time.monotonic(), Answer()
-    if body.n_predict and (text.text or others):
+    if body.n_predict and (text.text or snippets):
         async with aclosing(call.service.complete(text, wish, call.client)) as answers:
             async for latest in answers:
                 answer = latest
@@ -38,14 +38,14 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
     spent = (time.monotonic() - began) * 1000
     if body.n_cmpl == 1:
         return answered(call, body, text, answer, answer.offer, spent)
-    return [answered(call, body, text, answer, each, spent) for each in answer.offers or (None,)]
+    return [answered(call, body, text, answer, offer, spent) for offer in answer.offers or (None,)]
 
 
 def answered(
     call: Call, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
 ) -> dict[str, Any]:
     used = usage(call, text, answer)
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "content": cut(inserted_text(offer, text), body.stop) if offer else "",
         "id": offer.id if offer else "",
         "model": call.service.model,
@@ -56,10 +56,10 @@ def answered(
         "tokens_predicted": used.completion_tokens,
         "timings": timings(used.prompt_tokens, used.completion_tokens, milliseconds),
     }
-    return found if body.response_fields is None else chosen(found, body.response_fields)
+    return values if body.response_fields is None else chosen(values, body.response_fields)
 
 
-def timings(read: int, written: int, milliseconds: float) -> dict[str, float]:
+def timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
     """All of the time as that of writing: a draft is read and written at once."""
     seconds = max(milliseconds, 0.001) / 1000
     return {
@@ -67,14 +67,14 @@ def timings(read: int, written: int, milliseconds: float) -> dict[str, float]:
         "prompt_ms": 0.0,
         "prompt_per_token_ms": 0.0,
         "prompt_per_second": 0.0,
-        "predicted_n": written,
+        "predicted_n": generated,
         "predicted_ms": round(milliseconds, 3),
-        "predicted_per_token_ms": round(milliseconds / max(written, 1), 3),
-        "predicted_per_second": round(written / seconds, 3),
+        "predicted_per_token_ms": round(milliseconds / max(generated, 1), 3),
+        "predicted_per_second": round(generated / seconds, 3),
     }
 
 
-def chosen(found: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+def chosen(values: dict[str, Any], fields: list[str]) -> dict[str, Any]:
     """The fields that were asked for, under the names that they were asked for by: `timings/prompt_n`."""
-    flat = found | {f"timings/{name}": value for name, value in found["timings"].items()}
+    flat = values | {f"timings/{name}": value for name, value in values["timings"].items()}
     return {name: flat[name] for name in fields if name in flat}

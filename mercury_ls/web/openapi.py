@@ -32,11 +32,11 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     endpoints = list(endpoints)
     types = [kind for endpoint in endpoints for kind in (endpoint.takes, endpoint.gives)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=TEMPLATE)
-    known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
+    schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for each in endpoints:
-        for path in (each.path, *each.also):
-            paths.setdefault(path, {})[each.method.lower()] = operation(each, path, known)
+    for endpoint in endpoints:
+        for path in (endpoint.path, *endpoint.also):
+            paths.setdefault(path, {})[endpoint.method.lower()] = operation(endpoint, path, schema_of)
     return {
         "openapi": "3.1.0",
         "info": {"title": "mercury-ls", "version": __version__, "description": ABOUT},
@@ -49,32 +49,32 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str, Any]:
-    given = {"application/json": {"schema": known[str(endpoint.gives)]}}
+def operation(endpoint: Endpoint, path: str, schema_of: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema_of[str(endpoint.gives)]}}
     if endpoint.gives is None:
-        given = {"text/plain": {"schema": {"type": "string"}}}
-    problem = {"application/json": {"schema": known[str(Problem)]}}
+        content = {"text/plain": {"schema": {"type": "string"}}}
+    problem = {"application/json": {"schema": schema_of[str(Problem)]}}
     statuses = [*(USUAL if endpoint.takes is not None else ("401", "403")), *endpoint.refuses]
     if path in PUBLIC:
         statuses = ["403"]
     if endpoint.streams:
-        given["text/event-stream"] = {}
-    found: dict[str, Any] = {
+        content["text/event-stream"] = {}
+    description: dict[str, Any] = {
         "summary": endpoint.about,
         "operationId": "_".join([endpoint.method.lower(), *WORD.findall(path)]),
         "responses": {
-            "200": {"description": "The answer.", "content": given},
+            "200": {"description": "The answer.", "content": content},
             **{status: {"description": ERRORS[status], "content": problem} for status in statuses},
         },
     }
     if names := PARAMETER.findall(path):
         place = {"in": "path", "required": True, "schema": {"type": "string"}}
-        found["parameters"] = [{"name": name, **place} for name in names]
+        description["parameters"] = [{"name": name, **place} for name in names]
     if path in PUBLIC:
-        found["security"] = []
+        description["security"] = []
     if endpoint.takes is not None:
-        found["requestBody"] = {
+        description["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": known[str(endpoint.takes)]}},
+            "content": {"application/json": {"schema": schema_of[str(endpoint.takes)]}},
         }
-    return found
+    return description

@@ -55,10 +55,10 @@ class Context(Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
     @classmethod
-    def of(cls, asked: InfillRequest) -> "Context":
-        window, span = asked.windows[0], asked.spans[0]
+    def of(cls, request: InfillRequest) -> "Context":
+        window, span = request.windows[0], request.spans[0]
         before, after = window.text[: span.start], window.text[span.end :]
-        return cls(window.path, window.first_line, before, after, asked.snippets, asked.edits)
+        return cls(window.path, window.first_line, before, after, request.snippets, request.edits)
 
 
 class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -108,8 +108,8 @@ async def frames(call: Call, text: Text, body: WatchRequest) -> AsyncGenerator[F
         deadline_ms=body.deadline_ms or float("inf"),
         slots=True,
     )
-    asked = await call.service.context(text, wish, call.client)
-    yield Frame(ms=0.0, context=asked and Context.of(asked))
+    request = await call.service.context(text, wish, call.client)
+    yield Frame(ms=0.0, context=request and Context.of(request))
     began = time.perf_counter()
     async with aclosing(call.service.complete(text, wish, call.client)) as answers:
         async for answer in answers:
@@ -140,7 +140,7 @@ async def statistics(call: Call) -> Statistics:
         where=service.stats.where,
         rows=await asyncio.to_thread(service.stats.rows),
         answers=len(latencies),
-        latency_ms={f"p{each}": round(percentile(latencies, each), 2) for each in PERCENTILES if latencies},
+        latency_ms={f"p{percent}": round(percentile(latencies, percent), 2) for percent in PERCENTILES if latencies},
         engine=service.engine.status.info,
         resident_bytes=local.resident_memory(),
         uptime_s=round(service.clock() - service.began, 1),

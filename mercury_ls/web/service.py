@@ -128,15 +128,15 @@ class Service:
         """The likelier of a next edit in these lines and of what is typed at the cursor, as an editor would show one of
         them, and the lines' new text."""
         place = await self._opened(text, client)
-        found, kind = within(await self._next_edit(place, wish), region), "nextEdit"
-        if found.offer is None or found.offer.p_accept < SURE_ENOUGH:
-            typed = found
+        offered, kind = within(await self._next_edit(place, wish), region), "nextEdit"
+        if offered.offer is None or offered.offer.p_accept < SURE_ENOUGH:
+            typed = offered
             async with aclosing(self._completions(place, wish)) as answers:
                 async for answer in answers:
                     typed = within(answer, region)
-            if found.offer is None or (typed.offer and typed.offer.p_accept > found.offer.p_accept):
-                found, kind = typed, "inline"
-        answer = self._offered(found, wish.id, place, kind)
+            if offered.offer is None or (typed.offer and typed.offer.p_accept > offered.offer.p_accept):
+                offered, kind = typed, "inline"
+        answer = self._offered(offered, wish.id, place, kind)
         start, end = region
         edits = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in answer.edits]
         return answer, applied(place.text.text[start:end], edits)
@@ -144,8 +144,8 @@ class Service:
     async def warm(self, text: Text, wish: Wish, client: Client) -> None:
         """Encodes ahead what the next request will be about."""
         place = await self._opened(text, client)
-        if (asked := self._asked(place, replace(wish, invoked=True))) is not None:
-            await place.questions.engine.warm(asked)
+        if (question := self._asked(place, replace(wish, invoked=True))) is not None:
+            await place.questions.engine.warm(question)
 
     async def context(self, text: Text, wish: Wish, client: Client) -> InfillRequest | None:
         """What the engine is told; None where it is not asked."""
@@ -158,11 +158,11 @@ class Service:
         span = where(question)
         return None if isinstance(span, Silence) else place.questions.engine.cleared(request(question, span))
 
-    async def chat(self, asked: ChatRequest, client: Client) -> AsyncGenerator[Said]:
+    async def chat(self, request: ChatRequest, client: Client) -> AsyncGenerator[Said]:
         """Growing and revised answers, the last one final."""
-        async with aclosing(self.engine.for_client(client.name).chat(asked)) as answers:
-            async for said in answers:
-                yield said
+        async with aclosing(self.engine.for_client(client.name).chat(request)) as answers:
+            async for reply in answers:
+                yield reply
 
     async def _completions(self, place: Place, wish: Wish) -> AsyncGenerator[Answer]:
         questions = place.questions
@@ -196,17 +196,17 @@ class Service:
     def accepted(self, id: str, characters: int | None = None) -> bool:
         """Whether this is the first that is heard of an offer. `characters`: of the part that was taken."""
         kind, usual = self._offers.get(id, ("", 0))
-        known = self.tally.accepted(id, usual if characters is None else characters)
-        if known:
+        is_known = self.tally.accepted(id, usual if characters is None else characters)
+        if is_known:
             self._offers[id] = kind, 0  # counted
             self.metrics.suggestions.labels(kind, "accepted").inc()
-        return known
+        return is_known
 
     def rejected(self, id: str) -> bool:
-        known = self.tally.rejected(id)
-        if known:
+        is_known = self.tally.rejected(id)
+        if is_known:
             self.metrics.suggestions.labels(self._offers[id][0], "rejected").inc()
-        return known
+        return is_known
 
     def passed_over(self, id: str) -> bool:
         """It was shown, and the user did something else."""
@@ -276,7 +276,7 @@ class Service:
 
     def _offered(self, answer: Answer, id: str, place: Place, kind: Kind) -> Answer:
         """With ids, under which clients say what became of the offers: the first has that of its answer."""
-        offers = tuple(replace(each, id=f"{id}-{n}" if n else id) for n, each in enumerate(answer.offers))
+        offers = tuple(replace(offer, id=f"{id}-{n}" if n else id) for n, offer in enumerate(answer.offers))
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
             self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
@@ -305,8 +305,8 @@ class AnyRoot:
 
 
 def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:
-    known = languages.find(language, path)
-    files.open(uri, path, known.id if known else "plaintext", 1, text)
+    language_of_file = languages.find(language, path)
+    files.open(uri, path, language_of_file.id if language_of_file else "plaintext", 1, text)
 
 
 def within(answer: Answer, region: tuple[int, int]) -> Answer:

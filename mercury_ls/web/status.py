@@ -26,15 +26,15 @@ async def models(call: Call) -> ModelList:
 
 
 async def model(call: Call) -> ModelCard:
-    known = await models(call)
-    for card in known.data:
+    listed = await models(call)
+    for card in listed.data:
         if card.id == call.given["id"]:
             return card
-    names = ", ".join(card.id for card in known.data)
+    names = ", ".join(card.id for card in listed.data)
     raise ApiError(404, f"no model {call.given['id']!r}: use {names}", "model", "model_not_found")
 
 
 async def metrics(call: Call) -> Response:
-    known = call.service.metrics
-    known.ready.set(call.service.engine.status.state == "ready")
-    return Response(known.text(), media_type=CONTENT_TYPE)
+    metrics = call.service.metrics
+    metrics.ready.set(call.service.engine.status.state == "ready")
+    return Response(metrics.text(), media_type=CONTENT_TYPE)

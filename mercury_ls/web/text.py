@@ -50,14 +50,14 @@ def near(text: Text) -> Text:
 def bounded(text: Text) -> Text:
     """With no more of other files than is worth reading, no path that no system has, and the cursor outside of line
     breaks: strangers choose all of these."""
-    others = text.others[-MOST_OTHERS:]
-    sizes = accumulate(len(other.text) for other in others)
-    others = [each for each, size in zip(others, sizes, strict=True) if size <= LONGEST_TEXT]
+    snippets = text.others[-MOST_OTHERS:]
+    sizes = accumulate(len(other.text) for other in snippets)
+    snippets = [snippet for snippet, size in zip(snippets, sizes, strict=True) if size <= LONGEST_TEXT]
     return replace(
         text,
         cursor=text.cursor - text.text.startswith("\r\n", text.cursor - 1),
         path=usable(text.path),
-        others=tuple(replace(other, path=usable(other.path)) for other in others),
+        others=tuple(replace(other, path=usable(other.path)) for other in snippets),
         edits=tuple(replace(edit, path=usable(edit.path)) for edit in text.edits),
     )
 
@@ -71,17 +71,17 @@ def language_of(text: Text) -> str:
     just now."""
     if text.language or text.path:
         return text.language
-    found = Counter(known.id for other in text.others if (known := find("", other.path)))
-    return found.most_common(1)[0][0] if found else ""
+    counts = Counter(language.id for other in text.others if (language := find("", other.path)))
+    return counts.most_common(1)[0][0] if counts else ""
 
 
-def recorded(text: Text, now: float) -> History:
+def recorded(text: Text, time: float) -> History:
     """The history of a session in which these edits were made one after the other."""
     history = History()
     text = replace(text, edits=text.edits[-MAX_HUNKS:])
-    began = now - APART_SECONDS * len(text.edits)
-    for number, (path, before, change, known) in enumerate(changes(text)):
-        history.record(path, before, change, began + number * APART_SECONDS, lines=known)
+    began = time - APART_SECONDS * len(text.edits)
+    for number, (path, before, change, lines) in enumerate(changes(text)):
+        history.record(path, before, change, began + number * APART_SECONDS, lines=lines)
     return history
 
 
@@ -89,21 +89,21 @@ def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
     """Each edit with the text before it, and which part of that is known: of this text by taking the edits back, newest
     first; of other files, whose texts are unknown, only the lines that it changed and those around them. An edit of
     which nothing is left to see is left out."""
-    found: list[tuple[str, str, TextEdit, tuple[int, int]]] = []
-    now = text.text
+    changes: list[tuple[str, str, TextEdit, tuple[int, int]]] = []
+    current = text.text
     for edit in reversed(text.edits):
         if edit.path != text.path:
             first = max(min(edit.line, MOST_LINES) - len(LINE.findall(edit.above)), 0)
             head = "\n" * first + edit.above
             before = head + edit.before + edit.below
             change = moved(difference(edit.before, edit.after), len(head))
-            found.append((edit.path, before, change, (first, len(before))))
+            changes.append((edit.path, before, change, (first, len(before))))
             continue
-        start = place_of(edit, now)
+        start = place_of(edit, current)
         if start is not None:
-            now = now[:start] + edit.before + now[start + len(edit.after) :]
-            found.append((edit.path, now, moved(difference(edit.before, edit.after), start), (0, len(now))))
-    return reversed(found)
+            current = current[:start] + edit.before + current[start + len(edit.after) :]
+            changes.append((edit.path, current, moved(difference(edit.before, edit.after), start), (0, len(current))))
+    return reversed(changes)
 
 
 def place_of(edit: Edit, text: str) -> int | None:
@@ -116,9 +116,9 @@ def place_of(edit: Edit, text: str) -> int | None:
         return start
     if text.count(edit.after) != 1:
         return None
-    found = text.index(edit.after)
-    return found if found == 0 or text[found - 1] == "\n" else None
+    offset = text.index(edit.after)
+    return offset if offset == 0 or text[offset - 1] == "\n" else None
 
 
-def moved(edit: TextEdit, by: int) -> TextEdit:
-    return TextEdit(edit.start + by, edit.end + by, edit.text)
+def moved(edit: TextEdit, distance: int) -> TextEdit:
+    return TextEdit(edit.start + distance, edit.end + distance, edit.text)

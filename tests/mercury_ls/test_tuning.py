@@ -77,7 +77,7 @@ def test_any_folder_of_a_repository_names_it(root):
     assert project_of(str(root.parent)) == os.path.realpath(root.parent)
     with pytest.raises(TuningError, match="not a folder"):
         project_of(str(root / "nowhere"))
-    assert project_of(str(root / "nowhere"), gone=True) == os.path.realpath(root / "nowhere")
+    assert project_of(str(root / "nowhere"), is_deleted=True) == os.path.realpath(root / "nowhere")
 
 
 def trainer(root, better, code=0):

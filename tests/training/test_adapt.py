@@ -109,7 +109,7 @@ def test_a_checkpoint_reads_as_it_did(family, changed, tmp_path):
     theirs = checkpoint(tmp_path, family, **changed)
     adapt(tmp_path, tmp_path / "ours")
     ours = load(tmp_path / "ours")
-    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").kept)
+    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").token_ids)
     chosen = torch.randint(len(kept), (40,), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         expected = theirs(kept[chosen][None]).logits[0][:, kept]
@@ -136,7 +136,7 @@ def test_the_precision_stays(tmp_path):
 def test_special_tokens_begin_as_their_like_or_as_the_mean(tmp_path):
     theirs = checkpoint(tmp_path).get_input_embeddings().weight.detach()
     ours = adapt(tmp_path, tmp_path / "ours").embedding.weight
-    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").kept)
+    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").token_ids)
     likes = {BOS: "<|endoftext|>", EOM: "<|endoftext|>", PRE: "<|fim_prefix|>", CUR: "<|fim_middle|>"}
     for mine, other in likes.items():
         torch.testing.assert_close(ours[mine], theirs[OWN[other]])

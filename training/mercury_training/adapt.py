@@ -57,7 +57,7 @@ class Vocabulary(Struct, frozen=True):
     `like` maps some of our special tokens to the source's token whose embedding they start with."""
 
     data: bytes
-    kept: np.ndarray
+    token_ids: np.ndarray
     like: dict[int, int]
 
 
@@ -111,24 +111,24 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
 
 def vocabulary_of(path: Path) -> Vocabulary:
     """The tokenizer of a checkpoint in the layout's form; the source's own special tokens are left out."""
-    found = read_json(path)
-    model = found.get("model") or {}
+    config = read_json(path)
+    model = config.get("model") or {}
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     symbols = model.get("vocab")
     if model.get("type") != "BPE" or not isinstance(symbols, dict) or model.get("byte_fallback"):
         raise TrainingError(f"{path}: model.type is {model.get('type')!r}, not a byte-level BPE; {OTHER_VOCABULARY}")
     if missing := alphabet - symbols.keys():
         raise TrainingError(f"{path}: {len(missing)} of 256 byte symbols are missing; {OTHER_VOCABULARY}")
-    added = {token["content"]: token["id"] for token in found.get("added_tokens") or []}
+    added = {token["content"]: token["id"] for token in config.get("added_tokens") or []}
     spelled = [symbol for symbol in symbols if symbol not in added and alphabet.issuperset(symbol)]
     ordered = sorted(spelled, key=symbols.__getitem__)
     ours = _json_of(untrained().to_str())
     ids = {symbol: number for number, symbol in enumerate([*SPECIALS, *ordered])}
     ours["model"] = model | {"vocab": ids, "merges": _merges(model, ids), "unk_token": None}
     ours["added_tokens"] = [{"id": number, "content": content} | SPECIAL for number, content in enumerate(SPECIALS)]
-    known = added | symbols
+    tokens = added | symbols
     like = {
-        ids[mine]: next((known[token] for token in theirs if token in known), None) for mine, theirs in LIKE.items()
+        ids[mine]: next((tokens[token] for token in theirs if token in tokens), None) for mine, theirs in LIKE.items()
     }
     return Vocabulary(
         msgspec.json.encode(ours),
@@ -154,7 +154,7 @@ def _tensor(weight: Weight) -> Tensor:
 
 def _rows(theirs_VD: Tensor, vocabulary: Vocabulary) -> Tensor:
     """Our special tokens, then the tokens that were kept."""
-    kept_VD = theirs_VD[torch.from_numpy(vocabulary.kept)]
+    kept_VD = theirs_VD[torch.from_numpy(vocabulary.token_ids)]
     specials_SD = kept_VD.float().mean(0).repeat(len(SPECIALS), 1).to(theirs_VD.dtype)
     for mine, other in vocabulary.like.items():
         specials_SD[mine] = theirs_VD[other]

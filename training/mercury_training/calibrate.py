@@ -75,13 +75,13 @@ class RecordingCalibration:
 class RecordingPresentation(Presentation, frozen=True):
     """Keeps the features and the texts of all starts of the latest answer."""
 
-    seen: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
+    observed: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
 
     def show(
         self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
     ) -> Filled:
-        found = self.starts(answer, decoded, least)
-        self.seen[:] = [(self.calibration.seen, start.text.rstrip()) for start in found]
+        starts = self.starts(answer, decoded, least)
+        self.observed[:] = [(self.calibration.seen, start.text.rstrip()) for start in starts]
         return super().show(answer, decoded, old, least, names)
 
 
@@ -118,10 +118,10 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
     """
     chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
     for row in rows:
-        asked = request(row, row.id, "medium")
-        laid_out = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
+        infill = request(row, row.id, "medium")
+        laid_out = lay_out(tokenizer, infill, freeze(tokenizer, infill, budget), budget)
         answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
-        copies = PromptLookup.of(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
+        copies = PromptLookup.of(tokenizer, laid_out, 0, line=infill.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
         for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
             copy = copies.best_copy(typed)
@@ -145,14 +145,14 @@ def answer_observations(
     for row in rows:
         for _ in engine.infill(request(row, row.id, "low")):
             pass
-        starts = {text: features for features, text in reversed(watched.seen) if text and features}
+        starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
-        yield from (Observation(seen, row.middle.startswith(text), weight) for text, seen in starts.items())
+        yield from (Observation(features, row.middle.startswith(text), weight) for text, features in starts.items())
 
 
 def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
     """Regularised towards the model's own odds."""
-    return CopyBias(*(round(each, 4) for each in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
+    return CopyBias(*(round(weight, 4) for weight in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
 
 
 def fit_confidence(
@@ -163,8 +163,8 @@ def fit_confidence(
     with_bias = [replace(observation, features=(1.0, *observation.features)) for observation in observations]
     spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
     scaled = [replace(observation, features=tuple(observation.features / spread)) for observation in with_bias]
-    found = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
-    return Calibration(*(round(float(weight), 4) for weight in found), rewriting=before.rewriting)
+    weights = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
+    return Calibration(*(round(float(weight), 4) for weight in weights), rewriting=before.rewriting)
 
 
 def report(
@@ -174,11 +174,11 @@ def report(
     ridge: float = RIDGE,
 ) -> str:
     """Calibration fitted on some rows and applied to others, compared with the one from before."""
-    right = [each.right for each in held_out]
-    lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
+    right = [observation.right for observation in held_out]
+    lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(answer.right for answer in fitting)} right"]
     for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before, ridge))):
         weights = calibration.weights
-        chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in held_out]
+        chances = [float(sigmoid(np.dot(weights, (1.0, *observation.features)))) for observation in held_out]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
     return "\n".join(lines)
 
@@ -191,14 +191,14 @@ def _useful_copy_bias(fitting: Sequence[Observation], held_out: Sequence[Observa
     if not fitting or not held_out:
         return None
     observations = [*fitting, *held_out]
-    alone, bias = (_cross_entropy(held_out, found) for found in (OWN_OPINION, fit_copy_bias(fitting)))
+    alone, bias = (_cross_entropy(held_out, bias) for bias in (OWN_OPINION, fit_copy_bias(fitting)))
     print(f"{len(observations)} copied tokens: {alone:.3f} nats each by the model alone, {bias:.3f} with a copy bias")
     return fit_copy_bias(observations) if alone - bias > MIN_GAIN else None
 
 
-def _cross_entropy(observations: Sequence[Observation], found: CopyBias) -> float:
+def _cross_entropy(observations: Sequence[Observation], bias: CopyBias) -> float:
     inputs, right = _table(observations)
-    scores = inputs @ np.array(msgspec.structs.astuple(found))
+    scores = inputs @ np.array(msgspec.structs.astuple(bias))
     return float(np.mean(np.logaddexp(0, scores) - right * scores))
 
 
@@ -223,10 +223,10 @@ def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Seque
     return runtime.forward(fuse(0, listener.build(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
 
 
-def _write(folder: Path, name: str, found: CopyBias | Calibration | None) -> None:
-    write_fitted(folder, name, found)
-    if found is not None:
-        print(f"{folder / name}: {found}", file=sys.stderr)
+def _write(folder: Path, name: str, fitted: CopyBias | Calibration | None) -> None:
+    write_fitted(folder, name, fitted)
+    if fitted is not None:
+        print(f"{folder / name}: {fitted}", file=sys.stderr)
 
 
 if __name__ == "__main__":

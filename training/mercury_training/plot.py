@@ -49,8 +49,8 @@ def draw(title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False,
 
 
 def from_zero(values: Sequence[float]) -> Axis:
-    most = nice(max(values))
-    return Axis(lambda value: value / most, [most * step / 4 for step in range(5)])
+    highest = nice(max(values))
+    return Axis(lambda value: value / highest, [highest * step / 4 for step in range(5)])
 
 
 def between(values: Sequence[float]) -> Axis:
@@ -74,9 +74,9 @@ def decades(values: Sequence[float]) -> Axis:
 def grid(across: Axis, up: Axis) -> list[str]:
     parts = []
     for value in up.ticks:
-        (left, y), (right, _) = place(0, up.place(value)), place(1, up.place(value))
-        parts.append(f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="#ddd"/>')
-        parts.append(text(left - 8, y + 4, f"{value:.4g}", anchor="end"))
+        (start, y), (end, _) = place(0, up.place(value)), place(1, up.place(value))
+        parts.append(f'<path d="M{start:.1f} {y:.1f}H{end:.1f}" stroke="#ddd"/>')
+        parts.append(text(start - 8, y + 4, f"{value:.4g}", anchor="end"))
     for value in across.ticks:
         x, bottom = place(across.place(value), 0)
         parts.append(text(x, bottom + 18, f"{value:g}", anchor="middle"))

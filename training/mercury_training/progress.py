@@ -15,22 +15,22 @@ PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
 
 def shown(step: str, things: Sequence[T]) -> Iterator[T]:
     """The things, while the line says how many are done."""
-    total, done, is_terminal = len(things), 0, sys.stderr.isatty()
-    began = told = time.monotonic()
+    total, count, is_terminal = len(things), 0, sys.stderr.isatty()
+    began = last_report = time.monotonic()
 
     def tell(end: str) -> None:
         spent = time.monotonic() - began
-        left = spent / max(1, done) * (total - done)
+        remaining = spent / max(1, count) * (total - count)
         start = "\r\x1b[K" if is_terminal else ""
-        text = f"{start}{step} {done}/{total}  {spent:.0f} s, {left:.0f} s left{end}"
+        text = f"{start}{step} {count}/{total}  {spent:.0f} s, {remaining:.0f} s left{end}"
         print(text, end="", file=sys.stderr, flush=True)
 
     try:
         for thing in things:
             yield thing
-            done += 1
-            if done < total and time.monotonic() - told >= (PAUSE_TERMINAL if is_terminal else PAUSE_FILE):
+            count += 1
+            if count < total and time.monotonic() - last_report >= (PAUSE_TERMINAL if is_terminal else PAUSE_FILE):
                 tell("" if is_terminal else "\n")
-                told = time.monotonic()
+                last_report = time.monotonic()
     finally:
         tell("\n")

@@ -70,7 +70,7 @@ async def test_one_that_leaves_needs_no_reply():
 
 
 def test_the_oldest_that_waits_makes_room_for_the_newest():
-    unauthenticated, aborted = Unauthenticated(most=2), []
+    unauthenticated, aborted = Unauthenticated(limit=2), []
     for name in "abc":
         unauthenticated.add(name, lambda name=name: aborted.append(name))
     unauthenticated.remove("b")

@@ -28,7 +28,7 @@ def rewritten(rewrite):
 def spoken(family, question):
     """What a model of the family answers that knows what is right."""
     if isinstance(question, Gap):
-        middle = question.known[0]
+        middle = question.right_lines[0]
         before, _, after = question.text.partition(CURSOR)
         new = before + middle + after
     else:

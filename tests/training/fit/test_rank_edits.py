@@ -37,13 +37,13 @@ def test_the_fit_finds_the_weights_that_made_the_data():
 
 def test_what_few_rows_say_moves_an_earlier_fit_little():
     known = fit(drawn(20_000))
-    again = fit(drawn(20, seed=2), ridge=100.0, known=known)
+    again = fit(drawn(20, seed=2), ridge=100.0, before=known)
     assert again.weights["good"] == pytest.approx(known.weights["good"], abs=0.2)
 
 
 def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
     known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "line far": 0.3})
-    again = fit(drawn(200), known=known)
+    again = fit(drawn(200), before=known)
     assert again.kinds["line"] == pytest.approx(-1.5)
     assert again.weights["line far"] == pytest.approx(0.3)
     assert again.kinds["rename"] != 0.0

@@ -272,7 +272,7 @@ def test_every_row_has_the_hints_of_the_path_that_it_sees(kind, monkeypatch):
     assert found
     for example in found:
         ids, base, first = example.stream.ids.tolist(), example.base, example.anchors[0]
-        beyond = example.told[0].unread_U.tolist()
+        beyond = example.prefixes[0].unread_U.tolist()
         offset, found = len(beyond), []
         for path in (ids[:base], [*ids[: first + 1], *ids[base:]]):
             told = slow_hints([*beyond, *path], offset + first, TOKENIZER.token_bytes)[offset:]

@@ -108,9 +108,9 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
     evaluation = EvaluationRuns(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
-    kept = select(sources, recipe.held_out, recipe.caps, evaluation, work, dropped)
-    tokenizer = _tokenizer(recipe, root, out, kept, work)
-    encoded = [(found, _encode(found, tokenizer, out, work)) for found in shown("encode", kept)]
+    selected = select(sources, recipe.held_out, recipe.caps, evaluation, work, dropped)
+    tokenizer = _tokenizer(recipe, root, out, selected, work)
+    encoded = [(source, _encode(source, tokenizer, out, work)) for source in shown("encode", selected)]
     tokens = _splits(recipe, encoded, out, work)
     rows = _edits(encoded, recipe, evaluation, out, work)
     manifest = _manifest(recipe, encoded, tokens, rows, evaluation, dropped, work)
@@ -151,35 +151,37 @@ def _check(recipe: SourcesFile, root: Path) -> None:
 def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[CorpusSource]:
     """Held-out sources first, so that near copies are removed from training; packages made from them are left out."""
     places = (
-        [str(root / folder) for folder in found] for found in (recipe.mirrors, recipe.site_packages, recipe.wheels)
+        [str(root / folder) for folder in folders] for folders in (recipe.mirrors, recipe.site_packages, recipe.wheels)
     )
     left_out = {name.lower() for name in recipe.leave_out}
     left_out |= {f"pypi/{name.lower().rpartition('/')[2]}" for name in recipe.held_out}
-    found = [
+    sources = [
         *discover(*places, reserved),
         *(CorpusSource(folder.name, "folder", str(root / folder.path), folder.revision) for folder in recipe.folders),
     ]
-    found = [source for source in found if source.name.lower() not in left_out]
-    if missing := set(recipe.held_out) - {source.name for source in found}:
+    sources = [source for source in sources if source.name.lower() not in left_out]
+    if missing := set(recipe.held_out) - {source.name for source in sources}:
         raise TrainingError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
-    return sorted(found, key=lambda source: source.name not in recipe.held_out)
+    return sorted(sources, key=lambda source: source.name not in recipe.held_out)
 
 
-def _tokenizer(recipe: SourcesFile, root: Path, out: Path, kept: list[Kept], work: Path) -> Tokenizer:
+def _tokenizer(recipe: SourcesFile, root: Path, out: Path, selected: list[Kept], work: Path) -> Tokenizer:
     path = out / "tokenizer.json"
     if not path.exists() and recipe.tokenizer:
         write(path, (root / recipe.tokenizer).read_bytes())
     elif not path.exists():
-        train_tokenizer(_sample([found for found in kept if found.source.name not in recipe.held_out], work), path)
+        train_tokenizer(
+            _sample([documents for documents in selected if documents.source.name not in recipe.held_out], work), path
+        )
     return Tokenizer.load(path)
 
 
-def _sample(kept: list[Kept], work: Path) -> Iterator[str]:
+def _sample(selected: list[Kept], work: Path) -> Iterator[str]:
     """An even share of every source, in a fixed order."""
-    size = sum(len(text) for found in kept for text in texts(found, work))
+    size = sum(len(text) for documents in selected for text in texts(documents, work))
     draw = random.Random(0)
-    for found in kept:
-        yield from (text for text in texts(found, work) if draw.random() < SAMPLE / size)
+    for documents in selected:
+        yield from (text for text in texts(documents, work) if draw.random() < SAMPLE / size)
 
 
 def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
@@ -192,10 +194,12 @@ def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
             return encoded
     candidates = collected(work, kept.source).candidates
     documents, parts, start = [], [], 0
-    for found in (candidates[number] for number in kept.numbers):
-        tokens = np.array(tokenizer.encode(found.text), np.uint16)
+    for candidate in (candidates[number] for number in kept.numbers):
+        tokens = np.array(tokenizer.encode(candidate.text), np.uint16)
         stop = start + len(tokens)
-        documents.append(CorpusFile(kept.source.name, found.path, found.language, found.licence, start, stop))
+        documents.append(
+            CorpusFile(kept.source.name, candidate.path, candidate.language, candidate.licence, start, stop)
+        )
         parts.append(tokens.tobytes())
         start = stop
     encoded = Encoded(state, documents)
@@ -204,8 +208,8 @@ def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
     return encoded
 
 
-def _tokens_path(work: Path, kept: Kept) -> Path:
-    return work / "encoded" / f"{kept.source.key}.u16"
+def _tokens_path(work: Path, documents: Kept) -> Path:
+    return work / "encoded" / f"{documents.source.key}.u16"
 
 
 def _splits(recipe: SourcesFile, encoded: list[tuple[Kept, Encoded]], out: Path, work: Path) -> dict[str, int]:
@@ -213,7 +217,7 @@ def _splits(recipe: SourcesFile, encoded: list[tuple[Kept, Encoded]], out: Path,
     tokens = {}
     for split, held_out in (("train", False), ("held_out", True)):
         members = [member for member in encoded if (member[0].source.name in recipe.held_out) == held_out]
-        parts = ((_tokens_path(work, kept), found.documents) for kept, found in members)
+        parts = ((_tokens_path(work, documents), encoded.documents) for documents, encoded in members)
         tokens[split] = shards.write_split(out, split, parts)
     return tokens
 
@@ -223,14 +227,18 @@ def _edits(
 ) -> dict[str, dict[str, int]]:
     """Edit rows of the kept files of every repository; how many of each kind in each split."""
     repositories = [member for member in encoded if member[0].source.kind == "git"]
-    found = [
-        (kept.source.name, _rows_of(kept.source, recipe, work), {document.path for document in each.documents})
-        for kept, each in shown("edits", repositories)
+    edit_shards = [
+        (
+            documents.source.name,
+            _rows_of(documents.source, recipe, work),
+            {document.path for document in repository.documents},
+        )
+        for documents, repository in shown("edits", repositories)
     ]
     rows = {}
     for split, name, held_out in (("train", "edits", False), ("held_out", "held_out_edits", True)):
         kinds: Counter[str] = Counter()
-        members = [(path, known) for source, path, known in found if (source in recipe.held_out) == held_out]
+        members = [(path, counts) for source, path, counts in edit_shards if (source in recipe.held_out) == held_out]
         shards.write_edits(out / f"{name}.jsonl.xz", _counted(kinds, members, evaluation))
         rows[split] = dict(sorted(kinds.items()))
     return rows
@@ -253,9 +261,9 @@ def _counted(
     kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: EvaluationRuns
 ) -> Iterator[shards.EditRow]:
     """Rows of these files. What was kept between builds may be older than the selection and the evaluation sets."""
-    for path, known in members:
+    for path, counts in members:
         for row in shards.read_edits(path):
-            if row.path in known and not any(map(evaluation.touches, _texts(row))):
+            if row.path in counts and not any(map(evaluation.touches, _texts(row))):
                 kinds[row.kind] += 1
                 yield row
 
@@ -276,12 +284,12 @@ def _manifest(
     work: Path,
 ) -> Manifest:
     entries, trained = [], []
-    for kept, found in encoded:
-        sizes = [len(text.encode()) for text in texts(kept, work)]
-        held_out = kept.source.name in recipe.held_out
-        entries.append(entry_of(kept.source, found.documents, sizes, held_out))
+    for documents, encoded_documents in encoded:
+        sizes = [len(text.encode()) for text in texts(documents, work)]
+        held_out = documents.source.name in recipe.held_out
+        entries.append(entry_of(documents.source, encoded_documents.documents, sizes, held_out))
         if not held_out:
-            trained += zip(found.documents, sizes, strict=True)
+            trained += zip(encoded_documents.documents, sizes, strict=True)
     size = sum(size for _, size in trained)
     return Manifest(
         tokens=tokens,

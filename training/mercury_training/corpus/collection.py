@@ -51,8 +51,8 @@ def collect(
     for source in shown("collect", sources):
         path = _path(work, source)
         if not path.exists():
-            found = filtered(source, stated.get(source.name), reserved)
-            write(path, zlib.compress(msgspec.msgpack.encode(found), 1))
+            texts = filtered(source, stated.get(source.name), reserved)
+            write(path, zlib.compress(msgspec.msgpack.encode(texts), 1))
         dropped.update(collected(work, source).dropped)
     return dropped
 
@@ -105,9 +105,9 @@ def select(
     return [Kept(source, sorted(numbers[source.name])) for source in sources if numbers[source.name]]
 
 
-def texts(kept: Kept, work: Path) -> Iterator[str]:
-    candidates = collected(work, kept.source).candidates
-    return (candidates[number].text for number in kept.numbers)
+def texts(documents: Kept, work: Path) -> Iterator[str]:
+    candidates = collected(work, documents.source).candidates
+    return (candidates[number].text for number in documents.numbers)
 
 
 def collected(work: Path, source: CorpusSource) -> Collected:
@@ -125,12 +125,12 @@ def write(path: Path, data: bytes) -> None:
 def _originals(
     sources: Sequence[CorpusSource], evaluation: EvaluationRuns, work: Path, dropped: Counter[str]
 ) -> Iterator[tuple[CorpusSource, int, FilteredFile]]:
-    seen = Seen()
+    fingerprints = Seen()
     for source in shown("select", sources):
         for number, candidate in enumerate(collected(work, source).candidates):
             if evaluation.touches(candidate.text):
                 dropped["contamination"] += 1
-            elif copy := seen.reason(candidate.digest, np.frombuffer(candidate.signature, np.uint32)):
+            elif copy := fingerprints.reason(candidate.digest, np.frombuffer(candidate.signature, np.uint32)):
                 dropped[copy] += 1
             else:
                 yield source, number, candidate

@@ -94,25 +94,25 @@ def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Rand
         def make(path: str, licence: str = text.licence, **fields: Unpack[EditFields]) -> EditRow:
             return EditRow(source.name, source.revision, licence, path, "python", **fields)
 
-        for kind, before, hunks, known in synthetic.changes(text.text, draw):
+        for kind, before, hunks, first in synthetic.changes(text.text, draw):
             yield MadeUp(
-                kind, Change("", {text.path: before}, [CommitHunk(text.path, *hunk) for hunk in hunks]), known, make
+                kind, Change("", {text.path: before}, [CommitHunk(text.path, *hunk) for hunk in hunks]), first, make
             )
 
 
 def edit_rows(source: CorpusSource, texts: Sequence[SourceText], limit: int) -> Iterator[EditRow]:
     """At most `limit` rows, newest commits first, with synthetic rows among them, and silence in a quarter of them."""
     draw = random.Random(source.name)
-    made = silent = 0
+    count = silent = 0
     rows = _interleaved(_commit_rows(source, texts, draw), _synthetic_rows(source, texts, draw), draw)
     for row in rows:
-        if made >= limit:
+        if count >= limit:
             return
         if row.kind == "none":
-            if silent >= SILENT_SHARE * (made + 1):
+            if silent >= SILENT_SHARE * (count + 1):
                 continue
             silent += 1
-        made += 1
+        count += 1
         yield row
 
 
@@ -122,8 +122,8 @@ def commit_rows(change: Change, make: Callable[..., EditRow], draw: random.Rando
     chosen = sorted(draw.sample(range(1, len(hunks)), min(ROWS_A_COMMIT, len(hunks) - 1)))
     if draw.random() < FIRST_SHARE:
         chosen = [0, *chosen]
-    for done in chosen:
-        yield _row(change, hunks, done, make, draw)
+    for number in chosen:
+        yield _row(change, hunks, number, make, draw)
     yield _silence(change, hunks, make, draw)
 
 
@@ -166,19 +166,19 @@ def in_plausible_order(hunks: Sequence[CommitHunk]) -> list[CommitHunk]:
 
 
 def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[EditRow]:
-    known = {text.path: text for text in texts if text.language in CODE}
-    for change in _small_changes(source, known):
+    by_path = {text.path: text for text in texts if text.language in CODE}
+    for change in _small_changes(source, by_path):
 
         def make(path: str, commit: str = change.commit, **fields: Unpack[EditFields]) -> EditRow:
-            return EditRow(source.name, commit, known[path].licence, path, known[path].language, **fields)
+            return EditRow(source.name, commit, by_path[path].licence, path, by_path[path].language, **fields)
 
         yield from commit_rows(change, make, draw)
 
 
-def _small_changes(source: CorpusSource, known: Container[str]) -> Iterator[Change]:
+def _small_changes(source: CorpusSource, paths: Container[str]) -> Iterator[Change]:
     """Commits that modify one to three known files by at most 60 lines, and whose blobs are all present."""
     with blobs(source.location) as read:
-        for commit, files in _commits(source, known):
+        for commit, files in _commits(source, paths):
             before, hunks = {}, []
             for path, old_name, new_name in files:
                 old, new = _lines(read(old_name)), _lines(read(new_name))
@@ -193,7 +193,7 @@ def _small_changes(source: CorpusSource, known: Container[str]) -> Iterator[Chan
                     yield Change(commit, before, hunks)
 
 
-def _commits(source: CorpusSource, known: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+def _commits(source: CorpusSource, paths: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Commits that touch one to three files: path, old blob and new blob of those modified and known. Numbers of lines
     would need blobs that a mirror may lack, so only names are asked for."""
     log = git(
@@ -208,7 +208,7 @@ def _commits(source: CorpusSource, known: Container[str]) -> Iterator[tuple[str,
         modified = [
             (path, old, new)
             for meta, path in raw
-            if meta.endswith("M") and path in known
+            if meta.endswith("M") and path in paths
             for old, new in (meta.split()[2:4],)
         ]
         if modified:
@@ -235,16 +235,16 @@ def _is_small(hunks: Sequence[CommitHunk]) -> bool:
 
 
 def _row(
-    change: Change, hunks: Sequence[CommitHunk], done: int, make: Callable[..., EditRow], draw: random.Random
+    change: Change, hunks: Sequence[CommitHunk], number: int, make: Callable[..., EditRow], draw: random.Random
 ) -> EditRow:
     """The moment before hunk `done`: it is expected, and so are the later hunks that are entirely in its window."""
-    target, applied = hunks[done], hunks[:done]
+    target, applied = hunks[number], hunks[:number]
     lines = _state(change, target.path, applied)
     place = _place(target, applied)
     start = max(0, min(place - draw.randint(2, WINDOW - len(target.old) - 2), len(lines) - WINDOW))
     stop = start + WINDOW
     expected = []
-    for hunk in sorted(hunks[done:], key=lambda hunk: hunk.first):
+    for hunk in sorted(hunks[number:], key=lambda hunk: hunk.first):
         first = _place(hunk, applied)
         if hunk.path == target.path and start <= first and first + len(hunk.old) <= stop:
             expected.append((hunk, Replacement(first - start, first - start + len(hunk.old), "".join(hunk.new))))
@@ -328,8 +328,8 @@ def _names(lines: Iterable[str]) -> set[str]:
 
 
 def _defined(hunk: CommitHunk) -> set[str]:
-    found = {name for match in DEFINED.findall("".join(hunk.new)) for name in match if name}
-    return found - _names(hunk.old)
+    names = {name for match in DEFINED.findall("".join(hunk.new)) for name in match if name}
+    return names - _names(hunk.old)
 
 
 def _all_lines(hunks: Iterable[CommitHunk]) -> Iterator[str]:

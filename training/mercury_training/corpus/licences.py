@@ -78,10 +78,10 @@ def identify(text: str) -> str | None:
     """The SPDX name of the licence that a text opens with, if it is a permissive one."""
     plain = re.sub(r"[\s,*#/]+", " ", text.lower())
     places = [(plain.find(re.sub(r"[\s,*#/]+", " ", wording)), name) for name, wording in WORDINGS]
-    found = min((place for place in places if place[0] >= 0), default=(0, ""))[1]
-    if found == "BSD-3-Clause" and "endorse or promote" not in plain:
+    place = min((place for place in places if place[0] >= 0), default=(0, ""))[1]
+    if place == "BSD-3-Clause" and "endorse or promote" not in plain:
         return "BSD-2-Clause"
-    return found or None
+    return place or None
 
 
 def permitted(expression: str) -> str | None:
@@ -92,19 +92,19 @@ def permitted(expression: str) -> str | None:
     expression = PLAIN_NAMES.get(expression.strip().lower(), expression)
     if "(" in expression:
         expression = re.sub(r"\s+or\s+", " AND ", re.sub(r"[()]", " ", expression), flags=re.IGNORECASE)
-    known = {name.lower(): name for name in PERMISSIVE}
+    by_name = {name.lower(): name for name in PERMISSIVE}
     for choice in re.split(r"\s+or\s+|/", expression, flags=re.IGNORECASE):
         parts = re.split(r"\s+and\s+", choice, flags=re.IGNORECASE)
         names = [re.split(r"\s+with\s+", part.strip(), flags=re.IGNORECASE)[0].lower() for part in parts]
-        if all(name in known for name in names):
-            return " AND ".join(known[name] for name in dict.fromkeys(names))
+        if all(name in by_name for name in names):
+            return " AND ".join(by_name[name] for name in dict.fromkeys(names))
     return None
 
 
 def of_texts(texts: Iterable[str]) -> str | None:
     """The licence of a folder with these licence files; None if any of them is not permissive."""
-    found = [identify(text) for text in texts if len(text) > 200]
-    return _any_of(found) if found else None
+    licences = [identify(text) for text in texts if len(text) > 200]
+    return _any_of(licences) if licences else None
 
 
 def _any_of(licences: Sequence[str | None]) -> str | None:
@@ -123,8 +123,8 @@ def of_metadata(metadata: Message, texts: Mapping[str, str]) -> str | None:
         if value.startswith("License :: OSI Approved ::")
     ]
     if classifiers:
-        found = [CLASSIFIERS.get(classifier) for classifier in classifiers]
-        return _any_of(found)
+        licences = [CLASSIFIERS.get(classifier) for classifier in classifiers]
+        return _any_of(licences)
     stated = metadata.get("License", "")
     if stated:
         return permitted(stated) if len(stated) < 200 else identify(stated)

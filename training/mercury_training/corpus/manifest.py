@@ -67,14 +67,14 @@ def grouped(sized: Collection[tuple[CorpusFile, int]], field: str) -> dict[str, 
     for document, size in sized:
         count = counts.setdefault(getattr(document, field), Counter())
         count.update(documents=1, bytes=size, tokens=document.stop - document.start)
-    ordered = sorted(counts.items(), key=lambda found: -found[1]["tokens"])
+    ordered = sorted(counts.items(), key=lambda entry: -entry[1]["tokens"])
     return {value: Figures(**count) for value, count in ordered}
 
 
 def report(manifest: Manifest) -> str:
     lines = [
-        f"{name:<12} {found.documents:>8,} files {found.bytes / 1e6:>8.1f} MB {found.tokens:>12,} tokens"
-        for name, found in manifest.languages.items()
+        f"{name:<12} {counts.documents:>8,} files {counts.bytes / 1e6:>8.1f} MB {counts.tokens:>12,} tokens"
+        for name, counts in manifest.languages.items()
     ]
     checked = manifest.contamination
     return "\n".join(
@@ -108,7 +108,7 @@ def with_tables(card: str, manifest: Manifest) -> str:
         "Held out: " + ", ".join(manifest.held_out) + ".",
     ]
     figures = "\n" + "\n\n".join(tables) + "\n\n"
-    return MARK.sub(lambda found: found[1] + figures + found[2], card)
+    return MARK.sub(lambda match: match[1] + figures + match[2], card)
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -123,7 +123,7 @@ def _rows(figures: Mapping[str, Figures], total: int) -> list[tuple[str, ...]]:
 
 
 def _counts(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
-    return [(name, f"{count:,}") for name, count in sorted(counts.items(), key=lambda found: -found[1])]
+    return [(name, f"{count:,}") for name, count in sorted(counts.items(), key=lambda entry: -entry[1])]
 
 
 def _edit_rows(edits: Mapping[str, Mapping[str, int]]) -> list[tuple[str, ...]]:

@@ -63,7 +63,7 @@ def _split(corpus: Corpus, name: str, room: int) -> list[tuple[str, bytes]]:
     documents: list[CorpusFile] = []
     parts: list[bytes] = []
     used = start = 0
-    for repository in sorted(split.repositories, key=lambda found: zlib.crc32(found.encode())):
+    for repository in sorted(split.repositories, key=lambda repository_name: zlib.crc32(repository_name.encode())):
         for number in split.repositories[repository]:
             index = 24 * len(documents)
             if used + index + LAG > room:

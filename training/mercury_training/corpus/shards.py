@@ -197,8 +197,8 @@ def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
 
 def _is_spelled_by(tokenizer: Tokenizer, tokens: np.ndarray) -> bool:
     """Whether a document's text is encoded as these tokens."""
-    known = not len(tokens) or int(tokens.max()) < tokenizer.vocabulary
-    return known and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
+    is_in_vocabulary = not len(tokens) or int(tokens.max()) < tokenizer.vocabulary
+    return is_in_vocabulary and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
 
 
 def _moved(document: CorpusFile, offset: int) -> CorpusFile:

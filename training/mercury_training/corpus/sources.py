@@ -99,11 +99,11 @@ def discover(
 
     A package whose repository is there too is left to near-duplicate removal: later sources give way.
     """
-    found = [source for folder in mirrors for source in _mirrors(Path(folder))]
-    found += [source for folder in wheels for source in _wheels(Path(folder))]
-    found += [source for folder in site_packages for source in _installed(folder)]
+    sources = [source for folder in mirrors for source in _mirrors(Path(folder))]
+    sources += [source for folder in wheels for source in _wheels(Path(folder))]
+    sources += [source for folder in site_packages for source in _installed(folder)]
     unique: dict[str, CorpusSource] = {}
-    for source in found:
+    for source in sources:
         owner, _, name = source.name.lower().partition("/")
         if name in reserved - COMMON_WORDS or f"{owner}/{name}" in reserved or (owner == "pypi" and name in reserved):
             continue
@@ -166,7 +166,7 @@ def _mirrors(folder: Path) -> Iterator[CorpusSource]:
 
 
 def _installed(folder: str) -> Iterator[CorpusSource]:
-    for distribution in sorted(distributions(path=[folder]), key=lambda found: found.name.lower()):
+    for distribution in sorted(distributions(path=[folder]), key=lambda distribution: distribution.name.lower()):
         yield CorpusSource(f"pypi/{distribution.name.lower()}", "installed", folder, distribution.version)
 
 
@@ -208,7 +208,7 @@ def _licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[s
     by_folder: dict[str, list[str]] = {}
     for path, text in texts.items():
         by_folder.setdefault(str(PurePosixPath(path).parent), []).append(text)
-    licence_of = {folder: licences.of_texts(found) for folder, found in by_folder.items()}
+    licence_of = {folder: licences.of_texts(texts) for folder, texts in by_folder.items()}
     if stated:
         licence_of["."] = licences.permitted(stated)
 
@@ -266,6 +266,6 @@ def _wheel_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFil
 
 def _licence_of_package(metadata: str, texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
     """The licence that the package states applies wherever no folder has licence files of its own."""
-    found = stated or licences.of_metadata(HeaderParser().parsestr(metadata), texts)
+    licence = stated or licences.of_metadata(HeaderParser().parsestr(metadata), texts)
     inside = {path: text for path, text in texts.items() if ".dist-info/" not in path}
-    return _licence_of_folder(inside, found) if found else lambda path: None
+    return _licence_of_folder(inside, licence) if licence else lambda path: None

@@ -70,8 +70,8 @@ def _rename(lines: list[str], tree: ast.Module, draw: random.Random) -> list[Hun
     reserved = {*keyword.kwlist, *dir(builtins), *imported, "self"}
     eligible = sorted(
         name
-        for name, found in places.items()
-        if len(found) in OCCURRENCES and len(name) >= SHORTEST_NAME and name not in reserved
+        for name, nodes in places.items()
+        if len(nodes) in OCCURRENCES and len(name) >= SHORTEST_NAME and name not in reserved
     )
     if not eligible:
         return []
@@ -110,7 +110,7 @@ def _signature(lines: list[str], tree: ast.Module, draw: random.Random) -> list[
         name = _called(node)
         if name in defined and node.end_lineno == node.lineno:
             calls.setdefault(name, []).append(node)
-    eligible = sorted(name for name, found in calls.items() if len({call.lineno for call in found}) == len(found) <= 10)
+    eligible = sorted(name for name, nodes in calls.items() if len({call.lineno for call in nodes}) == len(nodes) <= 10)
     if not eligible:
         return []
     name = draw.choice(eligible)
@@ -162,7 +162,7 @@ def _import(lines: list[str], tree: ast.Module, draw: random.Random) -> list[Hun
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in imports:
             uses.setdefault(node.id, set()).add(node.lineno - 1)
-    eligible = sorted(name for name, found in uses.items() if len(found) == 1)
+    eligible = sorted(name for name, nodes in uses.items() if len(nodes) == 1)
     if not eligible:
         return []
     name = draw.choice(eligible)

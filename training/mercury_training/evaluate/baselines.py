@@ -60,38 +60,38 @@ def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
     """Greedy, with backoff from the longest known n-gram, until the line or the block ends or nothing is known."""
     window = request.windows[span.window].text
     before = TOKEN.findall(window[: span.start][-ORDER * 40 :])
-    said: list[str] = []
+    tokens: list[str] = []
     shares: list[float] = []
     depth = margin(window[: span.start])
-    while len(said) < span.budget:
-        token, share = likeliest(counts, [*before, *said][-ORDER:])
-        if ends(token, span, said, depth):
+    while len(tokens) < span.budget:
+        token, share = likeliest(counts, [*before, *tokens][-ORDER:])
+        if ends(token, span, tokens, depth):
             break
-        said.append(token)
+        tokens.append(token)
         shares.append(share)
-    rest = window[span.end :].partition("\n")[0]
-    text = "".join(said).rstrip()
-    text = text.removesuffix(rest) if span.mode == "line" else text
+    tail = window[span.end :].partition("\n")[0]
+    text = "".join(tokens).rstrip()
+    text = text.removesuffix(tail) if span.mode == "line" else text
     sure = 1.0
     for share in shares:
         sure *= share
-    return Filled(text, tuple(shares), sure if text else 0.0, len(said) < span.budget)
+    return Filled(text, tuple(shares), sure if text else 0.0, len(tokens) < span.budget)
 
 
 def likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
     """Ties go to the token that was seen first. The empty token if even the last token is new."""
     for start in range(len(context)):
-        if found := counts.get(tuple(context[start:])):
-            token, count = found.most_common(1)[0]
-            return token, count / found.total()
+        if followers := counts.get(tuple(context[start:])):
+            token, count = followers.most_common(1)[0]
+            return token, count / followers.total()
     return "", 0.0
 
 
-def ends(token: str, span: Span, said: Sequence[str], depth: int) -> bool:
+def ends(token: str, span: Span, tokens: Sequence[str], depth: int) -> bool:
     if token == "\n":
-        return span.mode == "line" or said.count("\n") + 1 >= BLOCK_LINES
+        return span.mode == "line" or tokens.count("\n") + 1 >= BLOCK_LINES
     indentation = len(token) if token.isspace() else 0
-    return not token or (said[-1:] == ["\n"] and indentation < depth)
+    return not token or (tokens[-1:] == ["\n"] and indentation < depth)
 
 
 def margin(before: str) -> int:

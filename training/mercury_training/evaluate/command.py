@@ -27,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.check:
             print(check(read_sets(run)))
             return
-        found = evaluate(run)
-    print(table(found))
-    print(msgspec.json.encode(figures(found)).decode())
+        evaluated = evaluate(run)
+    print(table(evaluated))
+    print(msgspec.json.encode(figures(evaluated)).decode())
 
 
 def _parser() -> argparse.ArgumentParser:

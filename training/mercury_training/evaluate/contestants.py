@@ -108,8 +108,8 @@ def open_subject(model: str) -> Subject:
 def shipped() -> str:
     """The best model that came with this installation."""
     home = Path(mercury_engine.__file__).parent / "models"
-    found = sorted((path.parent for path in home.glob("*/config.json")), key=lambda path: path.name != "quicksilver")
-    return str(found[0]) if found else "fake"
+    folders = sorted((path.parent for path in home.glob("*/config.json")), key=lambda path: path.name != "quicksilver")
+    return str(folders[0]) if folders else "fake"
 
 
 class WithoutHints:
@@ -125,17 +125,17 @@ class WithoutHints:
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
     """As after a pause in typing: the context is read, then the suggestion is timed."""
-    asked = request(row, f"{contestant.name} {row.id}", contestant.effort)
+    infill = request(row, f"{contestant.name} {row.id}", contestant.effort)
     engine = contestant.engine
     started = time.perf_counter()
-    for _ in engine.warm(asked):
+    for _ in engine.warm(infill):
         pass
     warmed = time.perf_counter()
     before = _work(engine)
-    *_, last = engine.infill(asked)
+    *_, last = engine.infill(infill)
     ended = time.perf_counter()
     forwards, settled = (
-        None if now is None else now - earlier for now, earlier in zip(_work(engine), before, strict=True)
+        None if later is None else later - earlier for later, earlier in zip(_work(engine), before, strict=True)
     )
     (filled,) = last.spans
     return Suggestion(
@@ -156,10 +156,10 @@ def _work(engine: Engine) -> tuple[int | None, int | None]:
 
 
 def _digest(folder: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        found.update(path.name.encode() + path.read_bytes())
-    return found.hexdigest()[:16]
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _parameters(folder: Path) -> int:

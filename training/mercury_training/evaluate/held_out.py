@@ -35,9 +35,9 @@ def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, Window]:
         chosen += random.Random(seed).sample(numbers, min(documents, len(numbers)))
     windows = {}
     for number in chosen:
-        found = corpus.held_out.documents[number]
+        document = corpus.held_out.documents[number]
         text = corpus.held_out.text(number, corpus.tokenizer)
-        windows[f"{found.repository}/{found.path}"] = Window(found.path, found.language, text)
+        windows[f"{document.repository}/{document.path}"] = Window(document.path, document.language, text)
     return windows
 
 

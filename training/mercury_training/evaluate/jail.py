@@ -99,13 +99,13 @@ def judge(program: str, options: dict) -> dict:
     kill_all()
     os.close(waiting)
     os.set_blocking(out, False)
-    written = b""
+    output = b""
     with contextlib.suppress(BlockingIOError):
-        written = os.read(out, 4096)
+        output = os.read(out, 4096)
     os.close(out)
     if not finished:
         return {"verdict": "timed out", "detail": ""}
-    marked, _, detail = written.decode("utf-8", "replace").partition(" ")
+    marked, _, detail = output.decode("utf-8", "replace").partition(" ")
     return {"verdict": "passed" if marked == token else "failed", "detail": detail[:LONGEST_DETAIL]}
 
 

@@ -93,8 +93,8 @@ def bootstrap(
     if not values:
         return Interval(math.nan, math.nan, math.nan)
     draw = random.Random(seed)
-    found = sorted(statistic(draw.choices(values, k=len(values))) for _ in range(DRAWS))
-    return Interval(statistic(values), found[int(0.025 * DRAWS)], found[int(0.975 * DRAWS)])
+    statistics = sorted(statistic(draw.choices(values, k=len(values))) for _ in range(DRAWS))
+    return Interval(statistic(values), statistics[int(0.025 * DRAWS)], statistics[int(0.975 * DRAWS)])
 
 
 def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Bin]:
@@ -103,8 +103,8 @@ def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Bin
     for confidence, correct in zip(confidences, right, strict=True):
         members.setdefault(min(int(confidence * 10), 9), []).append((confidence, correct))
     return [
-        Bin(len(found), sum(c for c, _ in found) / len(found), sum(r for _, r in found) / len(found))
-        for _, found in sorted(members.items())
+        Bin(len(values), sum(c for c, _ in values) / len(values), sum(r for _, r in values) / len(values))
+        for _, values in sorted(members.items())
     ]
 
 
@@ -120,18 +120,18 @@ def _trimmed(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n")
 
 
-def _common_subsequence(left: str, right: str) -> int:
+def _common_subsequence(first: str, second: str) -> int:
     """The length of the longest common subsequence. Bit i of `open_` is cleared where the i-th character of
     `left` lengthens it (Hyyrö's bit-parallel recurrence)."""
     places: dict[str, int] = {}
-    for place, character in enumerate(left):
+    for place, character in enumerate(first):
         places[character] = places.get(character, 0) | 1 << place
-    full = (1 << len(left)) - 1
+    full = (1 << len(first)) - 1
     open_ = full
-    for character in right:
+    for character in second:
         matching = open_ & places.get(character, 0)
         open_ = ((open_ + matching) | (open_ - matching)) & full
-    return len(left) - open_.bit_count()
+    return len(first) - open_.bit_count()
 
 
 def _grams(text: str, order: int) -> Grams:
@@ -142,10 +142,10 @@ def _grams(text: str, order: int) -> Grams:
 def _changes(before: str, answer: str, truth: str, order: int) -> tuple[Grams, Grams]:
     """The n-grams that each edit adds, and those it removes, marked by a leading blank, which no n-gram has."""
     base = _grams(before, order)
-    found = []
+    blocks = []
     for after in (_grams(answer, order), _grams(truth, order)):
-        found.append(after - base + Counter({" " + gram: count for gram, count in (base - after).items()}))
-    return found[0], found[1]
+        blocks.append(after - base + Counter({" " + gram: count for gram, count in (base - after).items()}))
+    return blocks[0], blocks[1]
 
 
 def _f_score(orders: Sequence[tuple[Grams, Grams]]) -> float:

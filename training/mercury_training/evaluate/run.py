@@ -98,7 +98,7 @@ def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Con
     elsewhere = RIVALS if row.kind in RIVAL_KINDS else ()
     rivals = PROGRAM_RIVALS if name.startswith("humaneval/") else elsewhere
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])
-    return [subject.contestants[by] for by in names if by in subject.contestants]
+    return [subject.contestants[name] for name in names if name in subject.contestants]
 
 
 def _readings(run: Run, subject: Subject, ledger: Ledger) -> Iterator[Reading]:

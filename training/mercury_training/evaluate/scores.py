@@ -58,12 +58,12 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     reasons: dict[str, str]
 
 
-def score(set_name: str, by: str, row: FimRow, suggestion: Suggestion, passed: bool | None) -> Result:
+def score(set_name: str, contestant: str, row: FimRow, suggestion: Suggestion, passed: bool | None) -> Result:
     answer, truth = suggestion.text, row.middle
     return Result(
         set=set_name,
         id=row.id,
-        by=by,
+        by=contestant,
         kind=row.kind,
         language=row.language,
         copy=row.copy,
@@ -77,34 +77,34 @@ def score(set_name: str, by: str, row: FimRow, suggestion: Suggestion, passed: b
     )
 
 
-def figures(found: Evaluated) -> dict:
+def figures(evaluated: Evaluated) -> dict:
     """The contents of the last line. A missing figure is null, and `reasons` says why."""
-    main = _main_set(found)
-    ours = _of(found, set=main, by=found.subject)
+    main = _main_set(evaluated)
+    ours = _of(evaluated, set=main, by=evaluated.subject)
     subject = dict.fromkeys(KINDS) | _shares(ours)
-    beside = {name: _exact_of(found, main, name) for name in ("ar", "unverified", "no_copying")}
+    comparisons = {name: _exact_of(evaluated, main, name) for name in ("ar", "unverified", "no_copying")}
     lines = [result for result in ours if result.kind == "single_line"]
-    pairs = _pairs(found, main, "single_line")
-    block_pairs = _pairs(found, main, "multi_line")
+    pairs = _pairs(evaluated, main, "single_line")
+    block_pairs = _pairs(evaluated, main, "multi_line")
     values = {
-        "model": found.model,
-        "device": found.device,
-        "params": found.parameters,
+        "model": evaluated.model,
+        "device": evaluated.device,
+        "params": evaluated.parameters,
         "set": main,
         "n": len(ours),
-        "decode": found.subject,
-        "bits_per_byte": _rounded(bits_per_byte(found.readings)),
-        "humaneval_infilling_single_line": _pass(found, SINGLE_LINE_HUMANEVAL, found.subject),
+        "decode": evaluated.subject,
+        "bits_per_byte": _rounded(bits_per_byte(evaluated.readings)),
+        "humaneval_infilling_single_line": _pass(evaluated, SINGLE_LINE_HUMANEVAL, evaluated.subject),
         **{f"{kind}_em": _value(subject[kind]) for kind in KINDS},
-        "single_line_em_not_copied": _not_copied(found, main, found.subject),
-        "ar_single_line_em": _value(beside["ar"].get("single_line")),
-        "unverified_single_line_em": _value(beside["unverified"].get("single_line")),
-        "alone_humaneval_infilling_single_line": _pass(found, SINGLE_LINE_HUMANEVAL, "no_copying"),
-        "alone_single_line_em": _value(beside["no_copying"].get("single_line")),
-        "alone_multi_line_em": _value(beside["no_copying"].get("multi_line")),
-        "alone_single_line_em_not_copied": _not_copied(found, main, "no_copying"),
-        "ar_multi_line_em": _value(beside["ar"].get("multi_line")),
-        "unverified_multi_line_em": _value(beside["unverified"].get("multi_line")),
+        "single_line_em_not_copied": _not_copied(evaluated, main, evaluated.subject),
+        "ar_single_line_em": _value(comparisons["ar"].get("single_line")),
+        "unverified_single_line_em": _value(comparisons["unverified"].get("single_line")),
+        "alone_humaneval_infilling_single_line": _pass(evaluated, SINGLE_LINE_HUMANEVAL, "no_copying"),
+        "alone_single_line_em": _value(comparisons["no_copying"].get("single_line")),
+        "alone_multi_line_em": _value(comparisons["no_copying"].get("multi_line")),
+        "alone_single_line_em_not_copied": _not_copied(evaluated, main, "no_copying"),
+        "ar_multi_line_em": _value(comparisons["ar"].get("multi_line")),
+        "unverified_multi_line_em": _value(comparisons["unverified"].get("multi_line")),
         "accepted_per_forward": _per_forward(ours),
         "forwards_per_suggestion": _mean([r.suggestion.forwards for r in ours]),
         "ms_per_suggestion": _median([r.suggestion.milliseconds for r in lines]),
@@ -120,11 +120,11 @@ def figures(found: Evaluated) -> dict:
             "speedup_over_ar": _bounds(_speedup(pairs)),
             "multi_line_speedup_over_ar": _bounds(_speedup(block_pairs)),
         },
-        **{name: _baseline(found, main, name) for name in BASELINES},
-        "sets": {name: _set(found, name) for name in _sets(found)},
+        **{name: _baseline(evaluated, main, name) for name in BASELINES},
+        "sets": {name: _set(evaluated, name) for name in _sets(evaluated)},
     }
     missing = {name for name, value in values.items() if value is None}
-    values["reasons"] = {name: found.reasons.get(name, "no rows of this kind were evaluated") for name in missing}
+    values["reasons"] = {name: evaluated.reasons.get(name, "no rows of this kind were evaluated") for name in missing}
     return values
 
 
@@ -133,12 +133,12 @@ def key_of(contestant: str) -> str:
     return "alone" if contestant == "no_copying" else contestant
 
 
-def table(found: Evaluated) -> str:
+def table(evaluated: Evaluated) -> str:
     """For people: each set by kind and language, its rivals, calibration, and bits per byte."""
-    lines = [f"{found.model} on {found.device}, decode {found.subject}"]
-    for name in _sets(found):
-        lines += ["", *_set_table(found, name)]
-    ours = _of(found, by=found.subject)
+    lines = [f"{evaluated.model} on {evaluated.device}, decode {evaluated.subject}"]
+    for name in _sets(evaluated):
+        lines += ["", *_set_table(evaluated, name)]
+    ours = _of(evaluated, by=evaluated.subject)
     if ours:
         lines += ["", "calibration: predicted chance of being accepted, against exact match"]
         confidences = [r.suggestion.p_accept for r in ours]
@@ -146,10 +146,10 @@ def table(found: Evaluated) -> str:
             f"  {bar.confidence:5.2f} predicted  {bar.accuracy:5.2f} exact  n {bar.count}"
             for bar in reliability(confidences, [r.exact for r in ours])
         ]
-    if found.readings:
+    if evaluated.readings:
         lines += ["", "bits per byte on held-out text"]
-        for language in dict.fromkeys(reading.language for reading in found.readings):
-            chosen = [reading for reading in found.readings if reading.language == language]
+        for language in dict.fromkeys(reading.language for reading in evaluated.readings):
+            chosen = [reading for reading in evaluated.readings if reading.language == language]
             lines.append(f"  {language:12} {bits_per_byte(chosen):6.3f}  {len(chosen)} documents")
     return "\n".join(lines)
 
@@ -159,21 +159,23 @@ def bits_per_byte(readings: Sequence[Reading]) -> float | None:
     return sum(reading.bits for reading in readings) / size if size else None
 
 
-def _set_table(found: Evaluated, name: str) -> list[str]:
+def _set_table(evaluated: Evaluated, name: str) -> list[str]:
     lines = [
         f"{name}",
         f"  {'':24} {'n':>5}  {'exact':20} {'first line':>10} {'similarity':>10} {'chrF':>5} {'parses':>6}"
         f" {'pass@1':20} {'ms p50':>7} {'p90':>7} {'tok/fwd':>7}",
     ]
-    for by in dict.fromkeys([found.subject, *(result.by for result in found.results)]):
-        results = _of(found, set=name, by=by)
+    for contestant in dict.fromkeys([evaluated.subject, *(result.by for result in evaluated.results)]):
+        results = _of(evaluated, set=name, by=contestant)
         for kind in KINDS:
             members = [result for result in results if result.kind == kind]
             if members:
-                lines.append(_line(f"{by} {kind}", members))
+                lines.append(_line(f"{contestant} {kind}", members))
             languages = dict.fromkeys(sorted(result.language for result in members))
-            if by == found.subject and len(languages) > 1:
-                lines += [_line(f"  {which}", [r for r in members if r.language == which]) for which in languages]
+            if contestant == evaluated.subject and len(languages) > 1:
+                lines += [
+                    _line(f"  {language}", [r for r in members if r.language == language]) for language in languages
+                ]
     return lines
 
 
@@ -191,51 +193,51 @@ def _line(label: str, results: Sequence[Result]) -> str:
     )
 
 
-def _baseline(found: Evaluated, main: str, name: str) -> dict[str, float | None]:
-    shares = _exact_of(found, main, name)
+def _baseline(evaluated: Evaluated, main: str, name: str) -> dict[str, float | None]:
+    shares = _exact_of(evaluated, main, name)
     return {
-        "humaneval_infilling_single_line": _pass(found, SINGLE_LINE_HUMANEVAL, name),
+        "humaneval_infilling_single_line": _pass(evaluated, SINGLE_LINE_HUMANEVAL, name),
         **{f"{kind}_em": _value(shares.get(kind)) for kind in KINDS},
-        "single_line_em_not_copied": _not_copied(found, main, name),
+        "single_line_em_not_copied": _not_copied(evaluated, main, name),
     }
 
 
-def _not_copied(found: Evaluated, main: str, by: str) -> float | None:
+def _not_copied(evaluated: Evaluated, main: str, contestant: str) -> float | None:
     """The share of exact lines among those that occur nowhere else in their file."""
-    lines = _of(found, set=main, by=by, kind="single_line")
+    lines = _of(evaluated, set=main, by=contestant, kind="single_line")
     return _value(_share([result for result in lines if not result.copy], "exact"))
 
 
-def _set(found: Evaluated, name: str) -> dict:
+def _set(evaluated: Evaluated, name: str) -> dict:
     """Every contestant's figures on one set."""
     return {
-        key_of(by): {
+        key_of(contestant): {
             "n": len(results),
             **{f"{kind}_em": _value(share) for kind, share in _shares(results).items()},
             **{f"{kind}_em_interval": _bounds(share) for kind, share in _shares(results).items()},
             "similarity": _mean([result.similarity for result in results]),
             "similarity_interval": _bounds(bootstrap([result.similarity for result in results], statistics.fmean)),
             "parses": _value(_share([r for r in results if r.parses is not None], "parses")),
-            "pass_at_1": _pass(found, name, by),
+            "pass_at_1": _pass(evaluated, name, contestant),
             "pass_at_1_interval": _bounds(_share([r for r in results if r.passed is not None], "passed")),
         }
-        for by in dict.fromkeys(result.by for result in found.results)
-        if (results := _of(found, set=name, by=by))
+        for contestant in dict.fromkeys(result.by for result in evaluated.results)
+        if (results := _of(evaluated, set=name, by=contestant))
     }
 
 
-def _main_set(found: Evaluated) -> str:
+def _main_set(evaluated: Evaluated) -> str:
     """The largest set other than HumanEval."""
-    sizes = {name: len(_of(found, set=name, by=found.subject)) for name in _sets(found)}
+    sizes = {name: len(_of(evaluated, set=name, by=evaluated.subject)) for name in _sets(evaluated)}
     return max((name for name in sizes if not name.startswith("humaneval/")), key=sizes.__getitem__, default="")
 
 
-def _sets(found: Evaluated) -> list[str]:
-    return list(dict.fromkeys(result.set for result in found.results))
+def _sets(evaluated: Evaluated) -> list[str]:
+    return list(dict.fromkeys(result.set for result in evaluated.results))
 
 
-def _of(found: Evaluated, **wanted: str) -> list[Result]:
-    return [r for r in found.results if all(getattr(r, field) == value for field, value in wanted.items())]
+def _of(evaluated: Evaluated, **fields: str) -> list[Result]:
+    return [r for r in evaluated.results if all(getattr(r, field) == value for field, value in fields.items())]
 
 
 def _shares(results: Sequence[Result]) -> dict[str, Interval]:
@@ -247,18 +249,18 @@ def _share(results: Sequence[Result], field: str) -> Interval:
     return wilson(sum(bool(getattr(result, field)) for result in results), len(results))
 
 
-def _exact_of(found: Evaluated, main: str, by: str) -> dict[str, Interval]:
-    return _shares(_of(found, set=main, by=by))
+def _exact_of(evaluated: Evaluated, main: str, contestant: str) -> dict[str, Interval]:
+    return _shares(_of(evaluated, set=main, by=contestant))
 
 
-def _pass(found: Evaluated, name: str, by: str) -> float | None:
-    return _value(_share([r for r in _of(found, set=name, by=by) if r.passed is not None], "passed"))
+def _pass(evaluated: Evaluated, name: str, contestant: str) -> float | None:
+    return _value(_share([r for r in _of(evaluated, set=name, by=contestant) if r.passed is not None], "passed"))
 
 
-def _pairs(found: Evaluated, main: str, kind: Kind) -> list[tuple[float, float]]:
+def _pairs(evaluated: Evaluated, main: str, kind: Kind) -> list[tuple[float, float]]:
     """Milliseconds for the same rows, ours and autoregressive."""
-    ar = {r.id: r.suggestion.milliseconds for r in _of(found, set=main, by="ar", kind=kind)}
-    ours = _of(found, set=main, by=found.subject, kind=kind)
+    ar = {r.id: r.suggestion.milliseconds for r in _of(evaluated, set=main, by="ar", kind=kind)}
+    ours = _of(evaluated, set=main, by=evaluated.subject, kind=kind)
     return [(r.suggestion.milliseconds, ar[r.id]) for r in ours if r.id in ar]
 
 
@@ -270,8 +272,8 @@ def _speedup(pairs: Sequence[tuple[float, float]]) -> Interval | None:
 
 def _per_forward(results: Sequence[Result]) -> float | None:
     work = [(r.suggestion.settled, r.suggestion.forwards) for r in results]
-    known = [(settled, forwards) for settled, forwards in work if settled is not None and forwards]
-    return _rounded(sum(s for s, _ in known) / sum(f for _, f in known)) if known else None
+    counted = [(settled, forwards) for settled, forwards in work if settled is not None and forwards]
+    return _rounded(sum(s for s, _ in counted) / sum(f for _, f in counted)) if counted else None
 
 
 def _parses(row: FimRow, answer: str) -> bool | None:
@@ -304,8 +306,8 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _over(statistic: Callable[[Sequence[float]], float], values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return _rounded(statistic(known)) if known else None
+    present = [value for value in values if value is not None]
+    return _rounded(statistic(present)) if present else None
 
 
 def _rounded(value: float | None) -> float | None:

@@ -95,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     with reported("mercury_training.evaluate.sets"):
-        found = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
-    print(json.dumps(found["counts"], indent=1))
+        manifest = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
+    print(json.dumps(manifest["counts"], indent=1))
 
 
 def build(
@@ -146,18 +146,18 @@ def fim_rows(
     split = corpus.held_out
     rows: list[FimRow] = []
     training = Training()
-    wanted = dict.fromkeys(((language, kind) for language in set(LANGUAGES.values()) for kind in KINDS), 0)
+    missing = dict.fromkeys(((language, kind) for language in set(LANGUAGES.values()) for kind in KINDS), 0)
     for number in _in_turn(split, random.Random(seed)):
         document = split.documents[number]
         group = LANGUAGES.get(document.language)
         if (document.repository, document.path) in used:
             continue
-        if group is None or all(wanted[group, kind] >= PER_KIND * SURPLUS for kind in KINDS):
+        if group is None or all(missing[group, kind] >= PER_KIND * SURPLUS for kind in KINDS):
             continue
         text = split.text(number, corpus.tokenizer)
         for cut in cuts(document.language, text, random.Random(f"{seed} {document.repository} {document.path}")):
-            if wanted[group, cut.kind] < PER_KIND * SURPLUS:
-                wanted[group, cut.kind] += 1
+            if missing[group, cut.kind] < PER_KIND * SURPLUS:
+                missing[group, cut.kind] += 1
                 row = _fim_row(document, commits[document.repository], text, cut)
                 rows.append(row)
                 training.mark(row.id, surroundings(text, cut))
@@ -175,9 +175,9 @@ def next_edit_rows(rows: Iterable[EditRow], commits: dict[str, str], seed: int) 
     found: dict[str, dict] = {}
     for (_, name), members in sorted(groups.items()):
         members = _in_turn_by(members, lambda row: row.repository, random.Random(seed))
-        written = (written for row in members if (written := next_edit_row(row)))
+        rows_written = (rows_written for row in members if (rows_written := next_edit_row(row)))
         limit = range(int(PER_CLASS[name] * SURPLUS))
-        found |= {row["id"]: row for row, _ in zip(written, limit, strict=False)}
+        found |= {row["id"]: row for row, _ in zip(rows_written, limit, strict=False)}
     return list(found.values())
 
 
@@ -216,7 +216,7 @@ def _in_turn_by(members: Sequence[T], group: Callable[[T], str], draw: random.Ra
     groups: dict[str, list[T]] = {}
     for member in draw.sample(list(members), len(members)):
         groups.setdefault(group(member), []).append(member)
-    turns = zip_longest(*(found for _, found in sorted(groups.items())))
+    turns = zip_longest(*(groups_in_order for _, groups_in_order in sorted(groups.items())))
     return [member for turn in turns for member in turn if member is not None]
 
 
@@ -224,12 +224,12 @@ def _first(
     rows: Iterable[T], group: Callable[[T], tuple[str, str]], limit: Callable[[tuple[str, str]], int]
 ) -> list[T]:
     """As many of each group as are wanted, sorted by group and then in the order found."""
-    taken: dict[tuple[str, str], list[T]] = {}
+    by_kind: dict[tuple[str, str], list[T]] = {}
     for row in rows:
-        members = taken.setdefault(group(row), [])
+        members = by_kind.setdefault(group(row), [])
         if len(members) < limit(group(row)):
             members.append(row)
-    return [row for _, members in sorted(taken.items()) for row in members]
+    return [row for _, members in sorted(by_kind.items()) for row in members]
 
 
 def _fim_group(row: FimRow) -> tuple[str, str]:

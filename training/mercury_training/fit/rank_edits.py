@@ -88,24 +88,25 @@ def main() -> None:
     arguments.add_argument("held_out", type=Path)
     arguments.add_argument("--known", type=Path)
     arguments.add_argument("--out", type=Path, required=True)
-    given = arguments.parse_args()
-    train, held_out = candidates_in(joined(map(read, given.train))), read(given.held_out)
-    silent = len({each.row for each in held_out if each.row_kind == "none"})
+    options = arguments.parse_args()
+    train, held_out = candidates_in(joined(map(read, options.train))), read(options.held_out)
+    silent = len({candidate.row for candidate in held_out if candidate.row_kind == "none"})
     held_out = candidates_in(held_out)
-    found = fit(
-        train, known=unseen(msgspec.json.decode(given.known.read_bytes(), type=Fit), train) if given.known else None
+    fitted = fit(
+        train,
+        before=unseen(msgspec.json.decode(options.known.read_bytes(), type=Fit), train) if options.known else None,
     )
     report = {
         "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
         "silent rows kept quiet at the bar": QUIET,
-        **measured(train, held_out, found),
+        **measured(train, held_out, fitted),
     }
-    due = fit_due(train, predict(found, train))
-    worth = predict(found, held_out) * due_chances(due, held_out, predict(found, held_out))
+    due = fit_due(train, predict(fitted, train))
+    worth = predict(fitted, held_out) * due_chances(due, held_out, predict(fitted, held_out))
     for name, value in report.items():
         print(f"{name}: {value}")
-    written = {**rounded(found), "due": due, "bar": bar_for(held_out, worth, silent), "fitted": report}
-    given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    parameters = {**rounded(fitted), "due": due, "bar": bar_for(held_out, worth, silent), "fitted": report}
+    options.out.write_text(json.dumps(parameters, indent=2) + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> list[LabelledEdit]:
@@ -114,46 +115,46 @@ def read(path: Path) -> list[LabelledEdit]:
 
 def joined(files: Iterable[Sequence[LabelledEdit]]) -> list[LabelledEdit]:
     """The candidates of several files, with row numbers made distinct."""
-    found: list[LabelledEdit] = []
+    candidates: list[LabelledEdit] = []
     for rows in files:
-        first = found[-1].row + 1 if found else 0
-        found += [replace(row, row=first + row.row) for row in rows]
-    return found
+        first = candidates[-1].row + 1 if candidates else 0
+        candidates += [replace(row, row=first + row.row) for row in rows]
+    return candidates
 
 
-def unseen(known: Fit, rows: Sequence[LabelledEdit]) -> Fit:
+def unseen(fitted: Fit, rows: Sequence[LabelledEdit]) -> Fit:
     """The part of an earlier fit on kinds that these rows lack, and on features that are 0 in all of them."""
     kinds = {row.kind for row in rows}
-    others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
-    told = {name: max(abs(row.features.get(name, 0.0)) for row in rows) for name in known.weights}
-    asked = {name for row in rows for name in row.features}
+    kinds_left = {kind: value for kind, value in fitted.kinds.items() if kind not in kinds}
+    largest = {name: max(abs(row.features.get(name, 0.0)) for row in rows) for name in fitted.weights}
+    names = {name for row in rows for name in row.features}
     return Fit(
-        others,
+        kinds_left,
         {
             name: value
-            for name, value in known.weights.items()
-            if not told[name] and (name in asked or name.startswith(tuple(f"{kind} " for kind in others)))
+            for name, value in fitted.weights.items()
+            if not largest[name] and (name in names or name.startswith(tuple(f"{kind} " for kind in kinds_left)))
         },
     )
 
 
 def candidates_in(rows: Sequence[LabelledEdit]) -> list[LabelledEdit]:
     """Without the markers of rows that have no candidate, and without synthetic rows that carry no information."""
-    told = (row for row in rows if row.kind != "nothing")
-    return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
+    telling = (row for row in rows if row.kind != "nothing")
+    return [candidate for candidate in telling if (candidate.kind, candidate.row_kind) not in TELLING_NOTHING]
 
 
-def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
+def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, before: Fit | None = None) -> Fit:
     """The ridge keeps weights of rare features near zero; a higher one keeps known weights near what is known."""
-    known = Fit({**RARE, **known.kinds}, known.weights) if known else Fit(RARE, {})
-    kinds = sorted({candidate.kind for candidate in candidates} | known.kinds.keys())
-    names = sorted({name for candidate in candidates for name in candidate.features} | known.weights.keys())
+    before = Fit({**RARE, **before.kinds}, before.weights) if before else Fit(RARE, {})
+    kinds = sorted({candidate.kind for candidate in candidates} | before.kinds.keys())
+    names = sorted({name for candidate in candidates for name in candidate.features} | before.weights.keys())
     inputs, right = matrix(candidates, kinds, names), np.array([candidate.right for candidate in candidates], float)
-    priors = [*map(known.kinds.get, kinds), *map(known.weights.get, names)]
-    prior = np.array([each or 0.0 for each in priors])
+    priors = [*map(before.kinds.get, kinds), *map(before.weights.get, names)]
+    prior = np.array([prior_value or 0.0 for prior_value in priors])
     # Scaling the inputs gives each weight its own ridge.
-    held = np.sqrt([ridge if each is None else max(ridge, KNOWN_RIDGE) for each in priors])
-    weights = newton(inputs / held, right, prior * held, 1.0) / held
+    ridges = np.sqrt([ridge if prior_value is None else max(ridge, KNOWN_RIDGE) for prior_value in priors])
+    weights = newton(inputs / ridges, right, prior * ridges, 1.0) / ridges
     return Fit(
         dict(zip(kinds, weights[: len(kinds)].tolist(), strict=True)),
         dict(zip(names, weights[len(kinds) :].tolist(), strict=True)),
@@ -163,30 +164,30 @@ def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, known: Fit | N
 def fit_due(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> dict[str, float]:
     """Whether any edit is due, fitted on the likeliest edit of each row in which one is somewhat likely."""
     best: dict[int, int] = {}
-    for at, each in enumerate(candidates):
-        said = each.kind not in MODEL_FREE and each.row_kind not in MADE
-        if said and chance[at] >= chance[best.get(each.row, at)]:
-            best[each.row] = at
+    for at, candidate in enumerate(candidates):
+        is_ranked = candidate.kind not in MODEL_FREE and candidate.row_kind not in MADE
+        if is_ranked and chance[at] >= chance[best.get(candidate.row, at)]:
+            best[candidate.row] = at
     leading = [at for at in best.values() if chance[at] > LEADING]
     if not leading:
         return {}
-    found = [candidates[at] for at in leading]
-    names = sorted({name for each in found for name in due_inputs(each, 0.5)})
-    inputs = np.array([due_row(each, p, names) for each, p in zip(found, chance[leading], strict=True)])
-    is_due = np.array([each.row_kind != "none" for each in found], float)
+    leaders = [candidates[at] for at in leading]
+    names = sorted({name for leader in leaders for name in due_inputs(leader, 0.5)})
+    inputs = np.array([due_row(leader, p, names) for leader, p in zip(leaders, chance[leading], strict=True)])
+    is_due = np.array([leader.row_kind != "none" for leader in leaders], float)
     weights = newton(inputs, is_due, np.zeros(len(names)), DUE_RIDGE)
     return {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
 
 
 def due_chances(due: dict[str, float], candidates: Sequence[LabelledEdit], chance: np.ndarray) -> np.ndarray:
     names, weights = list(due), np.array(list(due.values()))
-    rows = [due_row(each, p, names) for each, p in zip(candidates, chance, strict=True)]
+    rows = [due_row(candidate, p, names) for candidate, p in zip(candidates, chance, strict=True)]
     return sigmoid(np.array(rows).reshape(len(rows), len(names)) @ weights) if due else np.ones(len(candidates))
 
 
 def due_row(candidate: LabelledEdit, chance: float, names: Sequence[str]) -> list[float]:
-    given = due_inputs(candidate, chance)
-    return [given.get(name, 0.0) for name in names]
+    inputs = due_inputs(candidate, chance)
+    return [inputs.get(name, 0.0) for name in names]
 
 
 def due_inputs(candidate: LabelledEdit, chance: float) -> dict[str, float]:
@@ -200,20 +201,20 @@ def log_odds(probability: float) -> float:
     return float(np.log(bounded / (1 - bounded)))
 
 
-def predict(found: Fit, candidates: Sequence[LabelledEdit]) -> np.ndarray:
+def predict(fitted: Fit, candidates: Sequence[LabelledEdit]) -> np.ndarray:
     """Kinds and features that the fit has not seen are ignored."""
-    kinds, names = list(found.kinds), list(found.weights)
-    weights = np.array([*found.kinds.values(), *found.weights.values()])
+    kinds, names = list(fitted.kinds), list(fitted.weights)
+    weights = np.array([*fitted.kinds.values(), *fitted.weights.values()])
     return sigmoid(matrix(candidates, kinds, names) @ weights)
 
 
 def matrix(candidates: Sequence[LabelledEdit], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
     column = {name: at for at, name in enumerate([*(("kind", kind) for kind in kinds), *names])}
     inputs = np.zeros((len(candidates), len(column)))
-    for at, each in enumerate(candidates):
-        if ("kind", each.kind) in column:
-            inputs[at, column["kind", each.kind]] = 1.0
-        for name, value in each.features.items():
+    for at, candidate in enumerate(candidates):
+        if ("kind", candidate.kind) in column:
+            inputs[at, column["kind", candidate.kind]] = 1.0
+        for name, value in candidate.features.items():
             if name in column:
                 inputs[at, column[name]] = value
     return inputs
@@ -239,18 +240,18 @@ def area(chance: np.ndarray, right: np.ndarray) -> float | None:
 def bar_for(candidates: Sequence[LabelledEdit], chance: np.ndarray, silent: int) -> float:
     """The lowest bar at which enough of the `silent` rows stay quiet; rows without a candidate always do."""
     best: dict[int, float] = {}
-    for each, p in zip(candidates, chance, strict=True):
-        if each.row_kind == "none" and each.kind not in MODEL_FREE:
-            best[each.row] = max(best.get(each.row, 0.0), float(p))
+    for candidate, p in zip(candidates, chance, strict=True):
+        if candidate.row_kind == "none" and candidate.kind not in MODEL_FREE:
+            best[candidate.row] = max(best.get(candidate.row, 0.0), float(p))
     loudest = sorted(best.values(), reverse=True)
     allowed = int((1 - QUIET) * silent)
     return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
 
 
-def measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], found: Fit) -> dict:
+def measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], fitted: Fit) -> dict:
     report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
-    right = np.array([each.right for each in held_out])
-    chance = predict(found, held_out)
+    right = np.array([candidate.right for candidate in held_out])
+    chance = predict(fitted, held_out)
     for name, chosen in groups(held_out):
         report[f"held-out {name}"] = {
             "n": int(chosen.sum()),
@@ -272,10 +273,10 @@ def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray
         yield kind, kinds == kind
 
 
-def rounded(found: Fit) -> dict[str, dict[str, float]]:
+def rounded(fitted: Fit) -> dict[str, dict[str, float]]:
     return {
-        "kinds": {name: round(value, 3) for name, value in found.kinds.items()},
-        "weights": {**{name: round(value, 3) for name, value in found.weights.items()}, **UNSEEN},
+        "kinds": {name: round(value, 3) for name, value in fitted.kinds.items()},
+        "weights": {**{name: round(value, 3) for name, value in fitted.weights.items()}, **UNSEEN},
     }
 
 

@@ -44,19 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("opinions", type=Path)
     parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--ranking", type=Path)
-    given = parser.parse_args(arguments)
-    rows = read(given.opinions)
-    due = msgspec.json.decode(given.ranking.read_bytes(), type=Due).due if given.ranking else {}
+    options = parser.parse_args(arguments)
+    rows = read(options.opinions)
+    due = msgspec.json.decode(options.ranking.read_bytes(), type=Due).due if options.ranking else {}
     opinions = candidates_in(rows)
     fitted = fit_rescoring(opinions)
     better = predicts_better(opinions)
     found = (
         replace(fitted, bar=fit_bar(rows, fitted, due)) if better else replace(RescoringWeights(), surest=fitted.surest)
     )
-    write_fitted(given.model, RESCORING_FILE, found)
-    seal(given.model)
+    write_fitted(options.model, RESCORING_FILE, found)
+    seal(options.model)
     verdict = "fitted" if better else "the defaults, since a fit does not predict other rows better"
-    print(f"{given.model / RESCORING_FILE}, from {len(opinions)} opinions: {verdict}: {found}")
+    print(f"{options.model / RESCORING_FILE}, from {len(opinions)} opinions: {verdict}: {found}")
 
 
 def fit_rescoring(opinions: Sequence[LabelledEdit]) -> RescoringWeights:
@@ -89,14 +89,14 @@ def cross_entropy(fitted: RescoringWeights, opinions: Sequence[LabelledEdit]) ->
 
 def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[str, float]) -> float | None:
     """The lowest probability at which enough rows without an edit due stay quiet; None if there are too few of them."""
-    found, silent = candidates_in(rows), len({row.row for row in rows if row.row_kind == "none"})
+    candidates, silent = candidates_in(rows), len({row.row for row in rows if row.row_kind == "none"})
     if silent < LEAST_SILENT:
         return None
     weights = np.array(astuple(fitted)[:COEFFICIENTS])
-    chance = sigmoid(np.array([feature_vector(each) for each in found]) @ weights)
-    chance *= due_chances(due, found, np.array([each.p_edit for each in found]))
+    chance = sigmoid(np.array([feature_vector(candidate) for candidate in candidates]) @ weights)
+    chance *= due_chances(due, candidates, np.array([candidate.p_edit for candidate in candidates]))
     # Edits that the model proposes are shown, unlike places that it was only asked about.
-    return bar_for([replace(each, kind="own") for each in found], chance, silent)
+    return bar_for([replace(candidate, kind="own") for candidate in candidates], chance, silent)
 
 
 def feature_vector(opinion: LabelledEdit) -> list[float]:

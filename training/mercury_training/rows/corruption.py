@@ -35,17 +35,17 @@ class CanvasRows(Struct, frozen=True, eq=False):
 
 def hidden(parent: int, slots: np.ndarray, weights: np.ndarray, inputs: np.ndarray, group: int = -1) -> CanvasRows:
     """A canvas whose row j predicts slot j + 1; the last row's prediction is discarded."""
-    shown = np.where(inputs == slots, VISIBLE, 1)
+    visible = np.where(inputs == slots, VISIBLE, 1)
     following = np.append(slots[1:], EOM)
-    return CanvasRows(parent, inputs, following, np.append((weights * shown)[1:], 0).astype(np.float32), group)
+    return CanvasRows(parent, inputs, following, np.append((weights * visible)[1:], 0).astype(np.float32), group)
 
 
 def pair(slots: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Two inputs with complementary masks at one rate, at least one slot hidden in each."""
     masked = draw.random(len(slots)) < draw.random()
     if masked.all() or not masked.any():
-        one = draw.integers(len(slots))
-        masked[one] = not masked[one]
+        slot = draw.integers(len(slots))
+        masked[slot] = not masked[slot]
     return np.where(masked, MASK, slots), np.where(masked, slots, MASK)
 
 
@@ -98,7 +98,7 @@ def text_canvases(
     slots = example.stream.ids[parent + 1 : parent + 1 + size]
     weights = np.ones(size, np.float32)
     inputs = _inputs(slots, (), vocabulary, draw)[: room // size]
-    return [hidden(parent, slots, weights, found) for found in inputs]
+    return [hidden(parent, slots, weights, row_inputs) for row_inputs in inputs]
 
 
 def _together(
@@ -127,7 +127,7 @@ def _parent(example: TrainingExample, hole: int, begun: int) -> int:
 def _size(room: int, draw: np.random.Generator) -> int | None:
     """A random size that fits the room."""
     size = int(draw.choice(CANVASES, p=SIZES))
-    fitting = [found for found in CANVASES if found <= min(size, room)]
+    fitting = [size_of_canvas for size_of_canvas in CANVASES if size_of_canvas <= min(size, room)]
     return fitting[-1] if fitting else None
 
 

@@ -46,12 +46,12 @@ def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
     if not SHORTEST_FILE <= len(text) <= LARGEST_FILE or "\r" in text or count_errors(language, text):
         return []
     tree = parser(language).parse(text.encode())
-    found: list[Cut] = []
+    chosen: list[Cut] = []
     for choose in CHOOSERS.values():
         tried = (choose(tree, text, draw) for _ in range(TRIES))
-        wanted = (cut for cut in tried if cut and (not is_copy(text, cut) or draw.random() < COPIES))
-        found += dict.fromkeys(cut for cut, _ in zip(wanted, range(PER_FILE), strict=False))
-    return found
+        candidates = (cut for cut in tried if cut and (not is_copy(text, cut) or draw.random() < COPIES))
+        chosen += dict.fromkeys(cut for cut, _ in zip(candidates, range(PER_FILE), strict=False))
+    return chosen
 
 
 def is_copy(text: str, cut: Cut) -> bool:
@@ -143,8 +143,8 @@ def _some_line(text: str, draw: random.Random) -> tuple[int, int]:
 
 
 def _begins_token(text: str, place: int) -> bool:
-    before, here = text[place - 1], text[place]
-    return not here.isspace() and (_is_word(before) != _is_word(here) or not _is_word(here))
+    before, after = text[place - 1], text[place]
+    return not after.isspace() and (_is_word(before) != _is_word(after) or not _is_word(after))
 
 
 def _is_word(character: str) -> bool:

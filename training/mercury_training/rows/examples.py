@@ -46,21 +46,21 @@ class TrainingExample(Struct, frozen=True, eq=False):
 
     stream: Stream
     base: int
-    told: tuple[HintedPrefix, ...]
+    prefixes: tuple[HintedPrefix, ...]
     anchors: tuple[int, ...] = ()
     answers: tuple[tuple[int, ...], ...] = ()
     drafts: tuple[tuple[int, ...], ...] = ()
 
     def hints(self) -> np.ndarray:
         """Of all rows."""
-        before, *behind = (trail.hints_RH for trail in self.told)
+        before, *behind = (trail.hints_RH for trail in self.prefixes)
         return np.concatenate([before, *(hints[self.anchors[0] + 1 :] for hints in behind)])
 
     def hints_ahead(self, row: int, size: int) -> np.ndarray:
         """Of a canvas on a row."""
         if row < self.base:
-            return self.told[0].canvas_hints(row, size)
-        return self.told[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
+            return self.prefixes[0].canvas_hints(row, size)
+        return self.prefixes[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
 
 
 class Site(Struct, frozen=True):
@@ -183,13 +183,13 @@ def _older(request: InfillRequest, draw: np.random.Generator) -> InfillRequest:
         return request
     text, cursor = request.windows[0].text, request.spans[0].start
     moved = _moved(text, cursor, int(draw.integers(-JUMP_LINES, JUMP_LINES + 1)))
-    known = request.edits[: max(0, len(request.edits) - int(draw.integers(3)))]
+    edits = request.edits[: max(0, len(request.edits) - int(draw.integers(3)))]
     return InfillRequest(
         session="",
         windows=request.windows,
         spans=(Span(0, moved, moved, request.spans[0].mode),),
         snippets=request.snippets,
-        edits=known,
+        edits=edits,
     )
 
 

@@ -46,7 +46,7 @@ class Batches:
         numbers = _numbers(row + self._rank * micro, micro, self._world * micro)
         if not self._workers:
             rows = open_rows(*self._source)
-            return (_batch_of(rows, wanted, shape) for wanted in numbers)
+            return (_batch_of(rows, batch_numbers, shape) for batch_numbers in numbers)
         self._pool = ProcessPoolExecutor(
             self._workers, get_context("spawn"), initializer=_begin, initargs=(*self._source, shape)
         )
@@ -68,20 +68,20 @@ class Batches:
 
 def open_rows(corpus: Path, scratch: Path, seed: int) -> PackedRows:
     """The training rows; edit rows are unpacked into `scratch`."""
-    opened = Corpus.open(corpus)
+    corpus_shards = Corpus.open(corpus)
     edits = EditTable.open(corpus / "edits.jsonl.xz", scratch)
-    return PackedRows(opened.train, edits, opened.tokenizer, seed)
+    return PackedRows(corpus_shards.train, edits, corpus_shards.tokenizer, seed)
 
 
 def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
     """The same rows every time, from text that is never trained on."""
-    opened = Corpus.open(corpus)
-    if not len(opened.held_out.tokens):
+    corpus_shards = Corpus.open(corpus)
+    if not len(corpus_shards.held_out.tokens):
         raise TrainingError(
             f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room"
         )
     edits = EditTable.open(corpus / "held_out_edits.jsonl.xz", scratch)
-    rows = PackedRows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
+    rows = PackedRows(corpus_shards.held_out, edits, corpus_shards.tokenizer, HELD_OUT_SEED)
     return stack([rows.packed(number, shape) for number in range(rows_wanted)])
 
 

@@ -130,8 +130,8 @@ class PackedRows:
 
     def _example(self, share: float, room: int, draw: np.random.Generator) -> TrainingExample:
         """An example of one of the kinds; running text if several places yield nothing else."""
-        wanted = room if draw.random() >= SHORTER else int(draw.integers(min(SHORTEST, room), room + 1))
-        budget = _budget(wanted)
+        length = room if draw.random() >= SHORTER else int(draw.integers(min(SHORTEST, room), room + 1))
+        budget = _budget(length)
         kind = draw.random()
         for _ in range(TRIES):
             example = None
@@ -141,11 +141,11 @@ class PackedRows:
                 row = self._edits[int(draw.integers(len(self._edits)))]
                 example = next_edit(self._tokenizer, row, budget, draw)
             else:
-                example = completion(self._tokenizer, self._place(share, wanted, draw), budget, draw)
+                example = completion(self._tokenizer, self._place(share, length, draw), budget, draw)
             if example is not None:
                 return example
             share = draw.random()
-        return self._running(share, wanted, draw)[0]
+        return self._running(share, length, draw)[0]
 
     def _running(self, share: float, room: int, draw: np.random.Generator) -> list[TrainingExample]:
         """Running text from the line at `share` of the corpus on; nothing if the room is too small."""
@@ -182,8 +182,8 @@ class PackedRows:
     def _snippets(self, number: int, window: np.ndarray, draw: np.random.Generator) -> tuple[Snippet, ...]:
         """Pieces of other files of the repository; those that share the rarest tokens with the window come first."""
         neighbours = self._split.repositories[self._split.documents[number].repository]
-        known = np.unique(window)
-        found = []
+        vocabulary_ids = np.unique(window)
+        hints = []
         for _ in range(6):
             other = int(draw.integers(neighbours.start, neighbours.stop))
             tokens = self._split.tokens_of(other)
@@ -191,9 +191,9 @@ class PackedRows:
                 continue
             at = self._line_start(tokens, int(draw.integers(len(tokens))))
             piece = tokens[at : at + int(draw.integers(48, 192))]
-            score = float(self._rarity[np.intersect1d(np.unique(piece), known)].sum())
-            found.append((score, self._split.documents[other].path, self._tokenizer.decode(piece.tolist())))
-        best = sorted(found, reverse=True)[: int(draw.integers(1, 4))]
+            score = float(self._rarity[np.intersect1d(np.unique(piece), vocabulary_ids)].sum())
+            hints.append((score, self._split.documents[other].path, self._tokenizer.decode(piece.tolist())))
+        best = sorted(hints, reverse=True)[: int(draw.integers(1, 4))]
         return tuple(Snippet(path, text) for _, path, text in best)
 
 
@@ -262,20 +262,20 @@ def _canvases(
     answered = [number for number, example in enumerate(examples) if example.answers]
     plain = [_plain_tokens(example) for example in examples]
     lengths = np.array([len(example.stream.ids) for example in examples])
-    found: list[tuple[int, CanvasRows]] = []
-    left = room
+    canvases_of_rows: list[tuple[int, CanvasRows]] = []
+    remaining = room
     for attempt in range(8 * room):
-        if left < CANVASES[0]:
+        if remaining < CANVASES[0]:
             break
-        if answered and left > room // 2:
+        if answered and remaining > room // 2:
             number = int(draw.choice(answered))
-            canvases = answer_canvases(examples[number], left, vocabulary, draw, attempt)
+            canvases = answer_canvases(examples[number], remaining, vocabulary, draw, attempt)
         else:
             number = int(draw.choice(len(examples), p=lengths / lengths.sum()))
-            canvases = text_canvases(examples[number], plain[number], left, vocabulary, draw)
-        found += [(number, canvas) for canvas in canvases]
-        left -= sum(len(canvas.inputs) for canvas in canvases)
-    return found
+            canvases = text_canvases(examples[number], plain[number], remaining, vocabulary, draw)
+        canvases_of_rows += [(number, canvas) for canvas in canvases]
+        remaining -= sum(len(canvas.inputs) for canvas in canvases)
+    return canvases_of_rows
 
 
 def _plain_tokens(example: TrainingExample) -> np.ndarray:

@@ -41,15 +41,15 @@ def tiles(
     """The dense mask without the upper half of its `clean` rows. Its shapes are those of every batch, so that a
     compiled model stays compiled."""
     rows_count = ranges_BTN2.shape[1]
-    found = []
+    tiles = []
     for start in range(0, rows_count, size):
         rows = slice(start, min(start + size, rows_count))
         columns = slice(0, rows.stop if rows.stop <= clean else rows_count)
         seen_BCS = _seen(ranges_BTN2[:, rows], torch.arange(columns.stop))
         bias_BCS = torch.zeros(seen_BCS.shape, dtype=dtype).masked_fill_(~seen_BCS, float("-inf"))
         bias = bias_BCS.repeat(1, heads // kv_heads, 1).repeat_interleave(kv_heads, 0)
-        found.append(Tile(rows, columns, bias))
-    return tuple(found)
+        tiles.append(Tile(rows, columns, bias))
+    return tuple(tiles)
 
 
 def attend_tiles(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[Tile, ...]) -> Tensor:
@@ -91,10 +91,10 @@ def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tens
     ranges = [(first_BTN[..., n].contiguous(), stop_BTN[..., n].contiguous()) for n in range(first_BTN.shape[2])]
 
     def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:
-        seen = column < 0
+        visible = column < 0
         for first_BT, stop_BT in ranges:
-            seen = seen | (column >= first_BT[b, q]) & (column < stop_BT[b, q])
-        return seen
+            visible = visible | (column >= first_BT[b, q]) & (column < stop_BT[b, q])
+        return visible
 
     return sees
 

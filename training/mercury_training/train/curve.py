@@ -28,6 +28,6 @@ def _line(entries: Iterable[Mapping[str, float]], name: str) -> list[tuple[float
     smoothing = 0 if name.startswith("held_out") else SMOOTHING
     smooth: list[tuple[float, float]] = []
     for number, (x, y) in enumerate(points):
-        kept = min(smoothing, number / (number + 1))
-        smooth.append((x, kept * smooth[-1][1] + (1 - kept) * y if smooth else y))
+        share = min(smoothing, number / (number + 1))
+        smooth.append((x, share * smooth[-1][1] + (1 - share) * y if smooth else y))
     return [(x, min(y, HIGHEST)) for x, y in smooth]

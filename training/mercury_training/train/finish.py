@@ -17,11 +17,11 @@ from mercury_training.train.trainer import Trainer
 __all__ = ["save_checkpoint", "save_model"]
 
 
-def save_checkpoint(trainer: Trainer, found: TrainState, folder: Path) -> None:
+def save_checkpoint(trainer: Trainer, reached: TrainState, folder: Path) -> None:
     """All processes have to call this: each may hold a part of the weights."""
     weights, moments = processes.gathered(trainer.weights), processes.gathered(trainer.optimizer.state())
     if processes.rank() == 0:
-        state.write(folder, found, weights, moments)
+        state.write(folder, reached, weights, moments)
 
 
 def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, journal: Journal) -> None:

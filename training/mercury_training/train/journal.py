@@ -63,9 +63,9 @@ def _mend(log: Path) -> None:
 def _line(entry: Mapping) -> str:
     canvas = f" canvas {entry['canvas']:.3f} ({entry['right']:.0%} right)" if entry["canvas"] else ""
     held_out = f" held out {entry['held_out_clean']:.3f}" if "held_out_clean" in entry else ""
-    seen = "skipped: no finite gradient" if entry["norm"] is None else f"clean {entry['clean']:.3f}{canvas}{held_out}"
+    loss = "skipped: no finite gradient" if entry["norm"] is None else f"clean {entry['clean']:.3f}{canvas}{held_out}"
     norm = "" if entry["norm"] is None else f" norm {entry['norm']:.2f}"
     return (
-        f"step {entry['step']} {entry['progress']:.1%} {seen}{norm} "
+        f"step {entry['step']} {entry['progress']:.1%} {loss}{norm} "
         f"{entry['positions'] / 1e6:.2f} M positions {entry['speed']:,.0f}/s"
     )

@@ -44,12 +44,12 @@ def attach(model: Model, rank: int, seed: int) -> Model:
 
 def factors(model: Model) -> dict[str, Tensor]:
     """The factors by the names of their weights; empty if none are attached."""
-    found = {}
+    adapters = {}
     for name, weight in model.named_parameters():
         if is_factor(name):
             path, _, factor = name.rpartition(".")
-            found[path.replace(WITHIN, ".weight") + {"up": UP, "down": DOWN}[factor]] = weight.detach()
-    return found
+            adapters[path.replace(WITHIN, ".weight") + {"up": UP, "down": DOWN}[factor]] = weight.detach()
+    return adapters
 
 
 WITHIN = ".parametrizations.weight.0"

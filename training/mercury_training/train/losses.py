@@ -68,7 +68,7 @@ class SampledVocabulary(Struct, frozen=True):
 
 
 def sample_vocabulary(
-    vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator, hints_RH: Tensor | None = None
+    vocabulary: int, targets_R: Tensor, negatives: int, draw: np.random.Generator, hints_RH: Tensor | None = None
 ) -> SampledVocabulary:
     """Sampled softmax: every target and every hint, and at least that many of the other tokens, each of which stands
     for several.
@@ -77,13 +77,13 @@ def sample_vocabulary(
     """
     present = torch.unique(targets_R if hints_RH is None else torch.cat([targets_R, hints_RH.flatten()]))
     absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
-    others += -(len(present) + others) % WHOLE
-    drawn = draw.choice(absent, min(others, len(absent)), replace=False)
+    negatives += -(len(present) + negatives) % WHOLE
+    drawn = draw.choice(absent, min(negatives, len(absent)), replace=False)
     shift_S = torch.zeros(len(present) + len(drawn))
     shift_S[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
     ids_S = torch.cat([present, torch.from_numpy(drawn)])
-    found = None if hints_RH is None else torch.searchsorted(present, hints_RH)
-    return SampledVocabulary(ids_S, shift_S, torch.searchsorted(present, targets_R), found)
+    hint_places = None if hints_RH is None else torch.searchsorted(present, hints_RH)
+    return SampledVocabulary(ids_S, shift_S, torch.searchsorted(present, targets_R), hint_places)
 
 
 def linear_cross_entropy(

@@ -63,10 +63,10 @@ class Optimizer:
     def step(self, gradients: Mapping[str, Tensor], factor: float) -> None:
         """One update with all rates times `factor`, of gradients divided as the weights are."""
         self.steps += 1
-        here = {name: local(gradient) for name, gradient in gradients.items()}
-        self._muon(here, factor)
+        local_gradients = {name: local(gradient) for name, gradient in gradients.items()}
+        self._muon(local_gradients, factor)
         for name in self._others:
-            self._adam(name, here[name], factor)
+            self._adam(name, local_gradients[name], factor)
         share = 1 - min(EMA, self.steps / (self.steps + 10))
         torch._foreach_lerp_(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
 
@@ -76,7 +76,7 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         groups = {"momentum": self._momentum, "first": self._first, "second": self._second, "mean": self._mean}
-        return {f"{group}/{name}": m for group, found in groups.items() for name, m in self._wrapped(found).items()}
+        return {f"{group}/{name}": m for group, moments in groups.items() for name, m in self._wrapped(moments).items()}
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
@@ -86,12 +86,12 @@ class Optimizer:
             local(moment).copy_(part(state[name], moment))
 
     def _muon(self, gradients: Mapping[str, Tensor], factor: float) -> None:
-        rate, kept = self.rates.muon * factor, self.rates.momentum
+        rate, momentum = self.rates.muon * factor, self.rates.momentum
         for names in _by_shape(self._matrices):
             updates = []
             for name in names:
-                moment = self._momentum[name].lerp_(gradients[name], 1 - kept)
-                updates.append(whole(wrapped(gradients[name].lerp(moment, kept), self._given[name])))
+                moment = self._momentum[name].lerp_(gradients[name], 1 - momentum)
+                updates.append(whole(wrapped(gradients[name].lerp(moment, momentum), self._given[name])))
             orthogonal = newton_schulz(torch.stack(updates).to(self.precision)).float()
             scale = math.sqrt(max(1, orthogonal.shape[1] / orthogonal.shape[2]))
             for name, update in zip(names, orthogonal, strict=True):
@@ -129,10 +129,10 @@ def newton_schulz(updates_NRC: Tensor) -> Tensor:
 
 def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) -> float:
     """Scale all gradients so that their global norm is at most `limit`; returns the norm that they had."""
-    here = [local(gradient) for gradient in gradients]
-    found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(here)))
+    local_gradients = [local(gradient) for gradient in gradients]
+    found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(local_gradients)))
     norm = float(global_norm(found) if sharded else found)
-    torch._foreach_mul_(here, min(1.0, limit / (norm + 1e-6)))
+    torch._foreach_mul_(local_gradients, min(1.0, limit / (norm + 1e-6)))
     return norm
 
 

@@ -65,12 +65,12 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def wrapped(here: Tensor, like: Tensor) -> Tensor:
+def wrapped(local_tensor: Tensor, like: Tensor) -> Tensor:
     """The tensor, sharded like `like`, of which `here` is this process' part."""
     if not isinstance(like, DTensor):
-        return here
+        return local_tensor
     return DTensor.from_local(
-        here, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
+        local_tensor, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
     )
 
 

@@ -168,8 +168,8 @@ def _train(
             )
         evaluate, save = progress.broadcast(evaluating.is_due(), saving.is_due())
         if evaluate:
-            found = msgspec.to_builtins(trainer.evaluate(held_out, settings.recipe.shape))
-            entry |= {f"held_out_{name}": value for name, value in found.items()}
+            losses = msgspec.to_builtins(trainer.evaluate(held_out, settings.recipe.shape))
+            entry |= {f"held_out_{name}": value for name, value in losses.items()}
         journal.step(entry)
         if save:
             _save(trainer, progress)
@@ -183,9 +183,9 @@ def _update(
     settings, began, world = progress.settings, time.monotonic(), processes.world()
     micro_rows = max(1, micro // phase.shape.clean)
     count = max(1, settings.recipe.update // (micro_rows * phase.shape.clean * world))
-    found = batches.take(count, micro_rows, phase.shape, progress.state.row)
+    micro_batches = batches.take(count, micro_rows, phase.shape, progress.state.row)
     draw = np.random.default_rng([settings.seed, progress.state.step, processes.rank()])
-    losses, norm = trainer.step(found, phase, draw)
+    losses, norm = trainer.step(micro_batches, phase, draw)
     rows = count * micro_rows * world
     positions = rows * phase.seen.rows
     progress.advance(rows, positions)
@@ -199,9 +199,9 @@ def _update(
     }
 
 
-def _finite(found: Mapping[str, float | None]) -> dict[str, float | None]:
+def _finite(losses: Mapping[str, float | None]) -> dict[str, float | None]:
     """JSON has neither infinity nor NaN."""
-    return {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in losses.items()}
 
 
 def _save(trainer: Trainer, progress: Progress) -> None:
@@ -218,11 +218,11 @@ def _keep_undecayed(trainer: Trainer, progress: Progress) -> None:
 
 def _fitting_micro(trainer: Trainer, batch: Packed, recipe: Recipe) -> int:
     """Clean tokens of a micro-batch: few on a CPU; on a GPU, a power of two of rows that fits its memory."""
-    most = max(recipe.decay_shape.clean, recipe.update // processes.world())
+    limit = max(recipe.decay_shape.clean, recipe.update // processes.world())
     if trainer.device.type != "cuda":
-        return min(most, CPU_MICRO_TOKENS)
+        return min(limit, CPU_MICRO_TOKENS)
     used = trainer.footprint(batch, recipe.shape)
     free, _ = torch.cuda.mem_get_info(trainer.device)
     rows = processes.all_reduce_min(max(1, int(MEMORY_SHARE * free / used)), trainer.device)
     fitting = 1 << (rows.bit_length() - 1)
-    return max(recipe.decay_shape.clean, min(most, fitting * recipe.shape.clean))
+    return max(recipe.decay_shape.clean, min(limit, fitting * recipe.shape.clean))

@@ -42,15 +42,15 @@ def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
         return TrainState(stage=settings.stage, warm=start.model is not None)
     folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
     is_model = not start.resume and (folder / CONFIG_FILE).exists()
-    found, weights, moments = _exported(folder, settings.recipe.config) if is_model else state.read(folder)
+    loaded, weights, moments = _exported(folder, settings.recipe.config) if is_model else state.read(folder)
     trainer.load(state.grown(weights, trainer.weights))
     if moments:
-        trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), found.step)
+        trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), loaded.step)
     else:
         trainer.optimizer.begin()
-    if start.resume and found.stage == settings.stage:
-        return found
-    return msgspec.structs.replace(found, stage=settings.stage, seconds=0.0, stage_steps=0, warm=True)
+    if start.resume and loaded.stage == settings.stage:
+        return loaded
+    return msgspec.structs.replace(loaded, stage=settings.stage, seconds=0.0, stage_steps=0, warm=True)
 
 
 def _exported(folder: Path, config: ModelConfig) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
@@ -58,7 +58,7 @@ def _exported(folder: Path, config: ModelConfig) -> tuple[TrainState, dict[str, 
     theirs, weights = read(folder)
     if theirs != config:
         raise TrainingError(f"{folder}: is not of the preset's shape; continue it with --model")
-    return TrainState("stable"), {name: torch.tensor(each) for name, each in dequantized(weights).items()}, {}
+    return TrainState("stable"), {name: torch.tensor(weight) for name, weight in dequantized(weights).items()}, {}
 
 
 def _model(settings: TrainSettings) -> network.Model | None:

@@ -72,17 +72,17 @@ def read(folder: Path) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]
         ) from error
 
 
-def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def grown(stored: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What was kept; for a model that had no hints yet, with zeros for the weights that read them."""
-    new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in kept}
-    return {name: torch.zeros_like(begun[name]) if name in new else kept[name] for name in begun}
+    new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in stored}
+    return {name: torch.zeros_like(begun[name]) if name in new else stored[name] for name in begun}
 
 
 def latest(folder: Path) -> Path:
-    found = _numbered(folder)
-    if not found:
+    checkpoints = _numbered(folder)
+    if not checkpoints:
         raise TrainingError(f"{folder}: empty; leave out --resume to begin a run")
-    return found[-1]
+    return checkpoints[-1]
 
 
 def _numbered(folder: Path) -> list[Path]:

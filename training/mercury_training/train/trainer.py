@@ -87,9 +87,9 @@ class Trainer:
             weight.grad = None
         sums = torch.zeros(5, device=self.device)
         for batch in batches:
-            loss, seen = self._loss(self._fast, batch, phase, totals, draw)
+            loss, counted = self._loss(self._fast, batch, phase, totals, draw)
             loss.backward()
-            sums += seen
+            sums += counted
             self._gather()
         gradients = {name: weight.grad for name, weight in self.weights.items()}
         processes.all_reduce([sums] if self.sharded else [*gradients.values(), sums])
@@ -133,7 +133,7 @@ class Trainer:
 
     def _loss(
         self,
-        by: Computation,
+        computation: Computation,
         batch: Packed,
         phase: Phase,
         totals: Totals,
@@ -146,8 +146,10 @@ class Trainer:
         if self.config.role_scalars:
             drafting = (torch.arange(shape.rows, device=self.device) >= shape.clean).expand(ids.shape)
         hints = hints if self.config.hints else None
-        mask = by.mask(ranges, shape.clean)
-        hidden_BTD, _ = by.forward(ids, positions, mask, drafting_BT=drafting, attend=by.attend, hints_BTH=hints)
+        mask = computation.mask(ranges, shape.clean)
+        hidden_BTD, _ = computation.forward(
+            ids, positions, mask, drafting_BT=drafting, attend=computation.attend, hints_BTH=hints
+        )
         scaled = row_weights(weights, shape.clean, totals)
         head = self.computing.embedding if self.config.tied else self.computing.head
         hints_RH, hint_logits_RH = None, None
@@ -184,14 +186,14 @@ class Trainer:
     def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
         arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets, batch.weights)
         *numbers, weights = (self._sent(array[:, : shape.rows]) for array in arrays)
-        return [*(found.long() for found in numbers), weights]
+        return [*(numbers_on_device.long() for numbers_on_device in numbers), weights]
 
     def _sent(self, array: np.ndarray) -> Tensor:
         """On the device. A GPU copies from pinned memory by itself, while the program goes on."""
-        found = torch.from_numpy(np.ascontiguousarray(array))
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
         if self.device.type == "cuda":
-            found = found.pin_memory()
-        return found.to(self.device, non_blocking=True)
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
 
     @torch.no_grad()
     def _cast(self) -> None:
@@ -217,9 +219,9 @@ class Trainer:
     def _totals(self, batches: Sequence[Packed], shape: Shape) -> Totals:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
         canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
-        found = torch.tensor([clean, canvas], device=self.device)
-        processes.all_reduce([found])
-        return Totals(*found.tolist())
+        sums = torch.tensor([clean, canvas], device=self.device)
+        processes.all_reduce([sums])
+        return Totals(*sums.tolist())
 
 
 def _only(batch: Packed, row: int) -> Packed:

@@ -98,16 +98,16 @@ class Exam(Struct, frozen=True):
 def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
     """What the result will be judged by, and what there is too little of, reported before any time is spent. `paths`:
     the file of each question, by what it measures."""
-    lacking = {name: of for name, of in paths.items() if len(of) < ENOUGH or len(set(of)) < FILES}
+    lacking = {name: places for name, places in paths.items() if len(places) < ENOUGH or len(set(places)) < FILES}
     if TEXT in lacking:
         raise TrainingError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
     judged = [f"{name} ({_better(name)})" for name in paths if name not in lacking]
-    return [f"it is judged by {', '.join(judged)}", *(_too_few(name, of) for name, of in lacking.items())]
+    return [f"it is judged by {', '.join(judged)}", *(_too_few(name, places) for name, places in lacking.items())]
 
 
 def _too_few(name: str, paths: Sequence[str]) -> str:
-    there = f"{counted(paths, 'question')} of {counted(set(paths), 'file')}"
-    return f"it cannot be judged by {name}: {there} kept back, and it takes {ENOUGH} of {FILES} files"
+    held = f"{counted(paths, 'question')} of {counted(set(paths), 'file')}"
+    return f"it cannot be judged by {name}: {held} kept back, and it takes {ENOUGH} of {FILES} files"
 
 
 def _better(name: str) -> str:
@@ -157,8 +157,8 @@ def take(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
 
 
 def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
-    found = held_out.read(runtime, tokenizer, piece)
-    return Mark(piece.path, found.bits, found.bytes)
+    rows = held_out.read(runtime, tokenizer, piece)
+    return Mark(piece.path, rows.bits, rows.bytes)
 
 
 def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: TrainingExample) -> Mark:
@@ -179,32 +179,34 @@ def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
 def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure | None:
     """Points over sizes. The bootstrap resamples whole files: what is learned of a file shows in all of it, so its
     pieces are not independent."""
-    pairs = [(first, then) for first, then in zip(before, after, strict=True) if first.size]
+    pairs = [(first, later) for first, later in zip(before, after, strict=True) if first.size]
     files: dict[str, list[tuple[Mark, Mark]]] = {}
     for pair in pairs:
         files.setdefault(pair[0].path, []).append(pair)
     if len(files) < FILES:
         return None
-    found = bootstrap(list(files.values()), lambda drawn: _change(pair for pairs in drawn for pair in pairs))
+    change = bootstrap(list(files.values()), lambda drawn: _change(pair for pairs in drawn for pair in pairs))
     total = sum(first.size for first, _ in pairs)
     means = (round(sum(mark.points for mark in marks) / total, 4) for marks in zip(*pairs, strict=True))
-    return Figure(name, len(pairs), *means, round(found.low, 4), round(found.high, 4))
+    return Figure(name, len(pairs), *means, round(change.low, 4), round(change.high, 4))
 
 
 def _change(pairs: Iterable[tuple[Mark, Mark]]) -> float:
-    found = list(pairs)
-    return sum(then.points - first.points for first, then in found) / sum(first.size for first, _ in found)
+    pairs_of_points = list(pairs)
+    return sum(later.points - first.points for first, later in pairs_of_points) / sum(
+        first.size for first, _ in pairs_of_points
+    )
 
 
 def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
     """Better means that held-out text is significantly better predicted, and nothing else significantly worse."""
-    known = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
-    first = known.pop(TEXT, None)
+    by_name = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
+    first = by_name.pop(TEXT, None)
     if first is None:
         return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} questions of {FILES} files"
     if first.high >= 0:
         return False, f"{first.name}: not certainly better ({first.low:+.4f} to {first.high:+.4f})"
-    for figure in known.values():
+    for figure in by_name.values():
         if (figure.low > 0) if figure.name in COSTS else (figure.high < 0):
             return False, f"{figure.name}: worse ({figure.low:+.4f} to {figure.high:+.4f})"
     return True, ""

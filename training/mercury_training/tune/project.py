@@ -79,8 +79,8 @@ def history_of(root: Path) -> Iterator[CorpusSource | None]:
         shallow = Path(_asked(root, "rev-parse", "--path-format=absolute", "--git-path", "shallow") or "")
         if shallow.is_file():
             shutil.copyfile(shallow, Path(folder) / "shallow")
-        found = CorpusSource(root.name, "git", folder, head)
-        yield found if _is_readable(found) else None
+        source = CorpusSource(root.name, "git", folder, head)
+        yield source if _is_readable(source) else None
 
 
 def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> ProjectSplit:
@@ -88,9 +88,9 @@ def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> 
     texts = _worthwhile(files)
     draw = random.Random(seed)
     chosen, commits = _held_out(texts, _commits(source), draw)
-    seen = Seen()
-    held_out = [text for text in texts if text.path in chosen and not _is_copy(text, seen)]
-    train = [text for text in texts if text.path not in chosen and not _is_copy(text, seen)]
+    fingerprints = Seen()
+    held_out = [text for text in texts if text.path in chosen and not _is_copy(text, fingerprints)]
+    train = [text for text in texts if text.path not in chosen and not _is_copy(text, fingerprints)]
     if len(held_out) + len(train) < LEAST_FILES or not train:
         raise TrainingError(
             f"{len(held_out) + len(train)} of {len(files)} readable files are source code worth learning from and no "
@@ -98,21 +98,21 @@ def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> 
         )
     edits = [row for row in history.edit_rows(source, train, EDITS) if not _tells_secrets(row)] if source else []
     later = [row for row in _later(source, held_out, commits) if not _tells_secrets(row)] if source else []
-    known = {run for text in train for run in code_runs(text.text)}
-    known |= {run for row in edits for run in code_runs(row.window)}
-    places = [row for row, near in _places(held_out, draw) if known.isdisjoint(code_runs(near))]
-    fresh = [row for row in later if known.isdisjoint(code_runs("".join(change.text for change in row.expected)))]
+    runs = {run for text in train for run in code_runs(text.text)}
+    runs |= {run for row in edits for run in code_runs(row.window)}
+    places = [row for row, near in _places(held_out, draw) if runs.isdisjoint(code_runs(near))]
+    fresh = [row for row in later if runs.isdisjoint(code_runs("".join(change.text for change in row.expected)))]
     return ProjectSplit(train, held_out, edits, fresh[:LATER_EDITS], draw.sample(places, min(PLACES, len(places))))
 
 
 def _worthwhile(files: Iterable[File]) -> list[ProjectFile]:
     """Files worth learning from, sorted by path, so that the same project is always split in the same way."""
-    found = []
+    texts = []
     for file in sorted(files, key=lambda file: file.path):
         language, text = language_of(file.path), file.text.replace("\r\n", "\n")
         if language and reason_to_drop(file.path, language, text.encode("utf-8", "replace")) is None:
-            found.append(ProjectFile(file.path, language, text))
-    return found
+            texts.append(ProjectFile(file.path, language, text))
+    return texts
 
 
 def _held_out(
@@ -120,17 +120,17 @@ def _held_out(
 ) -> tuple[Set[str], Set[str]]:
     """The held-out paths, and the commits that changed no other known file: newest first, as long as there is room."""
     sizes = {text.path: len(text.text) for text in texts}
-    most, room = max(LEAST_HELD_OUT, int(HELD_OUT * len(texts))), HELD_OUT * sum(sizes.values())
+    limit, room = max(LEAST_HELD_OUT, int(HELD_OUT * len(texts))), HELD_OUT * sum(sizes.values())
     chosen: set[str] = set()
     later = set()
     for commit, touched in commits:
         wider = chosen | sizes.keys() & set(touched)
-        if len(touched) <= FILES_A_COMMIT and len(wider) <= most and sum(sizes[path] for path in wider) <= room:
+        if len(touched) <= FILES_A_COMMIT and len(wider) <= limit and sum(sizes[path] for path in wider) <= room:
             chosen = wider
             later.add(commit)
-    rest = sorted(sizes.keys() - chosen)
-    for path in draw.sample(rest, len(rest)):
-        fits = len(chosen) < most and sizes[path] + sum(sizes[other] for other in chosen) <= room
+    remaining = sorted(sizes.keys() - chosen)
+    for path in draw.sample(remaining, len(remaining)):
+        fits = len(chosen) < limit and sizes[path] + sum(sizes[other] for other in chosen) <= room
         if fits or len(chosen) < LEAST_HELD_OUT:
             chosen.add(path)
     return chosen, later
@@ -146,9 +146,9 @@ def _commits(source: CorpusSource | None) -> Iterator[tuple[str, list[str]]]:
         yield commit, paths
 
 
-def _is_copy(text: ProjectFile, seen: Seen) -> bool:
+def _is_copy(text: ProjectFile, fingerprints: Seen) -> bool:
     data = text.text.encode("utf-8", "replace")
-    return seen.reason(digest(data), np.asarray(signature(data))) is not None
+    return fingerprints.reason(digest(data), np.asarray(signature(data))) is not None
 
 
 def _later(source: CorpusSource, held_out: Sequence[ProjectFile], commits: Set[str]) -> Iterator[EditRow]:
@@ -163,8 +163,8 @@ def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple
     parsed = [text for text in texts if text.language in GRAMMARS]
     rounds = math.ceil(2 * PLACES / max(1, PER_FILE * len(KINDS) * len(parsed)))
     for text in parsed:
-        found = dict.fromkeys(cut for _ in range(rounds) for cut in cuts(text.language, text.text, draw))
-        for cut in found:
+        cuts_of_file = dict.fromkeys(cut for _ in range(rounds) for cut in cuts(text.language, text.text, draw))
+        for cut in cuts_of_file:
             name = f"{text.path} {cut.start} {cut.stop}"
             origin = {"repo": "", "commit": "", "licence": "", "path": text.path, "language": text.language}
             yield row_of(text.text, cut, id=name, **origin), surroundings(text.text, cut)
@@ -182,8 +182,8 @@ def _is_readable(source: CorpusSource) -> bool:
     try:
         list(_commits(source))
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-        print(f"the history cannot be read, and is left out: {said[-1] if said else error}", file=sys.stderr)
+        lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+        print(f"the history cannot be read, and is left out: {lines[-1] if lines else error}", file=sys.stderr)
         return False
     return True
 

@@ -79,12 +79,12 @@ def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lamb
         say(line)
     read_in, seconds = time.monotonic(), 60 * plan.minutes
     before = take(exam, runtime, FILLING * seconds)
-    now = time.monotonic()
-    say(f"read in {read_in - began:.0f} s, judged as it is in {now - read_in:.0f} s; now it learns")
-    deadline = max(began + seconds - 1.1 * (now - read_in), now + LEARNING * seconds)
+    time_now = time.monotonic()
+    say(f"read in {read_in - began:.0f} s, judged as it is in {time_now - read_in:.0f} s; now it learns")
+    deadline = max(began + seconds - 1.1 * (time_now - read_in), time_now + LEARNING * seconds)
     added, steps = _learn(project, tokenizer, config, dequantized(base), plan, deadline, say)
-    same = msgspec.structs.replace(exam, places=exam.places[: len(before.likeness)])
-    after = take(same, _runtime(config, adapted(base, added), plan))
+    same_exam = msgspec.structs.replace(exam, places=exam.places[: len(before.likeness)])
+    after = take(same_exam, _runtime(config, adapted(base, added), plan))
     figures = figures_of(before, after)
     better, reason = verdict(figures) if steps else (False, "no time was left to learn: give it more --minutes")
     report = Tuning(
@@ -153,23 +153,23 @@ def _steps(
     say: Callable[[str], None],
 ) -> int:
     """Updates until there have been enough, or the time is up; returns their number."""
-    count, most = size
-    began = told = time.monotonic()
+    count, steps = size
+    began = last_report = time.monotonic()
     step = 0
-    while (progress := max(step / most, _elapsed(began, deadline))) < 1:
+    while (progress := max(step / steps, _elapsed(began, deadline))) < 1:
         batches = [stack([rows.packed(step * count + number, shape)]) for number in range(count)]
         losses, _ = trainer.step(batches, Phase(shape, rate_factor(progress, "whole")))
         step += 1
-        if time.monotonic() - told > PAUSE:
-            told = time.monotonic()
+        if time.monotonic() - last_report > PAUSE:
+            last_report = time.monotonic()
             say(f"{progress:4.0%}  update {step}, loss {losses.clean:.3f} reading, {losses.canvas:.3f} drafting")
     return step
 
 
 def _elapsed(began: float, deadline: float) -> float:
     """The share of the time that is over: all of it if preparing took longer than that."""
-    now = time.monotonic()
-    return 1.0 if now >= deadline else (now - began) / (deadline - began)
+    time_now = time.monotonic()
+    return 1.0 if time_now >= deadline else (time_now - began) / (deadline - began)
 
 
 def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int) -> tuple[PackedRows, int]:
