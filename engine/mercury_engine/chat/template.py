@@ -100,7 +100,7 @@ class ChatTemplate:
 
     def _asked(self, template: str, variables: Mapping[str, Any] | None) -> dict[str, str]:
         """Templates are programs of somebody else: a process of their own renders them."""
-        answer = self._process.answer(json.dumps({"template": template, "given": variables}).encode())
+        answer = self._process.answer(json.dumps({"template": template, "variables": variables}).encode())
         if answer is None:
             return {"error": f"it takes more than {RENDERING_SECONDS:.0f} s, or too much memory"}
         return json.loads(answer)

@@ -102,7 +102,7 @@ def expected_logits(model, rows):
 
 def filled(runtime, ids):
     cache = runtime.cache()
-    cache.append(runtime.forward(clean(ids, wanted=[]), cache), range(len(ids)))
+    cache.append(runtime.forward(clean(ids, rows=[]), cache), range(len(ids)))
     return cache
 
 
@@ -196,7 +196,7 @@ def test_rows_are_kept_in_the_order_in_which_they_are_named(model, runtime):
     cache = runtime.cache()
     cache.append(runtime.forward(clean(ids[:11]), cache), [2, 1, 0, *range(3, 11)])
     found = runtime.forward(clean(ids[11:], 11), cache).logits_WV
-    check_close(found, expected_logits(model, clean(ids, wanted=[11])))
+    check_close(found, expected_logits(model, clean(ids, rows=[11])))
 
 
 EDITS = st.lists(st.tuples(st.integers(0, 150), st.integers(1, 90)), min_size=1, max_size=6)
@@ -210,11 +210,11 @@ def test_a_cache_that_was_cut_and_extended_equals_a_new_one(model, runtime, edit
         kept = min(kept, len(ids))
         cache.truncate(kept)
         new = ids_of(added, seed)
-        cache.append(runtime.forward(clean(new, kept, wanted=[]), cache), range(added))
+        cache.append(runtime.forward(clean(new, kept, rows=[]), cache), range(added))
         ids = np.concatenate([ids[:kept], new])
     assert cache.length == len(ids)
     found = runtime.forward(clean(ids_of(1), len(ids)), cache).logits_WV
-    whole = clean(np.concatenate([ids, ids_of(1)]), wanted=[len(ids)])
+    whole = clean(np.concatenate([ids, ids_of(1)]), rows=[len(ids)])
     check_close(found, expected_logits(model, whole))
 
 
@@ -377,7 +377,7 @@ from mercury_engine.model.silent_openvino import ov
 runtime, steps = load(Path(sys.argv[1])), np.arange(256, dtype=np.int32)
 cache = runtime.cache()
 for start in range(0, runtime.config.context - 256, 256):
-    cache.append(runtime.forward(Rows(steps + 64, steps + start, wanted=[]), cache), range(256))
+    cache.append(runtime.forward(Rows(steps + 64, steps + start, rows=[]), cache), range(256))
 logits = runtime.forward(Rows(steps[:36] + 64, steps[:36] + cache.length), cache).logits_WV
 status = Path("/proc/self/status")
 lines = status.read_text().splitlines() if status.exists() else []
