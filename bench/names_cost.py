@@ -30,10 +30,10 @@ from mercury_engine.api import Members, NameRole
 from mercury_ls.code import languages, scopes, syntax
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.names.analyser import AnalyserProcess, installed_packages
-from mercury_ls.names.known import Ask, Known
-from mercury_ls.names.known import Project as Around
-from mercury_ls.names.members import KnownNames
-from mercury_ls.names.written import Written
+from mercury_ls.names.known import NameList, NamesRequest
+from mercury_ls.names.known import NamesProject as Around
+from mercury_ls.names.members import NameSources
+from mercury_ls.names.written import WrittenNames
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import ContextSettings, PrivacySettings
@@ -76,7 +76,7 @@ class Timed:
         self.memory_mb = 0.0
         self._analyser = analyser
 
-    async def ask(self, ask: Ask) -> Known:
+    async def ask(self, ask: NamesRequest) -> NameList:
         began = time.perf_counter()
         known = await self._analyser.ask(ask)
         self.seconds.append(time.perf_counter() - began)
@@ -114,7 +114,7 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
     )
     packages = installed_packages([str(root)], {})
     jedi = [Timed(AnalyserProcess(Around((str(root),), packages)))] if given.jedi else []
-    names = KnownNames(jedi, patience=PATIENCE_SECONDS, reader=Written(workspace))
+    names = NameSources(jedi, patience=PATIENCE_SECONDS, reader=WrittenNames(workspace))
     results = []
     for path, language in chosen(root, workspace, given.files, held=given.held):
         text = path.read_text(encoding="utf-8")
@@ -204,7 +204,7 @@ def named(around: Node, field: str, node: Node) -> bool:
     return found is not None and found.start_byte <= node.start_byte and node.end_byte <= found.end_byte
 
 
-async def asked(names: KnownNames, text: str, path: str, language: str, place: Place, *, misses: bool) -> Result:
+async def asked(names: NameSources, text: str, path: str, language: str, place: Place, *, misses: bool) -> Result:
     end = text.find("\n", place.at)
     # In an import what follows stays: it says which module it is.
     rest = text[place.at + len(place.name) :] if place.role == "import" else text[end if end >= 0 else len(text) :]

@@ -25,7 +25,7 @@ from mercury_ls.project.repository import top_of
 from mercury_ls.project.workspace import SKIPPED_FOLDERS
 from mercury_ls.serve import tuned
 
-__all__ = ["Order", "TuningError", "described", "material", "project_of", "run", "tune"]
+__all__ = ["TuneOrder", "TuningError", "described", "material", "project_of", "run", "tune"]
 
 LARGEST_FILE = 1 << 18
 LARGEST_PROJECT = 48 << 20
@@ -41,7 +41,7 @@ class TuningError(Exception):
     """Nothing was tuned. The message says why, and what to do."""
 
 
-class Order(Struct, frozen=True):
+class TuneOrder(Struct, frozen=True):
     """Which model to tune, for how long, and whether to train all of its weights."""
 
     model: Path
@@ -60,7 +60,7 @@ def project_of(path: str, *, is_deleted: bool = False) -> str:
     return top_of(folder) or folder
 
 
-def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | None = None) -> Tuning:
+def tune(root: str, privacy: Privacy, order: TuneOrder, place: Path, train: Train | None = None) -> Tuning:
     """Train in a process of its own, and install the result in `place` if it is better."""
     if train is None:
         if importlib.util.find_spec("torch") is None:
@@ -101,7 +101,7 @@ def is_abandoned(folder: Path) -> bool:
     return True
 
 
-def run(order: Order, texts: Material, out: Path) -> int:
+def run(order: TuneOrder, texts: Material, out: Path) -> int:
     """Run the trainer in its output folder, so that `-m` cannot import from a project. It ends when this process does,
     however that ends, because its standard input closes then."""
     options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]

@@ -14,7 +14,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from mercury_kernels import attention, head, linear, plain
 from mercury_kernels.attention import PAGE
-from mercury_kernels.compiled import Shape
+from mercury_kernels.compiled import KernelShape
 from mercury_kernels.linear import Weight
 
 __all__ = ["Case", "cases"]
@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 def cases(
-    shape: Shape,
+    shape: KernelShape,
     rows: int,
     context: int,
     device: str,
@@ -71,7 +71,9 @@ def cases(
     yield choosing(shape, rows, stream, norm, device, normal, sets)
 
 
-def projecting(shape: Shape, stream: Tensor, norm: Tensor, many: list[Weight], normal: Callable[..., Tensor]) -> Case:
+def projecting(
+    shape: KernelShape, stream: Tensor, norm: Tensor, many: list[Weight], normal: Callable[..., Tensor]
+) -> Case:
     rows, (outer, inner) = len(stream), many[0][0].shape
     angles = normal(rows, shape.head_width // 2, dtype=torch.float32)
     turned, places = (angles.cos(), angles.sin()), torch.arange(rows, dtype=torch.int32, device=stream.device)
@@ -151,7 +153,7 @@ def doubled(weight: Weight) -> Weight:
 
 
 def attending(
-    shape: Shape, rows: int, context: int, device: str, normal: Callable[..., Tensor], sets: Callable[[int], int]
+    shape: KernelShape, rows: int, context: int, device: str, normal: Callable[..., Tensor], sets: Callable[[int], int]
 ) -> Case:
     columns = context + rows
     pages = -(-columns // PAGE)
@@ -221,7 +223,7 @@ def flex(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tenso
 
 
 def choosing(
-    shape: Shape,
+    shape: KernelShape,
     rows: int,
     stream: Tensor,
     norm: Tensor,

@@ -31,7 +31,7 @@ from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Infill, asked_modes
 from mercury_ls.completion.target import Silence
@@ -211,7 +211,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         history=case.history,
         related=Related(snapshot.uri, 0, 0.0),
         settings=SuggestSettings(),
-        budget=Budget(info.context_tokens, info.characters_per_token) if info else Budget(),
+        budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
         session="bench",
         bar=bar,
         rescoring=(info and info.rescoring) or RescoringWeights(),

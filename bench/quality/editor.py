@@ -15,8 +15,8 @@ from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.offers import Answer
-from mercury_ls.names.members import KnownNames
-from mercury_ls.names.written import Written
+from mercury_ls.names.members import NameSources
+from mercury_ls.names.written import WrittenNames
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
@@ -176,8 +176,8 @@ def opened(
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
     analysers = [project.analyser] if project else []  # of a single file only what is written in it is known
-    written = Written(session.files.workspace)
-    session.questions.names = KnownNames(analysers, patience=PATIENCE_SECONDS, reader=written)
+    written = WrittenNames(session.files.workspace)
+    session.questions.names = NameSources(analysers, patience=PATIENCE_SECONDS, reader=written)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri

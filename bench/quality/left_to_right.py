@@ -23,7 +23,7 @@ from mercury_engine.model.adapter import dequantized
 from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig, read_config
 from mercury_engine.model.export import read
 from mercury_engine.tokens import hints
-from mercury_engine.tokens.layout import Row, budget_for, freeze, lay_out
+from mercury_engine.tokens.layout import LayoutRow, budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 
@@ -50,12 +50,12 @@ class Layout:
         self._budget = budget_for(self.config.context)
         self._presentation = Presentation(self.tokenizer, read_calibration(folder), BAR)
 
-    def row(self, request: InfillRequest) -> Row:
+    def row(self, request: InfillRequest) -> LayoutRow:
         if len(request.spans) != 1 or request.spans[0].start != request.spans[0].end:
             raise EngineError("this peer continues one place; ask one of our own engines for next edits")
         return lay_out(self.tokenizer, request, freeze(self.tokenizer, request, self._budget), self._budget)
 
-    def answer(self, request: InfillRequest, row: Row) -> HoleAnswer:
+    def answer(self, request: InfillRequest, row: LayoutRow) -> HoleAnswer:
         span = request.spans[0]
         wanted = min(span.budget, LOW_TOKENS) if request.effort == "low" else span.budget
         return HoleAnswer(self.tokenizer, row.holes[0], span, max(1, min(wanted, self._budget.context - len(row.ids))))

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_ls.names.analyser import AnalyserProcess
-from mercury_ls.names.known import Project
+from mercury_ls.names.known import NamesProject
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import Settings
@@ -55,7 +55,7 @@ class Projects:
         workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
         while workspace.step(0.0):
             pass
-        return CheckedOutProject(str(root), workspace, AnalyserProcess(Project((str(root),))))
+        return CheckedOutProject(str(root), workspace, AnalyserProcess(NamesProject((str(root),))))
 
     async def close(self) -> None:
         for project in self._known.values():

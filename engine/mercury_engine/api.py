@@ -9,6 +9,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "WITHOUT_OPENVINO",
     "ChatEngine",
+    "ChatReply",
     "ChatRequest",
     "Diagnostic",
     "Draft",
@@ -24,7 +25,6 @@ __all__ = [
     "Proposed",
     "RequestError",
     "RescoringWeights",
-    "Said",
     "Severity",
     "Slot",
     "Snippet",
@@ -268,7 +268,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     slots: bool = False
 
 
-class Said(Struct, frozen=True):
+class ChatReply(Struct, frozen=True):
     """The whole answer as it stands after one forward: replace what came before, since any of it may have been revised.
     The text is `settled` up to that offset. `finish` says why the final answer ends."""
 
@@ -352,6 +352,6 @@ class Engine(Protocol):
 class ChatEngine(Engine, Protocol):
     """An engine whose `info` says that it `chats`."""
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         """Growing and revised answers, the last one `final`. Each yield is a cancel point after at most one forward."""
         ...

@@ -33,7 +33,7 @@ from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_
 from mercury_engine.tokens.layout import (
     Hole,
     LayoutError,
-    Row,
+    LayoutRow,
     budget_for,
     filled_text,
     freeze,
@@ -194,7 +194,7 @@ class MercuryEngine:
         self,
         request: InfillRequest,
         session: EngineSession,
-        row: Row,
+        row: LayoutRow,
         numbers: tuple[int, ...],
         carried: Sequence[Carried],
     ) -> "_Part":
@@ -225,7 +225,7 @@ class MercuryEngine:
             return text, left_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
         return (old if old and not answer.complete else text), None
 
-    def _prefill(self, session: EngineSession, row: Row) -> Passes[None]:
+    def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
         end, decoder = row.holes[0].anchor + 1, self._decoder
         builder = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         prefix = builder.build_from(row.ids[:end], row.positions[:end], session.prefix)
@@ -239,7 +239,7 @@ class MercuryEngine:
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
         return self._sessions.open(request.session, (request.root, paths, _inserts(request)))
 
-    def _laid_out(self, session: EngineSession, request: InfillRequest) -> Row:
+    def _laid_out(self, session: EngineSession, request: InfillRequest) -> LayoutRow:
         """A rewrite always sees the newest edits, which it follows from; a completion those that were frozen."""
         stale = session.frozen is None or not _inserts(request) or is_stale(session.frozen, request)
         if stale:
@@ -253,7 +253,7 @@ class MercuryEngine:
         return (self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms
 
     def _starter(
-        self, session: EngineSession, request: InfillRequest, row: Row, carried: Sequence[Carried]
+        self, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]
     ) -> Callable[..., Decoding]:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
@@ -283,14 +283,14 @@ class MercuryEngine:
 
         return start
 
-    def _limit(self, request: InfillRequest, number: int, row: Row) -> int:
+    def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._budget.context - len(row.ids)
         tokens = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
         return max(1, min(tokens, room))
 
-    def _sources(self, session: EngineSession, request: InfillRequest, row: Row) -> list[list[DraftSource]]:
+    def _sources(self, session: EngineSession, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
         """For each hole the past answer that the user is typing along with or went back to, and the old text."""
         return [
             [*self._past(session, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]

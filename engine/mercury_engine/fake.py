@@ -10,7 +10,18 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Said, Slot, Span
+from mercury_engine.api import (
+    ChatReply,
+    ChatRequest,
+    Draft,
+    Edit,
+    Effort,
+    EngineInfo,
+    Filled,
+    InfillRequest,
+    Slot,
+    Span,
+)
 from mercury_engine.fake_chat import Says, conversation
 
 __all__ = ["MASK", "PASSES", "FakeEngine"]
@@ -76,7 +87,7 @@ class FakeEngine:
                 spans = tuple(_draw(filled, step, passes, request) for filled in answers)
                 yield Draft(step, spans, final=step == passes, sent=sent)
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         self.chats += 1
         with self._running():
             drafts = conversation(request, self.says, passes := self._passes(request.effort))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mercury_engine.api import ChatRequest, Said, Slot, ToolCall
+from mercury_engine.api import ChatReply, ChatRequest, Slot, ToolCall
 
 __all__ = ["Says", "conversation"]
 
@@ -15,7 +15,7 @@ TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 MASK = "░"
 
 
-def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterator[Said]:
+def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterator[ChatReply]:
     """Every other token is there after the first of several passes, and every fourth is another one at first."""
     answer = _scripted(says, request)
     if answer is None:
@@ -27,7 +27,7 @@ def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterat
     for step in range(1, passes + 1):
         slots = tuple(_slot(tokens, at, passes - step) for at in range(len(tokens)))
         last = step == passes
-        yield Said(
+        yield ChatReply(
             step,
             "".join(slot.text or MASK for slot in slots),
             settled=len("".join(tokens)) if last else 0,

@@ -26,7 +26,7 @@ from mercury_kernels.attention import PAGE, attend
 from mercury_kernels.head import Head, choose, logits
 from mercury_kernels.linear import Weight, add_product, gated, project_heads
 
-__all__ = ["CAPABILITIES", "SHAPES", "Compiled", "Launch", "Shape", "compiled", "launches", "main"]
+__all__ = ["CAPABILITIES", "SHAPES", "Compiled", "KernelShape", "Launch", "compiled", "launches", "main"]
 
 CAPABILITIES = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """The KiB of shared memory that a program may have on each kind of GPU."""
@@ -41,7 +41,7 @@ CONTEXT = 1024
 """Rows in the cache of the pass that is compiled."""
 
 
-class Shape(NamedTuple):
+class KernelShape(NamedTuple):
     width: int
     heads: int
     key_heads: int
@@ -54,12 +54,12 @@ class Shape(NamedTuple):
     int8: bool = False
 
 
-QUICKSILVER = Shape(512, 8, 2, 64, 1408, 16_384, hints=4)
+QUICKSILVER = KernelShape(512, 8, 2, 64, 1408, 16_384, hints=4)
 SHAPES = {
-    "bootstrap": Shape(192, 3, 1, 64, 512, 16_384, hints=4, int8=True),
+    "bootstrap": KernelShape(192, 3, 1, 64, 512, 16_384, hints=4, int8=True),
     "quicksilver": QUICKSILVER,
     "quicksilver-int8": QUICKSILVER._replace(int8=True),
-    "dream-7b": Shape(3584, 28, 4, 128, 18_944, 152_064, head_norm=False, bias=True),
+    "dream-7b": KernelShape(3584, 28, 4, 128, 18_944, 152_064, head_norm=False, bias=True),
 }
 ROWS = (8, 40)
 
@@ -93,7 +93,7 @@ class Compiled(NamedTuple):
         return f"{self.stack} bytes of registers spilled" if self.stack > SPILLED else ""
 
 
-def launches(shape: Shape, rows: int) -> list[Launch]:
+def launches(shape: KernelShape, rows: int) -> list[Launch]:
     """Every kernel of one layer and of the head, in bfloat16."""
     batch, columns = 1, CONTEXT + rows
 

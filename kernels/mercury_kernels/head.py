@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mercury_kernels.linear import Weight, kind
 
-__all__ = ["Chosen", "Head", "choose", "choose_kernel", "chosen", "logits", "parts", "summary_kernel"]
+__all__ = ["Head", "HeadChoice", "choose", "choose_kernel", "chosen", "logits", "parts", "summary_kernel"]
 
 MOMENTS = 4
 """Of a part of the vocabulary: the highest logit, the second highest, the weights' sum, and their first moment."""
@@ -33,7 +33,7 @@ class Head(NamedTuple):
     pad: int = -1
 
 
-class Chosen(NamedTuple):
+class HeadChoice(NamedTuple):
     """For each wanted row the likeliest of the allowed tokens, the lowest of equals; its probability; the entropy in
     nats; and how much more probable it is than the next. A row without a distribution has token -1 and NaN."""
 
@@ -206,9 +206,9 @@ def choose(
     return figures_4W
 
 
-def chosen(figures_4W: Tensor) -> Chosen:
+def chosen(figures_4W: Tensor) -> HeadChoice:
     """What `choose` found, which comes in one piece because each copy to the host costs as much as a kernel."""
-    return Chosen(figures_4W[0].view(torch.int32), *figures_4W[1:])
+    return HeadChoice(figures_4W[0].view(torch.int32), *figures_4W[1:])
 
 
 def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mercury_ls.settings.load import Loaded, Problem, load, project_files, user_file
+from mercury_ls.settings.load import Loaded, SettingsProblem, load, project_files, user_file
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import harmless, one_line
 
@@ -60,12 +60,12 @@ def check_settings(options: argparse.Namespace) -> None:
         raise UsageError("\n".join(f"{problem.path}{problem.assigned}: {problem.remedy}" for problem in wrong))
 
 
-def missing_file(options: argparse.Namespace) -> list[Problem]:
+def missing_file(options: argparse.Namespace) -> list[SettingsProblem]:
     """The user file is optional, unless --config names one."""
     chosen = chosen_file(options)
     if chosen is None or os.path.exists(chosen):
         return []
-    return [Problem("--config", str(chosen), "does not exist; create it, or name another file", "command line")]
+    return [SettingsProblem("--config", str(chosen), "does not exist; create it, or name another file", "command line")]
 
 
 def report(problems: Iterable[Any]) -> None:

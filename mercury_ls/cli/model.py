@@ -13,7 +13,7 @@ from mercury_ls.cli.given import UsageError, chosen_file, failed, load_settings,
 from mercury_ls.link import local
 from mercury_ls.link.wire import WireError
 from mercury_ls.models import choose, library, measure, overview, recommended
-from mercury_ls.models.add import Order, Plan, described
+from mercury_ls.models.add import AddOrder, Plan, described
 from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
 from mercury_ls.settings import models, toml
@@ -36,7 +36,7 @@ def list(options: argparse.Namespace) -> int:  # noqa: A001  the verb
 
 def add(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
-    order = Order(
+    order = AddOrder(
         source=options.source,
         name=options.name,
         revision=options.revision,
@@ -51,7 +51,7 @@ def add(options: argparse.Namespace) -> int:
         certificate=options.cert,
         certificate_key=options.cert_key,
     )
-    progress = Progress()
+    progress = AddProgress()
     try:
         record = add_model(
             order,
@@ -79,7 +79,7 @@ def add(options: argparse.Namespace) -> int:
     return 0
 
 
-def agreement(yes: bool, progress: "Progress") -> Callable[[Plan], bool]:
+def agreement(yes: bool, progress: "AddProgress") -> Callable[[Plan], bool]:
     def agreed(plan: Plan) -> bool:
         progress.end()
         print(lines(described(plan)), flush=True)
@@ -94,7 +94,7 @@ def agreement(yes: bool, progress: "Progress") -> Callable[[Plan], bool]:
     return agreed
 
 
-class Progress:
+class AddProgress:
     """One line that is written over on a terminal, and a line now and then anywhere else."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def chosen(options: argparse.Namespace, name: str) -> int:
     if Path(name).name != name:
         raise UsageError(f"{name} is a path: `mercury-ls model add {name}` makes a model of it")
     settings = settings_in_effect(options)
-    progress = Progress()
+    progress = AddProgress()
     try:
         info = choose.check(name, settings, progress.report)
     finally:
@@ -183,7 +183,7 @@ def removed(options: argparse.Namespace, name: str) -> int:
 def test(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
     name = options.model or settings.engine.model
-    progress = Progress()
+    progress = AddProgress()
     try:
         result = measure.test(name, settings, progress.report)
     except ERRORS as error:

@@ -66,7 +66,7 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     """What other programs are answered, beside the engine protocol."""
 
     @contextmanager
-    def opened(worker: "Worker", listening: daemon.Options, endpoint: daemon.Endpoint) -> "Iterator[Handler]":
+    def opened(worker: "Worker", listening: daemon.Options, endpoint: daemon.ListeningEndpoint) -> "Iterator[Handler]":
         from mercury_ls.serve.in_process import WorkerClient
         from mercury_ls.session.outcomes import Outcomes
         from mercury_ls.session.stats import Stats, default_file

@@ -42,7 +42,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     model = resolve(settings.engine.model)
     if settings.engine.address or model is None:
         raise tuning.TuningError("there is no model on this machine to tune: check engine.model and engine.address")
-    order = tuning.Order(model, options.minutes, options.full)
+    order = tuning.TuneOrder(model, options.minutes, options.full)
     result = tuning.tune(root, Privacy(settings.privacy, [root], ignore_case=local.IGNORES_CASE), order, place)
     print(tuning.described(result))
     if not result.better:

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from mercury_engine.api import Severity
 
-__all__ = ["Diagnostic"]
+__all__ = ["FileDiagnostic"]
 
 
-class Diagnostic(Struct, frozen=True):
+class FileDiagnostic(Struct, frozen=True):
     start: int
     end: int
     message: str

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mercury_engine.api import EngineInfo
-from mercury_ls.completion.context import Budget
+from mercury_ls.completion.context import ContextBudget
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from mercury_ls.models.library import Measured
+    from mercury_ls.models.library import MeasuredSpeed
 
 MEASURED = 16
 """The last answers from which the pace is taken."""
@@ -31,10 +31,10 @@ READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 USUAL_CONTEXT = 2048
 
 
-class Pace:
+class EnginePace:
     """How quickly one engine has answered lately, as this client saw it. A median is not moved by one slow answer."""
 
-    def __init__(self, tested: Callable[[], Mapping[str, "Measured"]] = dict) -> None:
+    def __init__(self, tested: Callable[[], Mapping[str, "MeasuredSpeed"]] = dict) -> None:
         self._tested = tested
         self._model = ""
         self._first_ms: deque[float] = deque(maxlen=MEASURED)
@@ -84,11 +84,11 @@ class Budgets(Struct, frozen=True):
     pause_ms: float
     pause_after_miss_ms: float
     tokens: int
-    context: Budget
+    context: ContextBudget
     writes_ahead: bool
 
 
-def budgets_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budgets:
+def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> Budgets:
     """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
     what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
@@ -105,7 +105,7 @@ def budgets_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budg
     )
 
 
-def deadline_for(is_weak: bool, pace: Pace, tokens: int) -> float:
+def deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:
     if is_weak:
         return WEAK_DEADLINE_MS
     speed = pace.tokens_per_second
@@ -113,22 +113,22 @@ def deadline_for(is_weak: bool, pace: Pace, tokens: int) -> float:
     return min(max(SLOWEST_ANSWERS * usual, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
 
 
-def tokens_for(is_weak: bool, pace: Pace) -> int:
+def tokens_for(is_weak: bool, pace: EnginePace) -> int:
     if is_weak:
         return LEAST_TOKENS
     speed = pace.tokens_per_second
     return min(max(int(WRITING_SECONDS * speed), LEAST_TOKENS), MOST_TOKENS) if speed else USUAL_TOKENS
 
 
-def context_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budget:
+def context_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> ContextBudget:
     limit = settings.context
     tokens = limit.budget_tokens or usual_context(info, pace)
     if info is None:
-        return Budget(tokens=tokens, snippets=limit.snippets)
-    return Budget(min(tokens, info.context_tokens or tokens), info.characters_per_token, limit.snippets)
+        return ContextBudget(tokens=tokens, snippets=limit.snippets)
+    return ContextBudget(min(tokens, info.context_tokens or tokens), info.characters_per_token, limit.snippets)
 
 
-def usual_context(info: EngineInfo | None, pace: Pace) -> int:
+def usual_context(info: EngineInfo | None, pace: EnginePace) -> int:
     """More only for a server that is known to read it quickly: a model on this machine's CPU does not."""
     first_ms = pace.first_token_ms
     if info is None or info.engine != "server" or not first_ms:

@@ -10,7 +10,7 @@ from mercury_engine.api import Snippet
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
 
-__all__ = ["SNIPPET_CHARACTERS", "Budget", "Related", "relate", "window"]
+__all__ = ["SNIPPET_CHARACTERS", "ContextBudget", "Related", "relate", "window"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -21,7 +21,7 @@ SNIPPET_CHARACTERS = 16_000
 """Of related code in all. What does not fit into the prompt still serves as n-gram hints."""
 
 
-class Budget(Struct, frozen=True):
+class ContextBudget(Struct, frozen=True):
     """How much fits, in tokens of the model; `characters_per_token` is the model's own average."""
 
     tokens: int = 2048
@@ -64,7 +64,7 @@ def relate(
     offset: int,
     neighbours: Sequence[Snapshot],
     definitions: Callable[[Sequence[str], str], Sequence[Snippet]],
-    budget: Budget,
+    budget: ContextBudget,
     time: float,
 ) -> Related:
     """Choose the snippets beside the window: the head of the file, similar code, definitions of the names in use."""
@@ -96,7 +96,7 @@ def most_used(names: Counter[str]) -> list[str]:
     return [name for name, _ in names.most_common(32)]
 
 
-def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
+def own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Snippet]:
     """Imports and the headers of the scopes around the cursor, if the window begins below them."""
     start, _ = window(snapshot, offset, budget.characters)
     ranges = [r for r in [*syntax.imports(snapshot), *syntax.headers(snapshot, offset)] if r[1] <= start]
@@ -161,7 +161,7 @@ def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
     return distinct
 
 
-def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
+def within(snippets: Sequence[Snippet], budget: ContextBudget) -> list[Snippet]:
     """The best ones, up to the limits. The engine decides which of them go into the prompt."""
     remaining = SNIPPET_CHARACTERS
     fitting: list[Snippet] = []

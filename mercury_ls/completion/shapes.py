@@ -17,7 +17,7 @@ from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS, PARTS, indentation
 
-__all__ = ["SHAPES", "Elsewhere", "Scene", "Shape", "proposed", "proposed_lines", "scene"]
+__all__ = ["SHAPES", "Elsewhere", "Scene", "ShapedLine", "proposed", "proposed_lines", "scene"]
 
 MOST = 3
 """Proposals of one shape."""
@@ -117,7 +117,7 @@ class Scene(Struct, frozen=True):
         yield from self.elsewhere.defining(name)
 
 
-class Shape(Struct, frozen=True):
+class ShapedLine(Struct, frozen=True):
     """Writes whole lines, without their indentation; only those are proposed that begin like the line at the cursor.
     `first` and `other` say how often its first proposal is right, and any other."""
 
@@ -373,11 +373,11 @@ def difference(first: Sequence[str], second: Sequence[str]) -> tuple[str, str]:
 
 
 SHAPES = {
-    "imported": Shape(imported, 0.85, 0.39),
-    "stored": Shape(stored, 0.5, 0.06),
-    "arguments": Shape(arguments, 0.42, 0.17),
-    "passed_on": Shape(passed_on, 0.87, 0.1),
-    "mirrored": Shape(mirrored, 0.29, 0.09),
-    "arguments_of_others": Shape(arguments_of_others, 0.28, 0.2),
+    "imported": ShapedLine(imported, 0.85, 0.39),
+    "stored": ShapedLine(stored, 0.5, 0.06),
+    "arguments": ShapedLine(arguments, 0.42, 0.17),
+    "passed_on": ShapedLine(passed_on, 0.87, 0.1),
+    "mirrored": ShapedLine(mirrored, 0.29, 0.09),
+    "arguments_of_others": ShapedLine(arguments_of_others, 0.28, 0.2),
 }
 """Fitted on rows of repositories that judge nothing."""

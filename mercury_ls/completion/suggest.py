@@ -13,7 +13,7 @@ from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import target
-from mercury_ls.completion.context import Budget, Related, window
+from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.offers import Answer, Offer
@@ -72,7 +72,7 @@ class Question(Struct, frozen=True, kw_only=True):
     related: Related
     settings: SuggestSettings
     recent_edits: int = 16
-    budget: Budget
+    budget: ContextBudget
     session: str
     bar: float
     invoked: bool = False

@@ -13,11 +13,21 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mercury_engine.addresses import is_loopback
-from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, RequestError, Said, TooLongError
+from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, InfillRequest, RequestError, TooLongError
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
 from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, check_chat, encode
+from mercury_ls.link.wire import (
+    CLIENT_HEADER,
+    PREFIX,
+    AnswerFrame,
+    Failure,
+    FrameReader,
+    Status,
+    WireError,
+    check_chat,
+    encode,
+)
 from mercury_ls.settings import models
 
 if TYPE_CHECKING:
@@ -28,7 +38,7 @@ __all__ = ["Backoff", "BusyError", "EngineClient", "EngineLink", "EngineUnavaila
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
-Drafted = TypeVar("Drafted", Draft, Said)
+Drafted = TypeVar("Drafted", Draft, ChatReply)
 
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.1
@@ -131,17 +141,17 @@ class EngineClient:
         """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
         return self._answers("/infill", request, lambda answer: answer.draft)
 
-    def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+    def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
         """As `infill`; a request that nobody could answer raises `RequestError`."""
         return self._answers("/chat", request, lambda answer: answer.said)
 
     async def _answers(
-        self, path: str, request: InfillRequest | ChatRequest, draft_of: Callable[[Answer], Drafted | None]
+        self, path: str, request: InfillRequest | ChatRequest, draft_of: Callable[[AnswerFrame], Drafted | None]
     ) -> AsyncIterator[Drafted]:
-        last: Answer | None = None
+        last: AnswerFrame | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):
-            frames, pieces = Frames(Answer), connection.body(response)
+            frames, pieces = FrameReader(AnswerFrame), connection.body(response)
             while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
                     draft = draft_of(last)
@@ -231,7 +241,7 @@ class EngineClient:
             response = await self._lease_of(connection, holder)
             if response.status >= 400:
                 raise EngineUnavailable(refusal(await connection.read(response)))
-            frames = Frames(Status)
+            frames = FrameReader(Status)
             async for piece in connection.body(response):
                 for status in frames.feed(piece):
                     self._publish(status)
@@ -344,7 +354,7 @@ async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def final_draft(last: Answer | None, draft_of: Callable[[Answer], Drafted | None]) -> Drafted:
+def final_draft(last: AnswerFrame | None, draft_of: Callable[[AnswerFrame], Drafted | None]) -> Drafted:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
     draft = draft_of(last) if last is not None else None

@@ -295,12 +295,12 @@ def resident_memory() -> int:
 def windows_memory(free: bool = False) -> int:
     import ctypes
 
-    class Found(ctypes.Structure):
+    class MemoryCounters(ctypes.Structure):
         """MEMORYSTATUSEX"""
 
         _fields_ = (("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("sizes", ctypes.c_uint64 * 7))
 
-    counters = Found(length=ctypes.sizeof(Found))
+    counters = MemoryCounters(length=ctypes.sizeof(MemoryCounters))
     kernel = getattr(ctypes, "windll", None)
     return counters.sizes[free] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(counters)) else 0
 

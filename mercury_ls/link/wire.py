@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import (
     PROTOCOL_VERSION,
+    ChatReply,
     ChatRequest,
     Draft,
     EngineError,
@@ -17,7 +18,6 @@ from mercury_engine.api import (
     Filled,
     InfillRequest,
     RequestError,
-    Said,
 )
 
 __all__ = [
@@ -25,9 +25,9 @@ __all__ = [
     "CLIENT_HEADER",
     "FRAME_TYPE",
     "PREFIX",
-    "Answer",
+    "AnswerFrame",
     "Failure",
-    "Frames",
+    "FrameReader",
     "Status",
     "WireError",
     "check",
@@ -61,12 +61,12 @@ class Failure(Struct, frozen=True):
     detail: str
 
 
-class Answer(Struct, frozen=True, omit_defaults=True):
+class AnswerFrame(Struct, frozen=True, omit_defaults=True):
     """One frame of a response: a draft of what was to be filled in, or of what is said, or why there is none."""
 
     draft: Draft | None = None
     failure: Failure | None = None
-    said: Said | None = None
+    said: ChatReply | None = None
 
 
 class Status(Struct, frozen=True):
@@ -98,7 +98,7 @@ def frame(value: Struct) -> bytes:
 Value = TypeVar("Value")
 
 
-class Frames(Generic[Value]):
+class FrameReader(Generic[Value]):
     """Splits a stream of bytes into frames of one type."""
 
     def __init__(self, kind: type[Value]) -> None:
@@ -191,22 +191,22 @@ def check_chat(request: ChatRequest) -> None:
 @overload
 def untouched(request: InfillRequest) -> Draft: ...
 @overload
-def untouched(request: ChatRequest) -> Said: ...
-def untouched(request: InfillRequest | ChatRequest) -> Draft | Said:
+def untouched(request: ChatRequest) -> ChatReply: ...
+def untouched(request: InfillRequest | ChatRequest) -> Draft | ChatReply:
     """The answer before the first forward: every span keeps its text, and nothing is said."""
     if isinstance(request, ChatRequest):
-        return Said(0, "", final=True, finish="length")
+        return ChatReply(0, "", final=True, finish="length")
     texts = (request.windows[span.window].text[span.start : span.end] for span in request.spans)
     return Draft(0, tuple(Filled(text) for text in texts), final=True)
 
 
-Draftlike = TypeVar("Draftlike", Draft, Said)
+Draftlike = TypeVar("Draftlike", Draft, ChatReply)
 
 
 def final(draft: Draftlike) -> Draftlike:
     """A draft that is all there will be. What is said without an end was too long for its time."""
     if draft.final:
         return draft
-    if isinstance(draft, Said):
+    if isinstance(draft, ChatReply):
         return replace(draft, final=True, finish=draft.finish or "length")
     return replace(draft, final=True)

@@ -7,8 +7,8 @@ from lsprotocol.types import CompletionItemKind as Kind
 
 from mercury_engine.api import NameKind
 from mercury_ls.code.languages import find
-from mercury_ls.lsp.protocol import Document, NamedItem, NamesAnswer, NamesParams, Position, Signature
-from mercury_ls.names.known import Ask, Known, Name
+from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, NamesParams, Position, Signature, SyncedDocument
+from mercury_ls.names.known import Name, NameList, NamesRequest
 from mercury_ls.names.written import KEYWORDS
 
 __all__ = ["EditorAnalyser", "known"]
@@ -57,17 +57,17 @@ class EditorAnalyser:
     def __init__(
         self,
         client: Callable[[str, NamesParams], Awaitable[NamesAnswer | None]],
-        place: Callable[[Ask], Position | None],
+        place: Callable[[NamesRequest], Position | None],
     ) -> None:
         """`client` answers a request, `place` is where in the client's version of the document it is asked about."""
         self._client = client
         self._place = place
 
-    async def ask(self, ask: Ask) -> Known | None:
+    async def ask(self, ask: NamesRequest) -> NameList | None:
         place = self._place(ask)
         if place is None:
             return None
-        document, is_call = Document(ask.uri, ask.version), ask.role == "keyword"
+        document, is_call = SyncedDocument(ask.uri, ask.version), ask.role == "keyword"
         answer = await self._client("mercury/names", NamesParams(document, place, PATIENCE_MS, is_call))
         return answer and known(answer, ask)
 
@@ -75,15 +75,15 @@ class EditorAnalyser:
         """There is nothing of our own to close."""
 
 
-def known(answer: NamesAnswer, ask: Ask) -> Known:
+def known(answer: NamesAnswer, ask: NamesRequest) -> NameList:
     """Of a call its parameters, elsewhere all names but those."""
     if ask.role == "keyword":
         return parameters(answer.signature or Signature(), ask.path)
     names = (name for item in answer.items if (name := named(item)) and name.kind != "parameter")
-    return Known.of(names, complete=not answer.is_incomplete)
+    return NameList.of(names, complete=not answer.is_incomplete)
 
 
-def parameters(signature: Signature, path: str) -> Known:
+def parameters(signature: Signature, path: str) -> NameList:
     """In their order, without those that take any others: with these a call is not complete."""
     language = find("", path)
     id = language.id if language else ""
@@ -93,7 +93,7 @@ def parameters(signature: Signature, path: str) -> Known:
     matches = [next(filter(None, (pattern.fullmatch(label) for pattern in patterns)), None) for label in labels]
     groups = [match.groups("") for match in matches if match is not None]
     names = [Name(name, kind) for mark, name in groups if not mark]
-    return Known.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in groups]))
+    return NameList.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in groups]))
 
 
 def named(item: NamedItem) -> Name | None:

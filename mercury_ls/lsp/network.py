@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from websockets.datastructures import Headers
     from websockets.http11 import Request, Response
 
-__all__ = ["RefusedError", "Unauthenticated", "refusal", "serve_tcp", "serve_websocket"]
+__all__ = ["ClientRefusedError", "Unauthenticated", "refusal", "serve_tcp", "serve_websocket"]
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ TOKEN_REMEDY = "send the one in the file that the server names when it starts"
 INVALID_REQUEST, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32602, -32002
 
 
-class RefusedError(Exception):
+class ClientRefusedError(Exception):
     """The client has not presented the token. The reply says why."""
 
     def __init__(self, problem: str, code: int = INVALID_REQUEST, id: int | str | None = None) -> None:
@@ -97,7 +97,7 @@ async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], li
             async with server_process(command) as process:
                 process.stdin.write(first)
                 await converse(process, received(reader), sending(writer))
-        except RefusedError as error:
+        except ClientRefusedError as error:
             log.warning("refused a TCP client: %s", error)
             writer.write(frame(error.reply))
         except ConnectionError as error:
@@ -119,14 +119,14 @@ async def first_message(reader: "StreamReader", token: str, seconds: float = FIR
             head = await reader.readuntil(END_OF_HEADERS)
             length = content_length(head.removesuffix(END_OF_HEADERS))
             if len(head) + length > FIRST_BYTES:
-                raise RefusedError(f"a first message of {length} bytes is over the limit of {FIRST_BYTES} bytes")
+                raise ClientRefusedError(f"a first message of {length} bytes is over the limit of {FIRST_BYTES} bytes")
             body = await reader.readexactly(length)
     except TimeoutError:
-        raise RefusedError(f"no initialize within {seconds:g} s") from None
+        raise ClientRefusedError(f"no initialize within {seconds:g} s") from None
     except asyncio.LimitOverrunError:
-        raise RefusedError(f"no end of headers within {FIRST_BYTES} bytes") from None
+        raise ClientRefusedError(f"no end of headers within {FIRST_BYTES} bytes") from None
     except FrameError as error:
-        raise RefusedError(str(error)) from None
+        raise ClientRefusedError(str(error)) from None
     except asyncio.IncompleteReadError as error:
         raise ConnectionError("it was closed before the first message") from error
     check_first(body, token)
@@ -137,15 +137,15 @@ def check_first(body: bytes, token: str) -> None:
     try:
         message = msgspec.convert(json.loads(body), FirstMessage)  # as the server does, accepting lone surrogates
     except UNREADABLE as error:
-        raise RefusedError(f"the first message is not an LSP message: {error}") from None
+        raise ClientRefusedError(f"the first message is not an LSP message: {error}") from None
     if message.method != "initialize":
-        raise RefusedError("the first message must be initialize", NOT_INITIALIZED, message.id)
+        raise ClientRefusedError("the first message must be initialize", NOT_INITIALIZED, message.id)
     try:
         options = msgspec.convert(message.params, InitializeParams).initialization_options or InitializeOptions()
     except UNREADABLE:
         options = InitializeOptions()
     if not hmac.compare_digest(options.token.encode(errors="replace"), token.encode()):
-        raise RefusedError(
+        raise ClientRefusedError(
             f"initializationOptions.token is missing or wrong: {TOKEN_REMEDY}", INVALID_PARAMS, message.id
         )
 

@@ -11,7 +11,7 @@ from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.inline import SUPERSEDED
-from mercury_ls.lsp.protocol import Diagnostic, DiagnosticsParams, Position, SuggestParams
+from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
 
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
@@ -101,10 +101,10 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
         ls.started.next_edits.diagnosed(document.uri, document.version, diagnostics_of_file)
 
 
-def diagnosed(ls: Server, uri: str, reported: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
+def diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:
     start, end = (ls.offset(uri, place) for place in (reported.range.start, reported.range.end))
     severity = SEVERITIES.get(int(reported.severity or 1), "hint")
-    return diagnostics.Diagnostic(
+    return diagnostics.FileDiagnostic(
         start, end, str(reported.message), UNNECESSARY in map(int, reported.tags or ()), severity
     )
 

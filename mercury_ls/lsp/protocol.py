@@ -28,15 +28,15 @@ from mercury_ls.lsp.transport import FrameError, OversizedError
 __all__ = [
     "METHODS",
     "AcceptParams",
-    "Diagnostic",
+    "ClientDiagnostic",
     "DiagnosticsParams",
     "DidFocusParams",
+    "LspProtocol",
     "NamesAnswer",
     "NamesParams",
     "PartialAcceptParams",
     "PlaceParams",
     "Position",
-    "Protocol",
     "ShownParams",
     "SnoozeParams",
     "StatsParams",
@@ -61,7 +61,7 @@ class Range(Wire):
     end: Position
 
 
-class Document(Wire):
+class SyncedDocument(Wire):
     """`version` is that of the text in which a position counts. Few clients send it: see `Server.dated`."""
 
     uri: str
@@ -86,7 +86,7 @@ class InlineContext(Wire):
 class PlaceParams(Wire):
     """`mercury/why`, and what the fallback needs of `textDocument/completion`."""
 
-    text_document: Document
+    text_document: SyncedDocument
     position: Position
 
 
@@ -117,7 +117,7 @@ class PartialAcceptParams(Wire):
 
 
 class DidFocusParams(Wire):
-    text_document: Document | UnsetType = UNSET
+    text_document: SyncedDocument | UnsetType = UNSET
 
 
 class StatusParams(Wire):
@@ -150,7 +150,7 @@ class AcceptParams(Wire):
     edits: int | None = None
 
 
-class Diagnostic(Wire):
+class ClientDiagnostic(Wire):
     """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary", severity 1 is an error, 4 a hint."""
 
     range: Range
@@ -162,8 +162,8 @@ class Diagnostic(Wire):
 class DiagnosticsParams(Wire):
     """`mercury/didChangeDiagnostics`: what the editor's other language servers report about a document."""
 
-    text_document: Document
-    diagnostics: tuple[Diagnostic, ...] = ()
+    text_document: SyncedDocument
+    diagnostics: tuple[ClientDiagnostic, ...] = ()
 
 
 class NamesParams(Wire):
@@ -171,7 +171,7 @@ class NamesParams(Wire):
     this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
     """
 
-    text_document: Document
+    text_document: SyncedDocument
     position: Position
     timeout_ms: int
     signature: bool = False
@@ -230,7 +230,7 @@ PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -
 NOT_INITIALIZED = -32002
 
 
-class Protocol(LanguageServerProtocol):
+class LspProtocol(LanguageServerProtocol):
     """One client's connection. The session keeps the texts; pygls' workspace is never used."""
 
     def __init__(self, server: Any, converter: Any):

@@ -21,8 +21,8 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.lsp.names import EditorAnalyser
-from mercury_ls.lsp.protocol import PlaceParams, Position, Protocol
-from mercury_ls.names.known import Ask
+from mercury_ls.lsp.protocol import LspProtocol, PlaceParams, Position
+from mercury_ls.names.known import NamesRequest
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
 from mercury_ls.wording import abbreviated, harmless, one_line, remarks
@@ -40,14 +40,14 @@ WORK_SHOWN_SECONDS = 0.3
 class Server(LanguageServer):
     """pygls dispatches to it, and the session decides. `lsp/app.py` registers what it answers."""
 
-    protocol: Protocol
+    protocol: LspProtocol
 
     def __init__(self, wiring: Wiring):
         super().__init__(
             "mercury-ls",
             __version__,
             notebook_document_sync=NOTEBOOKS,
-            protocol_cls=Protocol,
+            protocol_cls=LspProtocol,
             converter_factory=default_converter,
         )
         self.wiring = wiring
@@ -212,7 +212,7 @@ class Server(LanguageServer):
         document = self.started.files.documents.get(uri)
         return document.snapshot().offset(place.line, place.character, self.encoding) if document else 0
 
-    def place_of(self, ask: Ask) -> Position | None:
+    def place_of(self, ask: NamesRequest) -> Position | None:
         """Where the client has it; None if it has another version, or the document has become private."""
         files = self.started.files
         document = None if files.why_missing(ask.uri) else files.documents[ask.uri]

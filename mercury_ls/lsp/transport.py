@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import BinaryIO, Protocol
 
 __all__ = [
-    "Connection",
+    "ClientConnection",
     "FrameError",
-    "Frames",
+    "MessageReader",
     "OversizedError",
     "content_length",
     "frame",
@@ -46,7 +46,7 @@ class OversizedError(FrameError):
         self.ends = ends
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """One client, as the transport sees it."""
 
     def receive(self, body: bytes) -> None: ...
@@ -57,7 +57,7 @@ class Connection(Protocol):
     exit_code: int
 
 
-class Frames:
+class MessageReader:
     """Splits a byte stream into message bodies. Header names may be in any case; unknown headers are ignored.
 
     Buffers one message at most: a body over the limit, and data without a header, are dropped as they arrive.
@@ -174,7 +174,7 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def deliver(connection: Connection, items: list[bytes | FrameError]) -> None:
+def deliver(connection: ClientConnection, items: list[bytes | FrameError]) -> None:
     for item in items:
         if isinstance(item, FrameError):
             connection.malformed(item)
@@ -182,7 +182,7 @@ def deliver(connection: Connection, items: list[bytes | FrameError]) -> None:
             connection.receive(item)
 
 
-async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], None]], Connection]) -> int:
+async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], None]], ClientConnection]) -> int:
     """Serve the one client on standard input and `stdout` until either side closes; returns the exit code.
 
     A thread reads the input: that works for pipes on every platform, and costs one hop to the loop per message.
@@ -207,7 +207,7 @@ def private_stdout() -> BinaryIO:
     return own
 
 
-def read_stdin(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+def read_stdin(connection: ClientConnection, loop: asyncio.AbstractEventLoop) -> None:
     """Reads the descriptor: a buffered reader would hold its lock while the interpreter shuts down."""
     try:
         pump(lambda: os.read(0, 1 << 16), lambda items: loop.call_soon_threadsafe(deliver, connection, items))
@@ -220,7 +220,7 @@ def read_stdin(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
 
 def pump(read: Callable[[], bytes], deliver: Callable[[list[bytes | FrameError]], object]) -> None:
     """Deliver what is read until the input ends or reading fails."""
-    frames = Frames()
+    frames = MessageReader()
     try:
         while data := read():
             if items := frames.feed(data):

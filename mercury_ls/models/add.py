@@ -19,10 +19,10 @@ from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import (
     HOSTED,
     PLACE,
-    File,
-    Folder,
+    GgufFile,
     Hub,
-    Server,
+    ModelFolder,
+    ServerSource,
     Source,
     checked_file,
     checked_headers,
@@ -34,7 +34,7 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.wording import counted, millions, readable
 
-__all__ = ["Order", "Plan", "Precision", "add", "bytes_of", "described"]
+__all__ = ["AddOrder", "Plan", "Precision", "add", "bytes_of", "described"]
 
 Precision = Literal["int8", "int4"]
 SMALL_MODEL = 1_000_000_000
@@ -46,7 +46,7 @@ WORKING_MEMORY = 300_000_000
 SPARE_DISK = 200_000_000
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class AddOrder(Struct, frozen=True, kw_only=True):
     """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model. All from
     `model` on is for servers; `headers` are lines."""
 
@@ -106,7 +106,7 @@ class Supply(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
+def add(order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
     """None if the user did not agree. `network`: whether prompts may go to other machines.
 
     What describes the model is read in a draft, a temporary folder; nothing is written anywhere else before the user
@@ -114,7 +114,7 @@ def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: 
     """
     source, usual = parse(order.source)
     name = checked_name(order.name or usual, models.installed())
-    if isinstance(source, Server):
+    if isinstance(source, ServerSource):
         return add_server(source, name, order, network, agreed)
     if server_options := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
         raise EngineError(f"{', '.join(server_options)}: only for servers, and {order.source} is none: leave it out")
@@ -143,16 +143,16 @@ def drafted(source: str) -> Iterator[Path]:
             raise EngineError(str(error).replace(draft, source)) from error
 
 
-def described_supply(source: Source, order: Order, draft: Path, previous: Path | None, report: Report) -> Supply:
+def described_supply(source: Source, order: AddOrder, draft: Path, previous: Path | None, report: Report) -> Supply:
     """`left` is what an earlier attempt has loaded."""
     if order.revision and not isinstance(source, Hub):
         raise EngineError(f"--revision is for models on the hub, and {order.source} is none: leave it out")
     match source:
         case Hub():
             return from_hub(source, order.revision, draft, previous, report)
-        case Folder():
+        case ModelFolder():
             return from_folder(source.path, draft)
-        case File():
+        case GgufFile():
             return from_gguf(source.path, draft)
     raise AssertionError(source)
 
@@ -247,7 +247,7 @@ def from_gguf(file: Path, draft: Path) -> Supply:
     return Supply(draft, str(file), gather, parameters, writes=2 * parameters)
 
 
-def planned(name: str, supply: Supply, order: Order) -> Plan:
+def planned(name: str, supply: Supply, order: AddOrder) -> Plan:
     identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])), order.prompt)
     precision = order.precision or ("int8" if supply.parameters < SMALL_MODEL else "int4")
     keeps = bytes_of(supply.parameters, precision)
@@ -319,7 +319,7 @@ def described(plan: Plan) -> Iterator[str]:
 
 
 def add_server(
-    server: Server, name: str, order: Order, network: bool, agreed: Callable[[Plan], bool]
+    server: ServerSource, name: str, order: AddOrder, network: bool, agreed: Callable[[Plan], bool]
 ) -> ModelRecord | None:
     if order.precision or order.revision:
         raise EngineError(
@@ -340,7 +340,7 @@ def add_server(
     return record
 
 
-def examined(record: ModelRecord, order: Order, network: bool) -> tuple[ModelRecord, str]:
+def examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[ModelRecord, str]:
     """The record, in the format that the model answers in unless the user named one, and what is said of that. Nothing
     where answers cost money."""
     if record.protocol in HOSTED:
@@ -360,7 +360,7 @@ def examined(record: ModelRecord, order: Order, network: bool) -> tuple[ModelRec
     return (start if verdict.fits else record), str(verdict)
 
 
-def asked_server(server: Server, name: str, order: Order) -> ModelRecord:
+def asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecord:
     """What a server says of itself; a provider's is known, and not asked for money."""
     protocol = order.protocol or server.protocol
     usual = HOSTED[protocol].model if protocol in HOSTED else ""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, Engine, EngineError, InfillRequest, Span, Window
 
-__all__ = ["GAPS", "REWRITES", "Gap", "Rewrite", "Verdict", "examined", "judged"]
+__all__ = ["GAPS", "REWRITES", "KnownGap", "Rewrite", "Verdict", "examined", "judged"]
 
 CURSOR = "‸"
 SECONDS = 20.0
@@ -19,7 +19,7 @@ SAMPLE = 3
 """Questions after which it is clear that another format is no better."""
 
 
-class Gap(Struct, frozen=True):
+class KnownGap(Struct, frozen=True):
     """`known` are the answers that are right; more may follow them."""
 
     path: str
@@ -76,29 +76,31 @@ class Rewrite(Struct, frozen=True):
         return answer.rstrip() == expected.rstrip()
 
 
-Question = Gap | Rewrite
+Question = KnownGap | Rewrite
 
 GAPS = (
-    Gap("add.py", "python", "def add(a, b):\n    return ‸\n\n\nprint(add(1, 2))\n", ("a + b", "b + a")),
-    Gap("square.js", "javascript", "function square(n) {\n  return ‸;\n}\n", ("n * n", "n ** 2", "Math.pow(n, 2)")),
-    Gap("max.go", "go", "func max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn ‸\n}\n", ("b",)),
-    Gap(
+    KnownGap("add.py", "python", "def add(a, b):\n    return ‸\n\n\nprint(add(1, 2))\n", ("a + b", "b + a")),
+    KnownGap(
+        "square.js", "javascript", "function square(n) {\n  return ‸;\n}\n", ("n * n", "n ** 2", "Math.pow(n, 2)")
+    ),
+    KnownGap("max.go", "go", "func max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn ‸\n}\n", ("b",)),
+    KnownGap(
         "point.py",
         "python",
         "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = ‸\n",
         ("y",),
     ),
-    Gap(
+    KnownGap(
         "load.py",
         "python",
         "import json\n\n\ndef load(path):\n    with open(path) as file:\n        return json.‸\n",
         ("load(file)",),
     ),
-    Gap("points.py", "python", "north = 1\nsouth = 2\n\nprint(north)\nprint(‸)\n", ("south",)),
-    Gap("count.py", "python", "numbers = [1, 2, 3]\nfor number in ‸:\n    print(number)\n", ("numbers",)),
-    Gap("double.rs", "rust", "fn double(x: i32) -> i32 {\n    x * ‸\n}\n", ("2",)),
-    Gap("even.py", "python", "def is_even(n):\n    return n % 2 == ‸\n", ("0",)),
-    Gap("area.ts", "typescript", "const area = (width: number, height: number) => width * ‸;\n", ("height",)),
+    KnownGap("points.py", "python", "north = 1\nsouth = 2\n\nprint(north)\nprint(‸)\n", ("south",)),
+    KnownGap("count.py", "python", "numbers = [1, 2, 3]\nfor number in ‸:\n    print(number)\n", ("numbers",)),
+    KnownGap("double.rs", "rust", "fn double(x: i32) -> i32 {\n    x * ‸\n}\n", ("2",)),
+    KnownGap("even.py", "python", "def is_even(n):\n    return n % 2 == ‸\n", ("0",)),
+    KnownGap("area.ts", "typescript", "const area = (width: number, height: number) => width * ‸;\n", ("height",)),
 )
 REWRITES = (
     Rewrite(

@@ -94,7 +94,7 @@ class _Totals(Struct, frozen=True):
     total: Size
 
 
-class _Answer(Struct, frozen=True, rename="camel"):
+class _HubAnswer(Struct, frozen=True, rename="camel"):
     """What the hub says of a repository, as far as it is used. Its card is what the model's makers wrote."""
 
     id: str
@@ -127,7 +127,7 @@ def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Reposito
         path = f"api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
         with opened(f"{path}?blobs=true", id, revision) as response:
             data = bytearray()
-            for piece in pieces(response, id, Pace(f"{id}: its description", clock)):
+            for piece in pieces(response, id, DownloadPace(f"{id}: its description", clock)):
                 data += piece
                 if len(data) > LONGEST_ANSWER:
                     raise EngineError(
@@ -139,7 +139,7 @@ def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Reposito
 def described(data: bytes, id: str, revision: str) -> Repository:
     """The hub's answer, if every word of it that will be used has its form."""
     try:
-        answer = msgspec.json.decode(data, type=_Answer)
+        answer = msgspec.json.decode(data, type=_HubAnswer)
     except (ValueError, RecursionError) as error:
         raise EngineError(f"{id}: the hub's description of it is none ({shown(error)}); {AGAIN}") from error
     formed(HASH, answer.sha, id, "its revision")
@@ -227,7 +227,7 @@ def fetch(
     if not part.exists() and (copy := near(repository, file, copy)):
         shutil.copyfile(copy, part)
     with explained(repository.id):
-        pace = Pace(f"{repository.id}: {file.name}", clock)
+        pace = DownloadPace(f"{repository.id}: {file.name}", clock)
         while present(part) < file.size and transfer(repository, file, part, pace, report):
             pass
     if present(part) != file.size or (file.digest and digest(part, len(file.digest)) != file.digest):
@@ -246,7 +246,7 @@ def near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Pat
     return next((path for path in candidates if path and path.is_file() and path.stat().st_size == file.size), None)
 
 
-class Pace:
+class DownloadPace:
     """Ends a transfer that hardly moves, over however many connections."""
 
     def __init__(self, about: str, clock: Clock) -> None:
@@ -267,7 +267,7 @@ class Pace:
         self._since, self._bytes = time, 0
 
 
-def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: Pace, report: Report) -> bool:
+def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: DownloadPace, report: Report) -> bool:
     """Adds to the part until the connection ends or has brought too much; whether it has become longer."""
     path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
     with part.open("ab") as output:
@@ -350,7 +350,7 @@ def check_status(response: "Response", id: str, revision: str) -> None:
     raise EngineError(f"the hub refuses {id} (HTTP {status}): try again later")
 
 
-def pieces(response: "Response", id: str, pace: Pace) -> Iterator[bytes]:
+def pieces(response: "Response", id: str, pace: DownloadPace) -> Iterator[bytes]:
     """The body as it is sent: what is packed could be a thousand times as long."""
     if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
         raise EngineError(f"{id}: the hub sends it packed ({shown(coding)}), which was not asked for; {AGAIN}")

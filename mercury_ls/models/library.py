@@ -16,7 +16,7 @@ from mercury_ls.settings import models
 
 __all__ = [
     "MADE",
-    "Measured",
+    "MeasuredSpeed",
     "discard",
     "finish",
     "forget",
@@ -35,7 +35,7 @@ MARK = "source"
 """The file there that says of what."""
 
 
-class Measured(Struct, frozen=True):
+class MeasuredSpeed(Struct, frozen=True):
     """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory. For
     warm suggestions also how long the first of a suggestion took, and how quickly the rest came; 0 if unknown."""
 
@@ -146,14 +146,14 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def measurements() -> dict[str, Measured]:
+def measurements() -> dict[str, MeasuredSpeed]:
     try:
-        return msgspec.json.decode(state_file().read_bytes(), type=dict[str, Measured])
+        return msgspec.json.decode(state_file().read_bytes(), type=dict[str, MeasuredSpeed])
     except (OSError, msgspec.DecodeError):
         return {}
 
 
-def note(name: str, measured: Measured) -> None:
+def note(name: str, measured: MeasuredSpeed) -> None:
     keep({**measurements(), name: measured})
 
 
@@ -162,7 +162,7 @@ def forget(name: str) -> None:
         keep({other: measured for other, measured in measured.items() if other != name})
 
 
-def keep(measured: dict[str, Measured]) -> None:
+def keep(measured: dict[str, MeasuredSpeed]) -> None:
     """Or not: a disk that is full or read-only costs a column of `model list`."""
     file = state_file()
     draft = file.with_suffix(".new")

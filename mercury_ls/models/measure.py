@@ -11,13 +11,13 @@ from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, 
 from mercury_ls.link import local
 from mercury_ls.models import canary, library
 from mercury_ls.models.hub import megabytes
-from mercury_ls.models.library import Measured
+from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["SNIPPETS", "Answer", "Result", "Snippet", "described", "examined", "measure", "test"]
+__all__ = ["SNIPPETS", "ModelMeasurement", "Sample", "SampleAnswer", "described", "examined", "measure", "test"]
 
 CURSOR = "‸"
 TOKENS = 32
@@ -26,7 +26,7 @@ SHOWN = 60
 Clock = Callable[[], float]
 
 
-class Snippet(Struct, frozen=True):
+class Sample(Struct, frozen=True):
     """A text with a cursor where code is missing, and the last edit before it."""
 
     path: str
@@ -36,7 +36,7 @@ class Snippet(Struct, frozen=True):
 
 
 SNIPPETS = (
-    Snippet(
+    Sample(
         "cart.py",
         "python",
         "def total(items):\n"
@@ -47,7 +47,7 @@ SNIPPETS = (
         "    return price * (1 + TAX)\n",
         (2, "    sum = 0.0\n", "    price = 0.0\n"),
     ),
-    Snippet(
+    Sample(
         "users.ts",
         "typescript",
         "interface User { name: string; active: boolean }\n\n"
@@ -60,7 +60,7 @@ SNIPPETS = (
             "interface User { name: string; active: boolean }\n",
         ),
     ),
-    Snippet(
+    Sample(
         "stack.go",
         "go",
         "type Stack[T any] struct{ items []T }\n\nfunc (s *Stack[T]) Push(item T) {\n\ts.items = ‸\n}\n",
@@ -69,7 +69,7 @@ SNIPPETS = (
 )
 
 
-class Answer(Struct, frozen=True):
+class SampleAnswer(Struct, frozen=True):
     path: str
     text: str
     p_accept: float
@@ -80,14 +80,14 @@ class Answer(Struct, frozen=True):
     tokens_per_second: float = 0.0
 
 
-class Result(Struct, frozen=True):
+class ModelMeasurement(Struct, frozen=True):
     info: EngineInfo
-    answers: tuple[Answer, ...]
-    measured: Measured
+    answers: tuple[SampleAnswer, ...]
+    measured: MeasuredSpeed
     verdict: canary.Verdict = canary.Verdict(0, 0)
 
 
-def test(name: str, settings: Settings, report: Report) -> Result:
+def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
     folder = models.resolve(name)
     before, started = local.resident_memory(), time.perf_counter()
@@ -106,14 +106,14 @@ def examined(name: str, settings: Settings) -> canary.Verdict:
         return canary.examined(engine, time.monotonic() + canary.SECONDS)
 
 
-def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> Result:
+def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
     """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
     answers = tuple(asked(engine, snippet, clock) for snippet in SNIPPETS)
     cold, warm = median(answer.cold_ms for answer in answers), median(answer.warm_ms for answer in answers)
     first = median(answer.first_ms for answer in answers)
     speed = median([answer.tokens_per_second for answer in answers if answer.tokens_per_second] or [0.0])
     info = engine.info()
-    return Result(info, answers, Measured(cold, warm, load_ms, info.bytes, first, speed))
+    return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
 
 
 class Timed(Struct, frozen=True):
@@ -131,12 +131,12 @@ class Timed(Struct, frozen=True):
         return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
-def asked(engine: Engine, snippet: Snippet, clock: Clock) -> Answer:
+def asked(engine: Engine, snippet: Sample, clock: Clock) -> SampleAnswer:
     answers = engine.info().answers
     cold = timed(engine, request(snippet, answers), clock)
     typed = cold.filled.text[:1] if "line" in answers else " "
     warm = timed(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
-    return Answer(
+    return SampleAnswer(
         snippet.path,
         cold.filled.text,
         cold.filled.p_accept,
@@ -157,7 +157,7 @@ def timed(engine: Engine, request: InfillRequest, clock: Clock) -> Timed:
     return Timed(last, first_ms or all_ms, all_ms, sent)
 
 
-def request(snippet: Snippet, answers: tuple[str, ...], typed: str = "") -> InfillRequest:
+def request(snippet: Sample, answers: tuple[str, ...], typed: str = "") -> InfillRequest:
     """What an editor would ask: the rest of the line, or of a model that rewrites regions what should change."""
     before, _, after = snippet.text.partition(CURSOR)
     text, cursor = before + typed + after, len(before) + len(typed)
@@ -177,7 +177,7 @@ def request(snippet: Snippet, answers: tuple[str, ...], typed: str = "") -> Infi
     )
 
 
-def described(result: Result) -> Iterator[str]:
+def described(result: ModelMeasurement) -> Iterator[str]:
     info, measured = result.info, result.measured
     loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
     yield f"{info.model} on {info.device}, {loaded}"

@@ -14,14 +14,14 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import millions, one_line
 
-__all__ = ["Row", "rows", "table"]
+__all__ = ["ModelRow", "rows", "table"]
 
 UNKNOWN = "–"
 COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
 KINDS = {"fim": "completions", "next-edit": "next edits"}
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ModelRow(Struct, frozen=True, kw_only=True):
     """`memory` in bytes and `warm_ms` are 0 until `model test` has measured them. A server that was found has an
     `address` and is not added."""
 
@@ -39,10 +39,10 @@ class Row(Struct, frozen=True, kw_only=True):
     warm_ms: float = 0.0
 
 
-OURS = Row(name="", kind="diffusion", source="ships with mercury-ls", licence="Apache-2.0", precision="int8")
+OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licence="Apache-2.0", precision="int8")
 
 
-def rows(settings: Settings) -> list[Row]:
+def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
     chosen = None if settings.engine.address else models.resolve(settings.engine.model)
     measured_models = library.measurements()
@@ -53,18 +53,18 @@ def rows(settings: Settings) -> list[Row]:
     return [*rows, *(of_server(server) for server in added.running() if server.address not in addresses)]
 
 
-def measured(row: Row, figures: library.Measured | None) -> Row:
+def measured(row: ModelRow, figures: library.MeasuredSpeed | None) -> ModelRow:
     if figures is None:
         return row
     return replace(row, memory=figures.memory, cold_ms=figures.cold_ms, warm_ms=figures.warm_ms)
 
 
-def shipped(folder: Path) -> Row:
+def shipped(folder: Path) -> ModelRow:
     return replace(OURS, name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))))
 
 
-def of_record(record: ModelRecord) -> Row:
-    return Row(
+def of_record(record: ModelRecord) -> ModelRow:
+    return ModelRow(
         name=record.name,
         kind=record.kind,
         source=record.source or record.address,
@@ -76,12 +76,12 @@ def of_record(record: ModelRecord) -> Row:
     )
 
 
-def of_server(server: "added.Found") -> Row:
+def of_server(server: "added.ProbedServer") -> ModelRow:
     names = ", ".join(model.name for model in server.models) or "its own model"
-    return Row(name=f"({names})", kind="server", source=f"running: {server.server}", address=server.address)
+    return ModelRow(name=f"({names})", kind="server", source=f"running: {server.server}", address=server.address)
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ModelRow]) -> str:
     lines = list(aligned([COLUMNS, *map(cells, rows)]))
     addresses = [row.address for row in rows if not row.is_added and row.address]
     if addresses:
@@ -94,12 +94,12 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: ModelRow) -> tuple[str, ...]:
     """What a server or a model's makers call things is foreign text."""
     return tuple(map(one_line, texts(row)))
 
 
-def texts(row: Row) -> tuple[str, ...]:
+def texts(row: ModelRow) -> tuple[str, ...]:
     return (
         "*" if row.in_use else " ",
         row.name,

@@ -14,7 +14,17 @@ from mercury_ls.link import local
 from mercury_ls.models.add import SMALL_MODEL, WORKING_MEMORY, Precision, bytes_of
 from mercury_ls.models.hub import megabytes
 
-__all__ = ["Choice", "Known", "Machine", "Recommendation", "choices", "described", "known", "machine", "recommend"]
+__all__ = [
+    "Machine",
+    "Prediction",
+    "Recommendation",
+    "RecommendedModel",
+    "choices",
+    "described",
+    "known",
+    "machine",
+    "recommend",
+]
 
 TOKENS = {"completions": 16, "next edits": 40}
 """Of a usual line, and of the lines that a next edit rewrites."""
@@ -36,7 +46,7 @@ Job = Literal["completions", "next edits"]
 SERVER = "llama-server -m {name}.gguf -c 16384 -np 2 --cache-reuse 256 --port 8080"
 
 
-class Known(Struct, frozen=True):
+class RecommendedModel(Struct, frozen=True):
     """A model that is known to be of use. The licence is as it was when this list was written: its page decides.
     `active`: how many parameters a token needs, if not all. `prompt`: its format, if it runs in llama-server only."""
 
@@ -68,10 +78,10 @@ class Machine(Struct, frozen=True):
     threads: int
 
 
-class Choice(Struct, frozen=True):
+class Prediction(Struct, frozen=True):
     """`fit` is `smooth`, `on request` or `too slow`, from the predicted time for a usual answer."""
 
-    known: Known
+    known: RecommendedModel
     precision: Precision
     memory: int
     token_ms: float
@@ -82,13 +92,13 @@ class Choice(Struct, frozen=True):
 
 class Recommendation(Struct, frozen=True):
     machine: Machine
-    choices: tuple[Choice, ...]
-    too_large: tuple[Known, ...]
-    not_predicted: tuple[Known, ...] = ()
+    choices: tuple[Prediction, ...]
+    too_large: tuple[RecommendedModel, ...]
+    not_predicted: tuple[RecommendedModel, ...] = ()
 
 
-def known() -> tuple[Known, ...]:
-    return msgspec.json.decode((Path(__file__).parent / "known.json").read_bytes(), type=tuple[Known, ...])
+def known() -> tuple[RecommendedModel, ...]:
+    return msgspec.json.decode((Path(__file__).parent / "known.json").read_bytes(), type=tuple[RecommendedModel, ...])
 
 
 def recommend(threads: int = 0, jobs: Sequence[str] = ()) -> Recommendation:
@@ -96,7 +106,7 @@ def recommend(threads: int = 0, jobs: Sequence[str] = ()) -> Recommendation:
     return choices(machine(threads or 2), [model for model in known() if not jobs or model.job in jobs])
 
 
-def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
+def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendation:
     """What fits into memory, fastest first, at eight bits where a model is small and four where it is not.
 
     A diffusion model reads all of its text in every pass, so that memory does not tell its time.
@@ -117,11 +127,11 @@ def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
     )
 
 
-def choice(model: Known, precision: Precision, memory: int, machine: Machine) -> Choice:
+def choice(model: RecommendedModel, precision: Precision, memory: int, machine: Machine) -> Prediction:
     token_ms = 1000 * bytes_of(model.active or model.parameters, precision) / (EFFICIENCY * machine.bandwidth)
     answer_ms = TOKENS[model.job] * token_ms
     fit: Fit = "smooth" if answer_ms <= SMOOTH_MS else "on request" if answer_ms <= BEARABLE_MS else "too slow"
-    return Choice(model, precision, memory, token_ms, answer_ms, fit, model.commands)
+    return Prediction(model, precision, memory, token_ms, answer_ms, fit, model.commands)
 
 
 def machine(threads: int) -> Machine:
@@ -158,7 +168,7 @@ def described(recommendation: Recommendation) -> Iterator[str]:
     yield f"this machine: {memory}; {reading}"
     yield "predicted, not measured, with a cached context; *on request*: too slow to follow your typing, fast enough by"
     yield "its key"
-    listed: list[Choice] = []
+    listed: list[Prediction] = []
     for job, tokens in TOKENS.items():
         usable = [choice for choice in recommendation.choices if choice.known.job == job and choice.fit != "too slow"][
             :SHOWN

@@ -14,10 +14,10 @@ from mercury_ls.settings import models
 __all__ = [
     "HOSTED",
     "PLACE",
-    "File",
-    "Folder",
+    "GgufFile",
     "Hub",
-    "Server",
+    "ModelFolder",
+    "ServerSource",
     "Source",
     "checked_file",
     "checked_headers",
@@ -45,17 +45,17 @@ class Hub(Struct, frozen=True):
     id: str
 
 
-class Folder(Struct, frozen=True):
+class ModelFolder(Struct, frozen=True):
     path: Path
 
 
-class File(Struct, frozen=True):
+class GgufFile(Struct, frozen=True):
     """A GGUF file."""
 
     path: Path
 
 
-class Server(Struct, frozen=True):
+class ServerSource(Struct, frozen=True):
     """`model` "" is the one that the server has. An empty `protocol` is found out by asking the server."""
 
     address: str
@@ -64,12 +64,12 @@ class Server(Struct, frozen=True):
     key: str = ""
 
 
-Source = Hub | Folder | File | Server
+Source = Hub | ModelFolder | GgufFile | ServerSource
 
 HOSTED = {
-    "mistral": Server("https://api.mistral.ai", "codestral-latest", "mistral", "env:MISTRAL_API_KEY"),
-    "deepseek": Server("https://api.deepseek.com", "deepseek-v4-flash", "deepseek", "env:DEEPSEEK_API_KEY"),
-    "inception": Server("https://api.inceptionlabs.ai", "mercury-edit-2", "inception", "env:INCEPTION_API_KEY"),
+    "mistral": ServerSource("https://api.mistral.ai", "codestral-latest", "mistral", "env:MISTRAL_API_KEY"),
+    "deepseek": ServerSource("https://api.deepseek.com", "deepseek-v4-flash", "deepseek", "env:DEEPSEEK_API_KEY"),
+    "inception": ServerSource("https://api.inceptionlabs.ai", "mercury-edit-2", "inception", "env:INCEPTION_API_KEY"),
 }
 """Providers by their short names, with the model and the key that `--model` and `--key` may replace."""
 
@@ -83,18 +83,18 @@ def parse(text: str) -> tuple[Source, str]:
         return HOSTED[text], text
     if text.startswith("ollama:"):
         model = text.removeprefix("ollama:")
-        return Server(OLLAMA, model, "ollama"), named(f"ollama-{model}")
+        return ServerSource(OLLAMA, model, "ollama"), named(f"ollama-{model}")
     if match := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
         return Hub(match[1]), named(match[1].partition("/")[2])
     if match := ADDRESS.fullmatch(text):
-        return Server(text.rstrip("/")), named(match[1])
+        return ServerSource(text.rstrip("/")), named(match[1])
     if re.match("https?://.*[@?#]", text):
         raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
     path = Path(text).expanduser()
     if text and path.is_dir():
-        return Folder(path.resolve()), named(path.resolve().name)
+        return ModelFolder(path.resolve()), named(path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".gguf":
-        return File(path.resolve()), named(path.stem)
+        return GgufFile(path.resolve()), named(path.stem)
     if is_path(text):
         wrong = "is neither a folder nor a .gguf file" if path.exists() else "does not exist"
         raise EngineError(f"{text} {wrong}: give {FORMS}")

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from mercury_ls.names.known import Ask, Known, Project
+from mercury_ls.names.known import NameList, NamesProject, NamesRequest
 
 __all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is_installed"]
 
@@ -32,7 +32,7 @@ class Analyser(Protocol):
     languages: frozenset[str] | None
     only_cursor: bool
 
-    async def ask(self, ask: Ask) -> Known | None: ...
+    async def ask(self, ask: NamesRequest) -> NameList | None: ...
 
     async def close(self) -> None: ...
 
@@ -43,13 +43,13 @@ class AnalyserProcess:
     languages: frozenset[str] | None = frozenset({"python"})
     only_cursor: bool = False
 
-    def __init__(self, project: Project, command: Sequence[str] = JEDI) -> None:
+    def __init__(self, project: NamesProject, command: Sequence[str] = JEDI) -> None:
         self._project = project
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
-    async def ask(self, ask: Ask) -> Known:
+    async def ask(self, ask: NamesRequest) -> NameList:
         async with self._turn:
             try:
                 return await self._answer(ask)
@@ -64,7 +64,7 @@ class AnalyserProcess:
                 process.kill()
             await process.wait()
 
-    async def _answer(self, ask: Ask) -> Known:
+    async def _answer(self, ask: NamesRequest) -> NameList:
         process = self._process or await self._started()
         assert process.stdin is not None, "it is a pipe"
         assert process.stdout is not None, "it is a pipe"
@@ -73,7 +73,7 @@ class AnalyserProcess:
         line = await process.stdout.readline()
         if not line:
             raise EOFError(f"it ended with code {await process.wait()}")
-        return msgspec.json.decode(line, type=Known)
+        return msgspec.json.decode(line, type=NameList)
 
     async def _started(self) -> asyncio.subprocess.Process:
         self._process = await asyncio.create_subprocess_exec(

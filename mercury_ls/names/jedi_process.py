@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from mercury_engine.api import NameKind
-from mercury_ls.names.known import Ask, Known, Name, Project
+from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
 from mercury_ls.project.privacy import Privacy
 
 __all__ = ["Jedi", "main", "refusal"]
@@ -44,7 +44,7 @@ def main() -> None:
     """Ends with its input, and where memory does."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what jedi prints must not get into the answers
-    project = msgspec.json.decode(requests.readline(), type=Project)
+    project = msgspec.json.decode(requests.readline(), type=NamesProject)
     limit()
     with suppress(MemoryError, BrokenPipeError):
         serve(requests, answers, Jedi(project))
@@ -62,7 +62,7 @@ def limit() -> None:
 def serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
     sys.addaudithook(refusal(jedi.why_hidden))
     for line in requests:
-        answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=Ask))) + b"\n")
+        answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=NamesRequest))) + b"\n")
         answers.flush()
 
 
@@ -96,7 +96,7 @@ def refusal(why_hidden: Callable[[str], str | None]) -> Callable[[str, tuple], N
 class Jedi:
     """Knows one project; a text that is asked about again is read once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: NamesProject) -> None:
         import jedi
         import parso.cache
 
@@ -118,22 +118,22 @@ class Jedi:
     def why_hidden(self, path: str) -> str | None:
         return None if path.startswith(self._trusted) else self._privacy.why_hidden(path)
 
-    def known(self, ask: Ask) -> Known:
+    def known(self, ask: NamesRequest) -> NameList:
         try:
             script = self._about(ask)
             if ask.role == "keyword":
                 return parameters(script.get_signatures(ask.line, ask.column))
             completions = script.complete(ask.line, ask.column)
             if ask.role == "import":  # of what is not imported yet jedi would have to read all to say more
-                return Known(tuple(Name(completion.name) for completion in completions))
-            return Known(tuple(map(named, completions)))
+                return NameList(tuple(Name(completion.name) for completion in completions))
+            return NameList(tuple(map(named, completions)))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
             sys.stderr.write(f"{ask.path}:{ask.line}: jedi failed: {error!r}\n")
-            return Known()
+            return NameList()
 
-    def _about(self, ask: Ask) -> Any:
+    def _about(self, ask: NamesRequest) -> Any:
         path, text, script = self._last
         if (path, text) != (ask.path, ask.text):
             script = self._script(
@@ -158,12 +158,12 @@ def named(completion: Any) -> Name:
     return Name(completion.name, KINDS.get(completion.type, ""))
 
 
-def parameters(signatures: Sequence[Any]) -> Known:
+def parameters(signatures: Sequence[Any]) -> NameList:
     """Of all signatures of a function; they are not complete if one of these takes any others."""
     params = [param for signature in signatures for param in signature.params]
     takes_others = any(param.kind is Parameter.VAR_KEYWORD for param in params)
     names = (Name(param.name, "keyword") for param in params if param.kind in BY_NAME)
-    return Known.of(names, complete=bool(signatures) and not takes_others)
+    return NameList.of(names, complete=bool(signatures) and not takes_others)
 
 
 def standard_library() -> Iterator[str]:

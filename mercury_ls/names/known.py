@@ -7,7 +7,7 @@ from msgspec import Struct
 from mercury_engine.api import NameKind, NameRole
 from mercury_ls.settings.schema import PrivacySettings
 
-__all__ = ["Ask", "Known", "Name", "Project"]
+__all__ = ["Name", "NameList", "NamesProject", "NamesRequest"]
 
 
 class Name(Struct, frozen=True):
@@ -17,7 +17,7 @@ class Name(Struct, frozen=True):
     kind: NameKind = ""
 
 
-class Project(Struct, frozen=True):
+class NamesProject(Struct, frozen=True):
     """Where the analyser may look: the workspace folders, under privacy rules, and the folders of installed
     packages."""
 
@@ -27,7 +27,7 @@ class Project(Struct, frozen=True):
     ignore_case: bool = False
 
 
-class Ask(Struct, frozen=True):
+class NamesRequest(Struct, frozen=True):
     """What may stand at a place; lines are counted from 1, columns from 0 in code points. A `member` is asked for right
     behind the dot. The text is that of the document `uri` in this `version`, unless the place is only near the cursor:
     then a line is added to it."""
@@ -41,14 +41,14 @@ class Ask(Struct, frozen=True):
     version: int = 0
 
 
-class Known(Struct, frozen=True):
+class NameList(Struct, frozen=True):
     """The names at a place; none if nothing is known. Unless they are `complete`, others may exist."""
 
     names: tuple[Name, ...] = ()
     complete: bool = True
 
     @classmethod
-    def of(cls, names: Iterable[Name], *, complete: bool = True) -> "Known":
+    def of(cls, names: Iterable[Name], *, complete: bool = True) -> "NameList":
         """Each name once, with what is said first of it."""
         by_name: dict[str, Name] = {}
         for name in names:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
 from mercury_ls.names.analyser import Analyser
-from mercury_ls.names.known import Known
-from mercury_ls.names.places import Place, asked
+from mercury_ls.names.known import NameList
+from mercury_ls.names.places import NamePlace, asked
 
 __all__ = ["Learner", "Wanted"]
 
@@ -36,7 +36,7 @@ class Wanted(Struct, frozen=True):
     """A place in one version of a text."""
 
     snapshot: Snapshot
-    place: Place
+    place: NamePlace
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Wanted(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """What was known of a place in one version of its file, and when."""
 
-    known: Known
+    known: NameList
     text: str
     at: float
 
@@ -76,7 +76,7 @@ class Learner:
     def was_asked(self) -> bool:
         return self._work is not None
 
-    def known(self, query: Wanted) -> Known | None:
+    def known(self, query: Wanted) -> NameList | None:
         """What is known now, if anything is."""
         learned = self._learned.get(query.key)
         return learned.known if learned is not None and learned.known.names else None
@@ -136,7 +136,7 @@ class Learner:
                 self._learned.popitem(last=False)
         self._wanted.clear()
 
-    async def _asked(self, query: Wanted) -> Known | None:
+    async def _asked(self, query: Wanted) -> NameList | None:
         """None if it cannot say, or fails, in whatever way: an analyser may be a program of somebody else."""
         try:
             async with asyncio.timeout(self._patience):
@@ -150,7 +150,7 @@ class Learner:
         return answer and cleaned(answer)
 
 
-def cleaned(answer: Known) -> Known:
+def cleaned(answer: NameList) -> NameList:
     """Without what is no name, and not too many."""
     names = [name for name in answer.names if NAME.fullmatch(name.text)]
     is_whole = len(names) == len(answer.names) and len(names) <= MOST_NAMES

@@ -12,12 +12,12 @@ from mercury_engine.api import Members, NameKind
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.names.analyser import Analyser
-from mercury_ls.names.known import Known, Name
+from mercury_ls.names.known import Name, NameList
 from mercury_ls.names.learner import PATIENCE_SECONDS, Learner, Wanted
-from mercury_ls.names.places import Place, at_cursor, given, near, uses
-from mercury_ls.names.written import Written
+from mercury_ls.names.places import NamePlace, at_cursor, given, near, uses
+from mercury_ls.names.written import WrittenNames
 
-__all__ = ["KnownNames"]
+__all__ = ["NameSources"]
 
 MOST_NAMES = 256
 """Of one receiver, those that the file uses first."""
@@ -25,10 +25,10 @@ MOST_IN_SCOPE = 512
 LARGEST_TEXT = 1 << 18
 DYNAMIC = "__getattr__"
 """A receiver that has it may have any member."""
-NOWHERE = Known((), complete=False)
+NOWHERE = NameList((), complete=False)
 
 
-class KnownNames:
+class NameSources:
     """Asks every analyser, each in its own time, the cursor's place first; what they know of a place, and what is
     written of it, is one answer. Without `written` only analysers are asked; without both nothing is known."""
 
@@ -37,7 +37,7 @@ class KnownNames:
         analysers: Sequence[Analyser] = (),
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
-        reader: Written | None = None,
+        reader: WrittenNames | None = None,
     ) -> None:
         self._learners = [Learner(analyser, clock, patience) for analyser in analysers]
         self._written = reader
@@ -53,14 +53,14 @@ class KnownNames:
         members = [listed(names, snapshot, place, offset) for place, names in self.known(snapshot, offset)]
         return (*members, *self._in_scope(snapshot, offset))
 
-    def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[Place, Known]]:
+    def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[NamePlace, NameList]]:
         """The same in full, apart from what is in scope."""
         for query in self._places(snapshot, offset):
             names = merged([*self._said(query), self._read(query, offset)])
             if names.names:
                 yield query.place, names
 
-    def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
+    def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
         """What may begin an expression at the cursor."""
         if self._written is None or len(snapshot.text) > LARGEST_TEXT or syntax.inside(snapshot, offset) is not None:
             return NOWHERE
@@ -124,10 +124,10 @@ class KnownNames:
             self._read(query, offset)
             await asyncio.sleep(0)
 
-    def _said(self, query: Wanted) -> Iterator[Known]:
+    def _said(self, query: Wanted) -> Iterator[NameList]:
         return (names for learner in self._learners if (names := learner.known(query)))
 
-    def _read(self, query: Wanted, offset: int) -> Known:
+    def _read(self, query: Wanted, offset: int) -> NameList:
         return self._written.at(query.snapshot, query.place, offset) if self._written is not None else NOWHERE
 
     def _in_scope(self, snapshot: Snapshot, offset: int) -> Iterator[Members]:
@@ -149,16 +149,16 @@ def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Mem
     )
 
 
-def merged(answers: Iterable[Known]) -> Known:
+def merged(answers: Iterable[NameList]) -> NameList:
     """All names that any of them knows, each with what the first that knows it says; they are complete if anybody says
     so, unless the receiver makes members up when it is asked for them."""
     answers = [*answers]
     names = [name for answer in answers for name in answer.names]
     is_dynamic = any(name.text == DYNAMIC for name in names)
-    return Known.of(names, complete=not is_dynamic and any(answer.complete for answer in answers))
+    return NameList.of(names, complete=not is_dynamic and any(answer.complete for answer in answers))
 
 
-def listed(names: Known, snapshot: Snapshot, place: Place, offset: int) -> Members:
+def listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> Members:
     """The names, those first that the file uses behind this receiver. These exist even if no analyser knows them. At
     the cursor only those that go on with what is typed; of a call without the arguments that it has."""
     if place.role == "keyword":
@@ -178,7 +178,7 @@ def listed(names: Known, snapshot: Snapshot, place: Place, offset: int) -> Membe
     )
 
 
-def not_given(answer: Known, snapshot: Snapshot, place: Place, offset: int) -> Known:
+def not_given(answer: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
     count, names = given(snapshot, place, offset)
     remaining = (name for at, name in enumerate(answer.names) if at >= count or name.kind == "keyword")
     return replace(answer, names=tuple(name for name in remaining if name.text not in names))

@@ -11,9 +11,9 @@ from mercury_ls.code import languages, syntax
 from mercury_ls.code.brackets import split, unquoted
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import family
-from mercury_ls.names.known import Ask
+from mercury_ls.names.known import NamesRequest
 
-__all__ = ["Place", "asked", "at_cursor", "given", "may_bind_behind", "near", "uses"]
+__all__ = ["NamePlace", "asked", "at_cursor", "given", "may_bind_behind", "near", "uses"]
 
 MOST_NEAR = 8
 NEAR_LINES = 40
@@ -54,7 +54,7 @@ NAMED = re.compile(r"\s*(\w+)\s*[=:](?!=)")
 OPENED_BY, OPENING = {")": "(", "]": "[", "}": "{"}, frozenset("([{")
 
 
-class Place(Struct, frozen=True):
+class NamePlace(Struct, frozen=True):
     """What stands before the dot, in the function that begins with the line `scope`, and what is `typed` behind it up
     to the cursor. At the cursor the dot ends at `at`; elsewhere it would. A `simple` receiver consists of names and
     dots. The place `is_free` where a name that does not exist may be defined.
@@ -77,7 +77,7 @@ class Place(Struct, frozen=True):
         return self.role, self.receiver, self.scope
 
 
-def at_cursor(snapshot: Snapshot, offset: int) -> list[Place]:
+def at_cursor(snapshot: Snapshot, offset: int) -> list[NamePlace]:
     """The import that is being written, or the member, and the argument; none in comments and strings."""
     if syntax.inside(snapshot, offset) is not None:
         return []
@@ -86,7 +86,7 @@ def at_cursor(snapshot: Snapshot, offset: int) -> list[Place]:
     return [place for place in (member_at(snapshot, offset), argument_at(snapshot, offset)) if place is not None]
 
 
-def import_at(snapshot: Snapshot, offset: int) -> Place | None:
+def import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     language = languages.find(snapshot.language, snapshot.path)
     pattern = language and IMPORTS.get(language.family)
     match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
@@ -96,10 +96,10 @@ def import_at(snapshot: Snapshot, offset: int) -> Place | None:
     if (module := groups.get("module") or groups.get("package")) is None:
         source = SOURCE.match(snapshot.text, offset, offset + LONGEST_IMPORT)
         module = source[1] if source else ""
-    return Place(module, "", offset - len(match["typed"]), match["typed"], is_cursor=True, role="import")
+    return NamePlace(module, "", offset - len(match["typed"]), match["typed"], is_cursor=True, role="import")
 
 
-def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
+def argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     """Anywhere in the parentheses of a call, or the braces of a struct."""
     opening = opening_before(snapshot.text, offset)
     if opening is None or snapshot.text[opening] == "[":
@@ -112,7 +112,7 @@ def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
         family(snapshot.path) not in ("go", "rust") or BODY.match(re.split(r"[{};]", head)[-1])
     ):
         return None
-    return Place(receiver[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
+    return NamePlace(receiver[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
 
 
 def opening_before(text: str, offset: int) -> int | None:
@@ -142,14 +142,14 @@ def may_bind_behind(text: str, offset: int) -> bool:
     return False
 
 
-def given(snapshot: Snapshot, place: Place, offset: int) -> tuple[int, frozenset[str]]:
+def given(snapshot: Snapshot, place: NamePlace, offset: int) -> tuple[int, frozenset[str]]:
     """How many arguments of the call stand before the cursor without a name, and the names of the others."""
     parts = split(snapshot.text[place.at : offset])
     named = [match[1] if (match := NAMED.match(part)) else "" for part in parts[:-1]]
     return named.count(""), frozenset(filter(None, named))
 
 
-def member_at(snapshot: Snapshot, offset: int) -> Place | None:
+def member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     head = snapshot.text[snapshot.line_start(snapshot.line_of(offset)) : offset]
     member = MEMBER.search(head)
     if member is None:
@@ -161,10 +161,10 @@ def member_at(snapshot: Snapshot, offset: int) -> Place | None:
     text = receiver[0] if receiver else before.strip()
     header = scope(snapshot, at)
     is_free = before.strip() == "self" and "__init__" in header
-    return Place(text, header, at, member[1], receiver is not None, True, is_free)
+    return NamePlace(text, header, at, member[1], receiver is not None, True, is_free)
 
 
-def near(snapshot: Snapshot, offset: int) -> list[Place]:
+def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
     """The receivers that are likely to be written next: those in the function, then its other names; above all the
     nearest."""
     line = snapshot.line_of(offset)
@@ -174,7 +174,7 @@ def near(snapshot: Snapshot, offset: int) -> list[Place]:
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
     likely = [name for name in dict.fromkeys(names) if not iskeyword(name)]
     reach = scope(snapshot, offset)
-    return [Place(name, reach, offset) for name in likely[:MOST_NEAR]]
+    return [NamePlace(name, reach, offset) for name in likely[:MOST_NEAR]]
 
 
 def scope(snapshot: Snapshot, offset: int) -> str:
@@ -202,7 +202,7 @@ def function_line(snapshot: Snapshot, offset: int) -> int | None:
     return None
 
 
-def asked(snapshot: Snapshot, place: Place) -> Ask:
+def asked(snapshot: Snapshot, place: NamePlace) -> NamesRequest:
     """At the cursor the text as it is; about another receiver, as if it stood in a line of its own above the cursor."""
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
@@ -213,11 +213,11 @@ def asked(snapshot: Snapshot, place: Place) -> Ask:
     return asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
 
 
-def asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole = "member") -> Ask:
-    return Ask(snapshot.path, text, line + 1, column, role, snapshot.uri, snapshot.version)
+def asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole = "member") -> NamesRequest:
+    return NamesRequest(snapshot.path, text, line + 1, column, role, snapshot.uri, snapshot.version)
 
 
-def uses(text: str, place: Place) -> Counter[str]:
+def uses(text: str, place: NamePlace) -> Counter[str]:
     """How often each member of a simple receiver is used in a text; the one that is being written does not count."""
     if not place.simple or place.role != "member":
         return Counter()

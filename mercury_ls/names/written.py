@@ -19,11 +19,11 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.names.builtin import builtin_names
-from mercury_ls.names.known import Known, Name
-from mercury_ls.names.places import Place, may_bind_behind
+from mercury_ls.names.known import Name, NameList
+from mercury_ls.names.places import NamePlace, may_bind_behind
 from mercury_ls.project.workspace import Workspace
 
-__all__ = ["KEYWORDS", "Written"]
+__all__ = ["KEYWORDS", "WrittenNames"]
 
 MOST_FILES = 32
 AT_ONCE = 128
@@ -53,7 +53,7 @@ KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
 """Languages in which arguments may be given by name."""
 
 
-class File(Struct, frozen=True):
+class FileNames(Struct, frozen=True):
     """What one version of a text declares, by owner: "" is the top of the file."""
 
     text: str
@@ -68,15 +68,15 @@ class File(Struct, frozen=True):
         return self.owned.get("", {})
 
 
-UNREAD = File("", {}, {}, Counter())
+UNREAD = FileNames("", {}, {}, Counter())
 
 
-class Written:
+class WrittenNames:
     """Answers at once. What the whole file declares is that of when it was last read; its locals are those of now."""
 
     def __init__(self, index: Workspace) -> None:
         self._index = index
-        self._files: OrderedDict[str, File] = OrderedDict()
+        self._files: OrderedDict[str, FileNames] = OrderedDict()
         self._declared: dict[str, tuple[Declared, ...]] = {}
         self._modules: dict[tuple[str, str], str | None] = {}
         self._uses: dict[tuple[str, str], list[Used]] = {}
@@ -104,7 +104,7 @@ class Written:
             for declaration in self._declared_in(path)
             if not declaration.owner and not declaration.module
         }
-        self._files[snapshot.uri] = File(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
+        self._files[snapshot.uri] = FileNames(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
         self._files.move_to_end(snapshot.uri)
         if len(self._files) > MOST_FILES:
             self._files.popitem(last=False)
@@ -118,13 +118,13 @@ class Written:
         """How often the text had each name when it was last read."""
         return self._file(snapshot).counted
 
-    def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
+    def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
         """What may begin an expression: locals, the nearest first, the file's names, those of its type where these need
         no qualifier, then the language's."""
         language = find(snapshot.language, snapshot.path)
         file = self._file(snapshot)
         if language is None or file is UNREAD:
-            return Known((), complete=False)
+            return NameList((), complete=False)
         own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
         declarations_in_reach = (
             *in_reach(snapshot, offset),
@@ -139,9 +139,9 @@ class Written:
             *map(module_named, modules),
         ]
         is_open = language.id != "python" or STARRED.search(snapshot.text) is not None
-        return Known.of(names, complete=not is_open and not may_bind_behind(snapshot.text, offset))
+        return NameList.of(names, complete=not is_open and not may_bind_behind(snapshot.text, offset))
 
-    def at(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
+    def at(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
         """What is known of a place at or near the cursor, which is at the offset."""
         match place.role:
             case "member":
@@ -151,40 +151,42 @@ class Written:
             case _:
                 return self.importable(snapshot, place)
 
-    def members(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
+    def members(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
         """Of an object of the type around, of one whose type is written, or of a type, an enumeration or a module."""
         if not place.simple:
-            return Known((), complete=False)
+            return NameList((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
         names = map(named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
-        return Known.of(names, complete=False)
+        return NameList.of(names, complete=False)
 
-    def parameters(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
+    def parameters(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
         """Of the function that is called, without those that are given already."""
         language = find(snapshot.language, snapshot.path)
         if language is None or not place.simple:
-            return Known((), complete=False)
+            return NameList((), complete=False)
         function = self._called(snapshot, place, offset)
         is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
         listed = parameters_in(function.parameters, language.id) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
-        return Known.of([*(Name(declaration.name, kind) for declaration in listed), *map(named, used)], complete=False)
+        return NameList.of(
+            [*(Name(declaration.name, kind) for declaration in listed), *map(named, used)], complete=False
+        )
 
-    def importable(self, snapshot: Snapshot, place: Place) -> Known:
+    def importable(self, snapshot: Snapshot, place: NamePlace) -> NameList:
         """The names that the module at an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
         if not place.receiver and family(snapshot.path) != "javascript":
-            return Known.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
+            return NameList.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
         declared = [declaration for declaration in self._declared_in(path) if not declaration.owner] if path else []
         names = map(named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
-        return Known.of(names, complete=False)
+        return NameList.of(names, complete=False)
 
     def _forget_others(self) -> None:
         for memory in (self._declared, self._modules, self._uses, self._outermost):
             memory.clear()
 
-    def _file(self, snapshot: Snapshot) -> File:
+    def _file(self, snapshot: Snapshot) -> FileNames:
         return self._files.get(snapshot.uri, UNREAD)
 
     def _members(self, snapshot: Snapshot, at: int, parts: list[str]) -> Iterator[Declared]:
@@ -230,7 +232,7 @@ class Written:
         local = next((declaration for declaration in in_reach(snapshot, at) if declaration.name == name), None)
         return local or file.top.get(name) or file.elsewhere.get(name)
 
-    def _type(self, snapshot: Snapshot, file: File, declared: Declared, steps: int = MOST_STEPS) -> str:
+    def _type(self, snapshot: Snapshot, file: FileNames, declared: Declared, steps: int = MOST_STEPS) -> str:
         """The name of the type of an object, or of what a function returns."""
         type_name = type_in(declared.type)
         if not type_name.endswith("()") or not steps:
@@ -244,7 +246,7 @@ class Written:
         return name
 
     def _of_type(
-        self, snapshot: Snapshot, file: File, name: str, visited: frozenset[str] = frozenset()
+        self, snapshot: Snapshot, file: FileNames, name: str, visited: frozenset[str] = frozenset()
     ) -> Iterator[Declared]:
         if not name or name in visited or len(visited) > MOST_BASES:
             return
@@ -296,7 +298,7 @@ class Written:
                 if declaration.name == name and not declaration.module
             )
 
-    def _called(self, snapshot: Snapshot, place: Place, offset: int) -> Declared | None:
+    def _called(self, snapshot: Snapshot, place: NamePlace, offset: int) -> Declared | None:
         parts, file = JOINTS.split(place.receiver.lstrip("$")), self._file(snapshot)
         if len(parts) > 1:
             function = next((e for e in self._members(snapshot, offset, parts[:-1]) if e.name == parts[-1]), None)

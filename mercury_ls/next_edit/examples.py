@@ -22,7 +22,7 @@ from mercury_ls.code.differences import (
 from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Example", "Hunk", "Piece", "PieceRule", "balanced", "example", "is_rename"]
+__all__ = ["Example", "ExampleHunk", "Piece", "PieceRule", "balanced", "example", "is_rename"]
 
 NEIGHBOURS = 4
 COMMON = ("before", "after", "lines_before", "lines_after", "line", "column", "changed")
@@ -60,7 +60,7 @@ class PieceRule(Rule, frozen=True, kw_only=True):
         return cls(**common, left=piece.left[-NEIGHBOURS:], right=piece.right[:NEIGHBOURS], **fields)
 
 
-class Hunk(Struct, frozen=True):
+class ExampleHunk(Struct, frozen=True):
     """Changed lines; `line` is the number of the first, counted from the first of the edit.
 
     `touches` are where they differ, `changed` is the share of tokens that differ. Lines with nothing in common
@@ -84,7 +84,7 @@ class Example(Struct, frozen=True):
 
     before: str
     after: str
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[ExampleHunk, ...] = ()
     added: tuple[tuple[int, str], ...] = ()
     removed: tuple[tuple[int, str], ...] = ()
     blanks: Literal["", "trailing", "inner"] = ""
@@ -101,7 +101,7 @@ def example(before: str, after: str) -> Example:
         return Example(before, after, added=((0, after),))
     if not after.strip():
         return Example(before, after, removed=((0, before),))
-    hunks: list[Hunk] = []
+    hunks: list[ExampleHunk] = []
     added: list[tuple[int, str]] = []
     removed: list[tuple[int, str]] = []
     for line, old, new in changed_lines(before, after):
@@ -131,7 +131,7 @@ def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
     return "inner" if is_alike else ""
 
 
-def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[Hunk]:
+def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[ExampleHunk]:
     """Line by line where the lines can be paired, and all of it as one block."""
     block = "".join(old), "".join(new)
     if not pairs:
@@ -144,17 +144,17 @@ def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line:
     yield hunk(*block, line, is_block=True)
 
 
-def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> Hunk:
+def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> ExampleHunk:
     if not similar(before, after):
-        return Hunk(before, after, line, is_rewritten=True, goes_on=goes_on)
+        return ExampleHunk(before, after, line, is_rewritten=True, goes_on=goes_on)
     touches = token_changes(before, after)
     differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
     share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
-    example = Hunk(before, after, line, touches, (), share, False, goes_on)
+    example = ExampleHunk(before, after, line, touches, (), share, False, goes_on)
     return example if is_block else replace(example, pieces=tuple(pieces_of(example)))
 
 
-def pieces_of(hunk: Hunk) -> Iterator[Piece]:
+def pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
     before, after, old = hunk.before, hunk.after, tokens(hunk.before)
     for touch in balanced(before, after, hunk.touches):
         if not moved(before, after, touch, hunk.touches):

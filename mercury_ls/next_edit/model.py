@@ -30,7 +30,7 @@ LEAST_CHANCE = 0.05
 """A model is not asked about less likely candidates."""
 
 
-class Region(Struct, frozen=True):
+class AskedRegion(Struct, frozen=True):
     """Whole lines of a file that a model is asked to rewrite, with the candidates there. `is_open` says that a place
     without a text is among them, `chance` how likely it is that the lines change."""
 
@@ -58,7 +58,7 @@ class Opinion(Struct, frozen=True):
         return ranking.rescored_probability(rescoring, self.candidate.p_edit, self.p_model, self.agreement)
 
 
-def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Region]:
+def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[AskedRegion]:
     """The lines of the likeliest edits to check and those around the likeliest places to write."""
     files = question.files
     ranked = sorted(
@@ -101,7 +101,7 @@ def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tupl
     return lines_asked
 
 
-def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:
+def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> AskedRegion:
     start = snapshot.line_start(first)
     end = snapshot.line_stop(last)
     inside = [
@@ -111,14 +111,16 @@ def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate
     ]
     certain = tuple(candidate for candidate in inside if candidate.text is not None)
     likeliest = max((candidate.p_edit for candidate in inside), default=0.0)
-    return Region(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
+    return AskedRegion(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
 
 
-def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tuple[Region, ...], InfillRequest]]:
+def requests(
+    question: NextQuestion, regions: Sequence[AskedRegion]
+) -> list[tuple[tuple[AskedRegion, ...], InfillRequest]]:
     """Nearby regions share a request, as long as the text between them fits into the model's context; the likeliest
     come first."""
     room = question.budget.characters // 4
-    close: list[list[Region]] = []
+    close: list[list[AskedRegion]] = []
     for region in regions:
         if region.end - region.start > room:
             continue
@@ -131,7 +133,7 @@ def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tu
     return [(tuple(some), request(question, some, room)) for some in close[:MOST_REQUESTS]]
 
 
-def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
+def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -> InfillRequest:
     """Checking a rule's edit takes less of the file as context than writing a new one."""
     snapshot = regions[0].snapshot
     room = room if any(region.is_open for region in regions) else room // 2
@@ -160,7 +162,7 @@ def rescored(question: NextQuestion, candidates: Sequence[Candidate], opinions: 
 
 
 def opinions(
-    question: NextQuestion, regions: Sequence[Region], candidates: Sequence[Candidate], draft: Draft
+    question: NextQuestion, regions: Sequence[AskedRegion], candidates: Sequence[Candidate], draft: Draft
 ) -> list[Opinion]:
     """About each candidate of the regions, and about the edits that the model wrote itself."""
     opinions = []
@@ -174,7 +176,7 @@ def opinions(
     return opinions
 
 
-def agreement(region: Region, candidate: Candidate, text: str) -> float:
+def agreement(region: AskedRegion, candidate: Candidate, text: str) -> float:
     """1 if the model makes this edit as well, whatever else it changes there, otherwise -1."""
     start, end = candidate.start - region.start, candidate.end - region.start
     after = region.old[:start] + (candidate.text or "") + region.old[end:]
@@ -182,7 +184,7 @@ def agreement(region: Region, candidate: Candidate, text: str) -> float:
 
 
 def written_edit(
-    question: NextQuestion, region: Region, text: str, candidates: Iterable[Candidate]
+    question: NextQuestion, region: AskedRegion, text: str, candidates: Iterable[Candidate]
 ) -> Candidate | None:
     """The model's own edit of an open region; whole lines stay whole lines."""
     questions = [

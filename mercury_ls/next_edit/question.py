@@ -3,7 +3,7 @@
 from typing import Literal
 
 from mercury_engine.api import Edit, RescoringWeights
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
@@ -25,7 +25,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     """
 
     neighbours: tuple[Snapshot, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[FileDiagnostic, ...] = ()
     project: Project | None = None
     rescoring: RescoringWeights = RescoringWeights()
     asks: Literal["deciding", "always"] = "deciding"
@@ -38,7 +38,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         question: Question,
         *,
         neighbours: tuple[Snapshot, ...] = (),
-        diagnostics: tuple[Diagnostic, ...] = (),
+        diagnostics: tuple[FileDiagnostic, ...] = (),
         project: Project | None = None,
         rescoring: RescoringWeights | None = None,
         fresh: int = 0,
@@ -76,7 +76,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     def files(self) -> dict[str, Snapshot]:
         return {snapshot.uri: snapshot for snapshot in (self.snapshot, *self.neighbours)}
 
-    def diagnostics_of(self, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
+    def diagnostics_of(self, snapshot: Snapshot) -> tuple[FileDiagnostic, ...]:
         """Those that are known of a file: none unless it is the current one."""
         return self.diagnostics if snapshot.uri == self.snapshot.uri else ()
 

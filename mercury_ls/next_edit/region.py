@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
-from mercury_ls.code.diagnostics import Diagnostic as Said
+from mercury_ls.code.diagnostics import FileDiagnostic as Said
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
@@ -23,7 +23,7 @@ from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
-__all__ = ["SURE_ENOUGH", "Written", "edits_of", "merged", "places", "request", "rewritten"]
+__all__ = ["SURE_ENOUGH", "Rewrite", "edits_of", "merged", "places", "request", "rewritten"]
 
 SURE_ENOUGH = 0.6
 """A rule's edit as likely as this does not wait for long for a model that may know more."""
@@ -71,7 +71,7 @@ def diagnostic(snapshot: Snapshot, reported: Said) -> Diagnostic:
     )
 
 
-class Written(Struct, frozen=True):
+class Rewrite(Struct, frozen=True):
     """The edits of a next-edit model's answer, which belong together, and what they are judged by."""
 
     edits: tuple[Candidate, ...]
@@ -80,7 +80,7 @@ class Written(Struct, frozen=True):
 
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, candidates: Sequence[Candidate]
-) -> Written | Silence:
+) -> Rewrite | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
     start, end = region = window(snapshot, offset, question.budget.characters)
     if not filled.complete:
@@ -100,7 +100,7 @@ def rewritten(
         for edit in edits
     ]
     reason = unwelcome(question, candidates_of_model, candidates)
-    return discarded(reason) if reason else Written(tuple(candidates_of_model), evidence)
+    return discarded(reason) if reason else Rewrite(tuple(candidates_of_model), evidence)
 
 
 def discarded(reason: str) -> Silence:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
@@ -22,7 +22,7 @@ class Situation(Struct, frozen=True):
     offset: int
     edits: Sequence[Edit]
     neighbours: Sequence[Snapshot] = ()
-    diagnostics: Sequence[Diagnostic] = ()
+    diagnostics: Sequence[FileDiagnostic] = ()
     project: Project | None = None
     accepted: Sequence[Edit] = ()
 

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-__all__ = ["Rule", "Rules"]
+__all__ = ["IgnoreRule", "Rules"]
 
 
 MAX_WILDCARDS = 20_000
 """In one file: this many compile in a second and match in milliseconds. No hand-written file has a tenth of it."""
 
 
-class Rule(Struct, frozen=True):
+class IgnoreRule(Struct, frozen=True):
     """One line of an ignore file; `glob` is what it matches, relative to the file's folder."""
 
     line: int
@@ -36,13 +36,13 @@ class Rules:
         self._fold = str.casefold if ignore_case else str
         self._names, self._paths = RuleTable(), RuleTable()
         self._endings, self._beginnings = RuleTable(), RuleTable()
-        self._others: list[tuple[int, str, Rule]] = []
+        self._others: list[tuple[int, str, IgnoreRule]] = []
         self._compiled: dict[int, re.Pattern[str] | None] = {}
         for rule in limit_wildcards(parse_rules(self.lines)):
             self._add(rule)
         self._others.reverse()
 
-    def _add(self, rule: Rule) -> None:
+    def _add(self, rule: IgnoreRule) -> None:
         glob, wildcards = self._fold(rule.glob), wildcards_in(rule.glob)
         if not wildcards:
             (self._paths if rule.anchored else self._names).add(glob, rule)
@@ -53,7 +53,7 @@ class Rules:
         else:
             self._others.append((rule.line, longest_text(glob), rule))
 
-    def find(self, path: str, folder: bool = False) -> Rule | None:
+    def find(self, path: str, folder: bool = False) -> IgnoreRule | None:
         """The rule that decides about this path alone; the caller asks about the folders above it."""
         folded, name = self._fold(path), path.rpartition("/")[2]
         folded_name = self._fold(name)
@@ -72,7 +72,7 @@ class Rules:
                 return rule
         return best
 
-    def _matches(self, rule: Rule, path: str, name: str) -> bool:
+    def _matches(self, rule: IgnoreRule, path: str, name: str) -> bool:
         if rule.line not in self._compiled:
             regex = to_regex(rule.glob)
             self._compiled[rule.line] = None if regex is None else re.compile(regex, self._flags)
@@ -84,21 +84,21 @@ class RuleTable:
     """The last rule for each literal text: of those for files and folders, and of all."""
 
     def __init__(self) -> None:
-        self._any: dict[str, Rule] = {}
-        self._folders: dict[str, Rule] = {}
+        self._any: dict[str, IgnoreRule] = {}
+        self._folders: dict[str, IgnoreRule] = {}
         self.sizes: set[int] = set()
 
-    def add(self, text: str, rule: Rule) -> None:
+    def add(self, text: str, rule: IgnoreRule) -> None:
         self.sizes.add(len(text))
         self._folders[text] = rule
         if not rule.folders_only:
             self._any[text] = rule
 
-    def last(self, text: str, folder: bool) -> Rule | None:
+    def last(self, text: str, folder: bool) -> IgnoreRule | None:
         return (self._folders if folder else self._any).get(text)
 
 
-def parse_rules(lines: tuple[str, ...]) -> Iterator[Rule]:
+def parse_rules(lines: tuple[str, ...]) -> Iterator[IgnoreRule]:
     for number, line in enumerate(lines, 1):
         text = trim_trailing_spaces(line.rstrip("\r\n"))
         if not text or text.startswith("#"):
@@ -106,7 +106,7 @@ def parse_rules(lines: tuple[str, ...]) -> Iterator[Rule]:
         glob = text.removeprefix("!")
         path = glob.removesuffix("/")
         if path:
-            yield Rule(
+            yield IgnoreRule(
                 line=number,
                 text=text,
                 glob=path.removeprefix("/"),
@@ -116,14 +116,14 @@ def parse_rules(lines: tuple[str, ...]) -> Iterator[Rule]:
             )
 
 
-def limit_wildcards(rules: Iterable[Rule]) -> Iterator[Rule]:
+def limit_wildcards(rules: Iterable[IgnoreRule]) -> Iterator[IgnoreRule]:
     """If there are too many wildcards to match in time, everything is hidden, to be on the safe side."""
     wildcards = 0
     for rule in rules:
         wildcards += len(wildcards_in(rule.glob))
         if wildcards > MAX_WILDCARDS:
             text = f"more than {MAX_WILDCARDS} wildcards, so everything is hidden"
-            yield Rule(line=rule.line, text=text, glob="*", hides=True, folders_only=False, anchored=False)
+            yield IgnoreRule(line=rule.line, text=text, glob="*", hides=True, folders_only=False, anchored=False)
             return
         yield rule
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.files import read_small
-from mercury_ls.project.ignore import Rule, Rules
+from mercury_ls.project.ignore import IgnoreRule, Rules
 from mercury_ls.project.repository import exclude_file, git_directory, personal_exclude_file, top_of
 from mercury_ls.settings.schema import PrivacySettings
 
@@ -188,7 +188,7 @@ class Privacy:
         rule = self._last(self._ignore, path, is_folder)
         return f"privacy.ignore {rule.text}" if rule and rule.hides else None
 
-    def _last(self, rules: Rules, path: str, is_folder: bool) -> Rule | None:
+    def _last(self, rules: Rules, path: str, is_folder: bool) -> IgnoreRule | None:
         """The last rule that matches the path relative to a root, or to the root of the file system."""
         places = [relative_to(root, path) for root in self._roots if contains(root, path)]
         candidates = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]

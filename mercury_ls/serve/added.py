@@ -18,11 +18,11 @@ from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
     from mercury_engine.families.family import Family
-    from mercury_engine.remote.probe import Found
+    from mercury_engine.remote.probe import ProbedServer
 
 __all__ = [
     "CHAT",
-    "Identity",
+    "ModelIdentity",
     "complete_tokenizer",
     "convert",
     "describe_gguf",
@@ -47,7 +47,7 @@ FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
 """Tokenizers, by the beginning of their class's name, that split texts as Qwen's does."""
 
 
-class Identity(Struct, frozen=True):
+class ModelIdentity(Struct, frozen=True):
     """`answers` says in words what the model can do."""
 
     kind: Kind
@@ -56,7 +56,7 @@ class Identity(Struct, frozen=True):
     answers: str
 
 
-def identify(folder: Path, name: str, prompt: str = "") -> Identity:
+def identify(folder: Path, name: str, prompt: str = "") -> ModelIdentity:
     """From config and tokenizer alone, so that nobody waits for the weights of a model that cannot be used.
 
     `name` is what the model is called where it comes from: some families differ in nothing else. `prompt` is what the
@@ -71,7 +71,7 @@ def identify(folder: Path, name: str, prompt: str = "") -> Identity:
         raise EngineError(f"{name}: {QUANTISED.format('its weights', method)}")
     kind, prompt, answers = named_kind(prompt) if prompt else found_kind(config, tokens, name, architecture)
     check_architecture(folder / "config.json", config)
-    return Identity(kind, prompt, architecture, answers)
+    return ModelIdentity(kind, prompt, architecture, answers)
 
 
 def found_kind(
@@ -194,7 +194,7 @@ def write_gguf(file: Path, target: Path, report: Report) -> None:
     gguf.write_weights(file, target, report)
 
 
-def probe(record: ModelRecord) -> "Found":
+def probe(record: ModelRecord) -> "ProbedServer":
     """What listens at the record's address, after it completed something; `EngineError` says what is wrong instead."""
     from mercury_engine.remote import probe
 
@@ -234,7 +234,7 @@ def other_formats(record: ModelRecord) -> list[str]:
     return [form.name for form in (*DIALECTS, *FORMATS) if form.name != record.prompt] + [CHAT]
 
 
-def running() -> "list[Found]":
+def running() -> "list[ProbedServer]":
     """The servers at their usual ports of this machine."""
     from mercury_engine.remote import probe
 

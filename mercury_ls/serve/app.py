@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mercury_engine.api import PROTOCOL_VERSION, Draft, EngineError, Said
+from mercury_engine.api import PROTOCOL_VERSION, ChatReply, Draft, EngineError
 from mercury_ls import __version__
 from mercury_ls.link.wire import (
     BODY_LIMIT,
     CLIENT_HEADER,
     FRAME_TYPE,
     PREFIX,
-    Answer,
+    AnswerFrame,
     Failure,
     WireError,
     decode_chat,
@@ -258,10 +258,10 @@ async def read_request(scope: Scope, receive: Receive, decode: Callable[[bytes],
         raise RefusedError(400, str(error), remedy) from error
 
 
-def framed(answer: Draft | Said | Failure) -> Answer:
+def framed(answer: Draft | ChatReply | Failure) -> AnswerFrame:
     if isinstance(answer, Failure):
-        return Answer(failure=answer)
-    return Answer(said=answer) if isinstance(answer, Said) else Answer(draft=answer)
+        return AnswerFrame(failure=answer)
+    return AnswerFrame(said=answer) if isinstance(answer, ChatReply) else AnswerFrame(draft=answer)
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:

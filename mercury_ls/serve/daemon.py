@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mercury_ls.serve.app import Activity, Handler
     from mercury_ls.serve.worker import LoadEngine, Worker
 
-__all__ = ["FAILED", "HTTP_PORT", "Endpoint", "Face", "Options", "run", "site", "status", "stop"]
+__all__ = ["FAILED", "HTTP_PORT", "Face", "ListeningEndpoint", "Options", "run", "site", "status", "stop"]
 
 FAILED = 1
 LINGER_SECONDS = 10.0
@@ -60,7 +60,7 @@ class Options(Struct, frozen=True):
     open: bool = False
 
 
-class Endpoint(Struct, frozen=True):
+class ListeningEndpoint(Struct, frozen=True):
     """A socket to serve; without a token, file permissions protect it. The local one comes first and has the claim."""
 
     socket: socket.socket
@@ -70,7 +70,7 @@ class Endpoint(Struct, frozen=True):
     claim: Claim | None = None
 
 
-Face = Callable[["Worker", Options, Endpoint], "AbstractContextManager[Handler]"]
+Face = Callable[["Worker", Options, ListeningEndpoint], "AbstractContextManager[Handler]"]
 """What answers beside the engine protocol at this endpoint, where `http` is listened on. It checks who asks."""
 
 
@@ -154,15 +154,15 @@ async def exchange(connection: Connection, method: str, path: str) -> bytes:
 
 
 @contextmanager
-def endpoints(options: Options, directory: Path) -> Iterator[list[Endpoint]]:
+def endpoints(options: Options, directory: Path) -> Iterator[list[ListeningEndpoint]]:
     with claimed(directory) as claim:
-        open_endpoints = [Endpoint(claim.listener.socket, claim.listener.token, claim=claim)]
+        open_endpoints = [ListeningEndpoint(claim.listener.socket, claim.listener.token, claim=claim)]
         if not options.http:
             yield open_endpoints
             return
         check_certificate(options)
         with bind_http(options) as bound:
-            yield [*open_endpoints, Endpoint(bound, http_token(options), options.certificate, options.key)]
+            yield [*open_endpoints, ListeningEndpoint(bound, http_token(options), options.certificate, options.key)]
 
 
 def bind_http(options: Options) -> socket.socket:
@@ -222,7 +222,7 @@ def http_token(options: Options) -> str:
 
 
 async def serve(
-    options: Options, open_endpoints: list[Endpoint], load_engine: "LoadEngine", face: Face | None = None
+    options: Options, open_endpoints: list[ListeningEndpoint], load_engine: "LoadEngine", face: Face | None = None
 ) -> int:
     from mercury_ls.serve.app import Activity, App, guarded
     from mercury_ls.serve.worker import Worker
@@ -264,7 +264,7 @@ def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Hand
     return application
 
 
-def web_server(endpoint: Endpoint, handler: "Handler") -> "Server":
+def web_server(endpoint: ListeningEndpoint, handler: "Handler") -> "Server":
     import uvicorn
 
     from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection, secured

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
-from mercury_engine.api import ChatRequest, Draft, Engine, InfillRequest, Said
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Failure, Status, check, check_chat
@@ -38,7 +38,7 @@ class InProcessClient:
     def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         return self._client().infill(request)
 
-    def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+    def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
         return self._client().chat(request)
 
     async def warm(self, request: InfillRequest) -> None:
@@ -75,7 +75,7 @@ class WorkerClient:
             async for draft in drafts:
                 yield draft
 
-    async def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
         check_chat(request)
         async with aclosing(answers(self._worker.chat(self._name, request))) as replies:
             async for reply in replies:

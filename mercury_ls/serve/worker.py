@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Engine, EngineError, InfillRequest, RequestError, Said
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, EngineError, InfillRequest, RequestError
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
 __all__ = ["CANNOT_CHAT", "LATENCIES", "DraftStream", "LoadEngine", "Worker"]
@@ -42,7 +42,7 @@ STOPPED = Failure("unavailable", "the engine server is stopping")
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result", Draft, Said)
+Result = TypeVar("Result", Draft, ChatReply)
 
 
 class Worker:
@@ -75,7 +75,7 @@ class Worker:
         """The deadline starts now. The spans must lie inside their windows."""
         return self._ask(client, request)
 
-    def chat(self, client: str, request: ChatRequest) -> "DraftStream[Said]":
+    def chat(self, client: str, request: ChatRequest) -> "DraftStream[ChatReply]":
         """The deadline starts now. The request must be one that `wire.check_chat` accepts."""
         return self._ask(client, request)
 
@@ -235,7 +235,7 @@ class Worker:
             time = self._clock()
             over = [stream for stream in self._schedule if stream.closed or time >= stream.deadline]
         for stream in over:
-            if isinstance(stream.best, Said) and stream.drafts is not None and not stream.closed:
+            if isinstance(stream.best, ChatReply) and stream.drafts is not None and not stream.closed:
                 self._draft(stream, engine)
             else:
                 self._end(stream, final(stream.best))
@@ -275,7 +275,7 @@ class Worker:
             return request
         return replace(request, deadline_ms=(stream.deadline - self._clock()) * 1000)
 
-    def _end(self, stream: "DraftStream", last: Draft | Said | Failure) -> None:
+    def _end(self, stream: "DraftStream", last: Draft | ChatReply | Failure) -> None:
         """Closes the engine's generator and delivers the last message of a request."""
         try:
             if stream.drafts is not None:
@@ -452,7 +452,7 @@ class Warm(Struct, eq=False):
     steps: Iterator[None] | None = None
 
 
-def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Iterator[Draft] | Iterator[Said]:
+def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Iterator[Draft] | Iterator[ChatReply]:
     if isinstance(request, InfillRequest):
         return engine.infill(request)
     info = engine.info()

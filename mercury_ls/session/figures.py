@@ -7,7 +7,7 @@ from msgspec import Struct
 from mercury_ls.code.documents import Document
 from mercury_ls.session.stats import Count, Row, Stats, total
 
-__all__ = ["Kept", "comparable"]
+__all__ = ["RetentionWatch", "comparable"]
 
 CHECKED: tuple[tuple[float, Count], ...] = ((30.0, "kept_half_minute"), (300.0, "kept_five_minutes"))
 MOST_FOLLOWED = 256
@@ -18,7 +18,7 @@ OTHERS = (
 )
 
 
-class Taken(Struct, frozen=True):
+class AcceptedText(Struct, frozen=True):
     """An accepted text, to be looked for when it is `due`."""
 
     due: float
@@ -28,17 +28,17 @@ class Taken(Struct, frozen=True):
     count: Count
 
 
-class Kept:
+class RetentionWatch:
     """Whether accepted texts are still there after half a minute and after five: as they were, blanks aside."""
 
     def __init__(self, stats: Stats, clock: Callable[[], float]) -> None:
         self._stats = stats
         self._clock = clock
-        self._taken: list[Taken] = []
+        self._taken: list[AcceptedText] = []
 
     def accepted(self, uri: str, language: str, text: str) -> None:
         time, text = self._clock(), "".join(text.split())
-        self._taken += [Taken(time + seconds, uri, language, text, count) for seconds, count in CHECKED if text]
+        self._taken += [AcceptedText(time + seconds, uri, language, text, count) for seconds, count in CHECKED if text]
         del self._taken[:-MOST_FOLLOWED]
 
     def look(self, documents: Mapping[str, Document]) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mercury_engine.api import EngineError
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, may_become
-from mercury_ls.completion.budgets import Pace
+from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import in_the_files_style
@@ -35,7 +35,7 @@ class Generation:
     suggestion that changes while it is read is worse than a late one.
     """
 
-    def __init__(self, question: Question, target: Target, engine: Infill, pace: Pace) -> None:
+    def __init__(self, question: Question, target: Target, engine: Infill, pace: EnginePace) -> None:
         self.id = uuid.uuid4().hex[:16]
         self.question = question
         self.target = target
@@ -135,7 +135,7 @@ class Generation:
         if not self._waiting:
             self.close()
 
-    async def _write(self, engine: Infill, pace: Pace) -> None:
+    async def _write(self, engine: Infill, pace: EnginePace) -> None:
         began = first = time.monotonic()
         try:
             async with aclosing(suggest(self.question, self.target, engine)) as answers:

@@ -15,7 +15,7 @@ from urllib.request import url2pathname
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, widened
 from mercury_ls.code.modules import Project
@@ -83,7 +83,7 @@ class NextEdits:
         self._is_passed_over = False
         """Whether the last offer was left alone: what follows from edits since then comes before it."""
         self._ahead: asyncio.Task[Answer] | None = None
-        self._diagnosed: dict[str, tuple[int, tuple[Diagnostic, ...]]] = {}
+        self._diagnosed: dict[str, tuple[int, tuple[FileDiagnostic, ...]]] = {}
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
     async def ask(
@@ -153,7 +153,7 @@ class NextEdits:
         while self._is_starting and self._now() < until:
             await asyncio.sleep(POLL_SECONDS)
 
-    def diagnosed(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
+    def diagnosed(self, uri: str, version: int, diagnostics: tuple[FileDiagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
         self._diagnosed = {u: reported for u, reported in self._diagnosed.items() if u in self._files.documents}
         self._diagnosed[uri] = version, diagnostics

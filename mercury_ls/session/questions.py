@@ -14,14 +14,14 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.completion import context, shapes
 from mercury_ls.completion.aftermath import Learn
-from mercury_ls.completion.budgets import Budgets, Pace, budgets_for
+from mercury_ls.completion.budgets import Budgets, EnginePace, budgets_for
 from mercury_ls.completion.context import Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.link.client import EngineLink
-from mercury_ls.names.members import KnownNames
+from mercury_ls.names.members import NameSources
 from mercury_ls.session.gate import Gate
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes, name_of
@@ -60,8 +60,8 @@ class Questions:
         self.clock = clock
         self.outcomes = outcomes or Outcomes()
         self.outcomes.enabled = settings.record.counts
-        self.names = KnownNames()
-        self.pace = Pace()
+        self.names = NameSources()
+        self.pace = EnginePace()
         self.snoozed_until = 0.0
         self.sent = ""
         """What went to another program last, and where."""

@@ -18,9 +18,9 @@ from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, joined, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
-from mercury_ls.names.members import KnownNames
+from mercury_ls.names.members import NameSources
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.session.figures import Kept
+from mercury_ls.session.figures import RetentionWatch
 from mercury_ls.session.gate import Gate
 from mercury_ls.session.generations import CHANGED, Generation, Generations
 from mercury_ls.session.idle import Idle
@@ -88,7 +88,7 @@ class Session:
         self.stats.enabled = settings.record.counts
         self.stats.model = lambda: self.questions.model
         self.tally = Tally(self.stats)
-        self.kept = Kept(self.stats, clock)
+        self.kept = RetentionWatch(self.stats, clock)
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
         self.next_edits = NextEdits(self.files, self.questions, self.tally)
@@ -121,7 +121,7 @@ class Session:
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
 
-    def know_names(self, names: KnownNames) -> None:
+    def know_names(self, names: NameSources) -> None:
         """From another analyser; the one before ends in its own time."""
         before, self.questions.names = self.questions.names, names
         before.leave()
@@ -182,7 +182,7 @@ class Session:
         if reason := await self._refusal(request):
             yield self._decided(request, Answer(silence=reason, final=True), began)
             return
-        place = Place.of(request, self.files.documents[request.uri])
+        place = RequestPlace.of(request, self.files.documents[request.uri])
         self.stats.add(place.document.language, "inline", "opportunities", not request.invoked)
         self.questions.names.want(place.snapshot, place.offset)
         self._follow_shown(place.snapshot, place.offset)
@@ -225,7 +225,7 @@ class Session:
             self.generations.clear()
         return ""
 
-    async def _begun(self, place: "Place", invoked: bool) -> Generation | Silence:
+    async def _begun(self, place: "RequestPlace", invoked: bool) -> Generation | Silence:
         if not invoked and (pause_ms := self.questions.pause_ms(place.snapshot, place.offset)):
             await asyncio.sleep(pause_ms / 1000)
         self._follow_text(place.snapshot, place.offset)
@@ -239,7 +239,7 @@ class Session:
     def _generation(self, question: Question, target: Target) -> Generation:
         return Generation(question, target, self.engine, self.questions.pace)
 
-    def _answer_of(self, generation: Generation, place: "Place") -> Answer | None:
+    def _answer_of(self, generation: Generation, place: "RequestPlace") -> Answer | None:
         """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
         another should be begun."""
         current, cursor = place.now
@@ -267,7 +267,7 @@ class Session:
         is_new = generation is not self._on_screen and not generation.is_about(current, cursor)
         return is_new and is_scrap(remainder.edit.text, current.text[:cursor])
 
-    def _offered(self, generation: Generation, remainder: Offer, place: "Place") -> Answer:
+    def _offered(self, generation: Generation, remainder: Offer, place: "RequestPlace") -> Answer:
         """The answer with what is left of its offer."""
         if not self.tally.knows(remainder.id):
             self.tally.offered(remainder.id, place.document.language, "inline")
@@ -277,7 +277,7 @@ class Session:
             remainder = after_selected(remainder, place.seen, place.selected)
         return replace(generation.answer, offers=(remainder,), silence="")
 
-    async def _with_alternatives(self, generation: Generation, place: "Place", answer: Answer) -> Answer:
+    async def _with_alternatives(self, generation: Generation, place: "RequestPlace", answer: Answer) -> Answer:
         """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
         at the same place gets all of them."""
         seconds = EXPLICIT_MS / 1000
@@ -465,7 +465,7 @@ class Session:
             self._on_screen = None
 
 
-class Place(Struct, frozen=True):
+class RequestPlace(Struct, frozen=True):
     """Where a request asks: `snapshot` is the text as the client saw it, with the entry of its menu accepted if one is
     `selected`."""
 
@@ -477,7 +477,7 @@ class Place(Struct, frozen=True):
     invoked: bool
 
     @classmethod
-    def of(cls, request: InlineRequest, document: Document) -> "Place":
+    def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
         snapshot = document.snapshot()
         return cls(document, snapshot, *with_selected(snapshot, request), request.selected, request.invoked)
 

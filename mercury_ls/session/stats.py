@@ -178,7 +178,7 @@ class Stats:
         self._problem = error.strerror or str(error)
 
 
-class Offer(Struct, eq=False):
+class CountedOffer(Struct, eq=False):
     """One suggestion or next edit that the client may still report on."""
 
     language: str
@@ -196,12 +196,12 @@ class Tally:
     def __init__(self, stats: Stats, limit: int = REMEMBERED_OFFERS):
         self.stats = stats
         self._most = limit
-        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._offers: OrderedDict[str, CountedOffer] = OrderedDict()
         self._reporting: set[Kind] = set()
 
     def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
         """`learn` is told whether the user took it, once that is known of an offer that was shown."""
-        self._offers[id] = Offer(language, kind, learn)
+        self._offers[id] = CountedOffer(language, kind, learn)
         while len(self._offers) > self._most:
             self._offers.popitem(last=False)
 
@@ -266,7 +266,7 @@ class Tally:
         if offer := self._offers.get(id):
             self._learn(offer, is_taken=False)
 
-    def _settle(self, offer: Offer, count: Count) -> bool:
+    def _settle(self, offer: CountedOffer, count: Count) -> bool:
         if offer.is_settled:
             return False
         offer.is_settled = True
@@ -275,24 +275,24 @@ class Tally:
         self._learn(offer, is_taken=count == "accepted")
         return True
 
-    def _learn(self, offer: Offer, is_taken: bool) -> None:
+    def _learn(self, offer: CountedOffer, is_taken: bool) -> None:
         """Once for each that was shown."""
         if offer.is_shown and offer.learn:
             offer.learn(is_taken)
             offer.learn = None
 
-    def _show(self, offer: Offer) -> None:
+    def _show(self, offer: CountedOffer) -> None:
         if not offer.is_shown:
             offer.is_shown, offer.shown_at = True, self.stats.now
             self._count(offer, "shown")
 
-    def _leave(self, offer: Offer) -> None:
+    def _leave(self, offer: CountedOffer) -> None:
         """It is on the screen no longer."""
         since, offer.shown_at = offer.shown_at, None
         if since is not None and self.stats.now - since >= LINGERING_SECONDS:
             self._count(offer, "lingered")
 
-    def _count(self, offer: Offer, count: Count, number: int = 1) -> None:
+    def _count(self, offer: CountedOffer, count: Count, number: int = 1) -> None:
         self.stats.add(offer.language, offer.kind, count, number)
 
 

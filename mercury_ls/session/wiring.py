@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mercury_ls.completion.budgets import Pace
+from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
-from mercury_ls.names.known import Project
-from mercury_ls.names.members import KnownNames
-from mercury_ls.names.written import Written
+from mercury_ls.names.known import NamesProject
+from mercury_ls.names.members import NameSources
+from mercury_ls.names.written import WrittenNames
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
@@ -19,11 +19,11 @@ from mercury_ls.session.record import NoRecorder, Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
-from mercury_ls.settings.load import Loaded, Problem
+from mercury_ls.settings.load import Loaded, SettingsProblem
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from mercury_ls.models.library import Measured
+    from mercury_ls.models.library import MeasuredSpeed
 
 __all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
 
@@ -63,7 +63,7 @@ class Wiring:
         self._stamp: int | None = None
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[SettingsProblem, ...]:
         return self.loaded.problems
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
@@ -83,7 +83,7 @@ class Wiring:
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
-        session.questions.pace = Pace(tested_models)
+        session.questions.pace = EnginePace(tested_models)
         session.questions.names = self._names(settings, session.files.workspace)
         return session
 
@@ -134,16 +134,16 @@ class Wiring:
         finally:
             await session.engine.start()
 
-    def _names(self, settings: Settings, workspace: Workspace) -> KnownNames:
+    def _names(self, settings: Settings, workspace: Workspace) -> NameSources:
         if not settings.context.analysed_names:
-            return KnownNames()
-        return KnownNames([*self._analysers(settings)], reader=Written(workspace))
+            return NameSources()
+        return NameSources([*self._analysers(settings)], reader=WrittenNames(workspace))
 
     def _analysers(self, settings: Settings) -> Iterator[Analyser]:
         yield from self.analysers
         if jedi_is_installed():
             packages = installed_packages(self.roots, self._environ)
-            yield AnalyserProcess(Project(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))
+            yield AnalyserProcess(NamesProject(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))
 
     def _engine(self, settings: Settings) -> Any:
         engine = self._make_engine(settings, self._on_status)
@@ -166,7 +166,7 @@ class Wiring:
             session.know_names(self._names(session.settings, workspace))
 
 
-def tested_models() -> "Mapping[str, Measured]":
+def tested_models() -> "Mapping[str, MeasuredSpeed]":
     """What `mercury-ls model test` measured; imported only once there is a model."""
     from mercury_ls.models.library import measurements
 

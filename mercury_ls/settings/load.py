@@ -13,7 +13,7 @@ from mercury_engine.addresses import why_not
 from mercury_ls.settings import schema as tree
 from mercury_ls.settings.schema import Setting, Settings
 
-__all__ = ["Effective", "Loaded", "Problem", "effective", "load", "project_files", "user_file"]
+__all__ = ["Effective", "Loaded", "SettingsProblem", "effective", "load", "project_files", "user_file"]
 
 PROJECT_FILE = ".mercury.toml"
 MAX_DEPTH = 8
@@ -26,7 +26,7 @@ COPILOT_KEYS = frozenset(
 """Sections that clients of the Copilot dialect send along with our settings: ignored without a report."""
 
 
-class Problem(Struct, frozen=True):
+class SettingsProblem(Struct, frozen=True):
     """One value that was not applied."""
 
     path: str
@@ -45,7 +45,7 @@ class Problem(Struct, frozen=True):
 class Loaded(Struct, frozen=True):
     settings: Settings = Settings()
     origins: dict[str, str] = {}
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SettingsProblem, ...] = ()
 
 
 class Effective(Struct, frozen=True):
@@ -56,12 +56,12 @@ class Effective(Struct, frozen=True):
     origin: str
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class SettingsSource(Struct, frozen=True, kw_only=True):
     """Where settings come from. A typed source, such as the command line, has only strings, which are parsed."""
 
     origin: str
     values: tuple[tuple[str, Any], ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SettingsProblem, ...] = ()
     is_project: bool = False
     is_typed: bool = False
 
@@ -79,7 +79,7 @@ def load(
         *(file_source(path, "project file") for path in project_files),
         editor_source(options or {}),
         *environment_sources(environ or {}),
-        Source(origin="command line", values=tuple(flatten(arguments or {})), is_typed=True),
+        SettingsSource(origin="command line", values=tuple(flatten(arguments or {})), is_typed=True),
     ]
     loading = Loading()
     for source in sources:
@@ -115,35 +115,35 @@ def project_files(roots: Iterable[str | Path]) -> list[Path]:
 # Sources
 
 
-def file_source(path: Path, kind: str) -> Source:
+def file_source(path: Path, kind: str) -> SettingsSource:
     from mercury_ls.settings import toml
 
     origin = f"{kind} {path}"
     try:
         table = toml.read(path)
     except FileNotFoundError:
-        return Source(origin=origin)
+        return SettingsSource(origin=origin)
     except toml.UnreadableError as error:
-        return Source(origin=origin, problems=(Problem(error.where, "", error.remedy, kind),))
-    return Source(origin=origin, values=tuple(flatten(table)), is_project=kind == "project file")
+        return SettingsSource(origin=origin, problems=(SettingsProblem(error.where, "", error.remedy, kind),))
+    return SettingsSource(origin=origin, values=tuple(flatten(table)), is_project=kind == "project file")
 
 
-def editor_source(options: Mapping[str, Any]) -> Source:
+def editor_source(options: Mapping[str, Any]) -> SettingsSource:
     """`{"mercury": {"engine": …}}`, `{"engine": …}` or `{"mercury.engine.model": …}`, in snake_case or camelCase.
 
     Next to a `mercury` key there may be sections of other servers: only our own groups are read from those.
     """
     origin = "editor settings"
     if not isinstance(options, Mapping):
-        problem = Problem("settings", shorten(options), "must be a table", origin)
-        return Source(origin=origin, problems=(problem,))
+        problem = SettingsProblem("settings", shorten(options), "must be a table", origin)
+        return SettingsSource(origin=origin, problems=(problem,))
     leaves = list(flatten(options))
     if any(key.split(".")[0] == "mercury" for key in options):
         bare = [(path, raw) for path, raw in leaves if path.split(".")[0] in Settings.__struct_fields__]
         own = [(path, raw) for path, raw in leaves if path.startswith("mercury.")]
         leaves = bare + [(path.removeprefix("mercury."), raw) for path, raw in own]
     ours = ((path, raw) for path, raw in leaves if path.split(".")[0] not in COPILOT_KEYS)
-    return Source(origin=origin, values=tuple((snake_case_path(path), raw) for path, raw in ours))
+    return SettingsSource(origin=origin, values=tuple((snake_case_path(path), raw) for path, raw in ours))
 
 
 def snake_case_path(path: str) -> str:
@@ -156,14 +156,14 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
-def environment_sources(environ: Mapping[str, str]) -> Iterator[Source]:
+def environment_sources(environ: Mapping[str, str]) -> Iterator[SettingsSource]:
     """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too: only likely names are ours."""
     for name in sorted(environ):
         group, _, setting = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{setting}"
         is_set = name.startswith("MERCURY_") and environ[name]
         if is_set and (group in Settings.__struct_fields__ or nearest_setting(path, 0.85)):
-            yield Source(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
+            yield SettingsSource(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
@@ -184,10 +184,10 @@ class Loading:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[SettingsProblem] = []
         self._refused = 0
 
-    def read(self, source: Source) -> None:
+    def read(self, source: SettingsSource) -> None:
         """Each problem is reported with its remedy, up to a number that somebody would read."""
         self.problems += source.problems
         self._refused = 0
@@ -195,9 +195,9 @@ class Loading:
             self._take(source, path, raw)
         if (unlisted := self._refused - MAX_PROBLEMS) > 0:
             remedy = f"{unlisted} more values were not applied; fix those above first"
-            self.problems.append(Problem("…", "", remedy, source.origin))
+            self.problems.append(SettingsProblem("…", "", remedy, source.origin))
 
-    def _take(self, source: Source, path: str, raw: Any) -> None:
+    def _take(self, source: SettingsSource, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
             return self._refuse(source, path, raw, unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
@@ -217,13 +217,13 @@ class Loading:
         self.values[path], self.origins[path] = value, source.origin
         return None
 
-    def _take_table(self, source: Source, path: str, raw: Any) -> None:
+    def _take_table(self, source: SettingsSource, path: str, raw: Any) -> None:
         """`markdown=false,python=true`"""
         for entry in split_list(raw):
             name, _, value = entry.partition("=")
             self._take(source, f"{path}.{name.strip()}", value.strip())
 
-    def _add(self, source: Source, path: str, patterns: tuple[str, ...]) -> None:
+    def _add(self, source: SettingsSource, path: str, patterns: tuple[str, ...]) -> None:
         refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
         for pattern in refused:
             self._refuse(
@@ -234,10 +234,10 @@ class Loading:
         self.values[path] = (*(p for p in before if p not in added), *added)
         self.origins[path] = f"{self.origins[path]}, {source.origin}" if before else source.origin
 
-    def _refuse(self, source: Source, path: str, value: Any, remedy: str) -> None:
+    def _refuse(self, source: SettingsSource, path: str, value: Any, remedy: str) -> None:
         self._refused += 1
         if self._refused <= MAX_PROBLEMS:
-            self.problems.append(Problem(truncate(path), shorten(value), remedy, source.origin))
+            self.problems.append(SettingsProblem(truncate(path), shorten(value), remedy, source.origin))
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")
@@ -245,7 +245,9 @@ class Loading:
         if not remedy:
             return
         del self.values["engine.address"]
-        self.problems.append(Problem("engine.address", repr(address), remedy, self.origins.pop("engine.address")))
+        self.problems.append(
+            SettingsProblem("engine.address", repr(address), remedy, self.origins.pop("engine.address"))
+        )
 
     def loaded(self) -> Loaded:
         groups: dict[str, dict[str, Any]] = {group: {} for group in Settings.__struct_fields__}

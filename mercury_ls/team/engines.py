@@ -17,15 +17,15 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 from ray.serve.handle import DeploymentHandle
 
-from mercury_engine.api import ChatRequest, Draft, InfillRequest, Said
+from mercury_engine.api import ChatReply, ChatRequest, Draft, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import Answer, Failure, Status, check, check_chat
+from mercury_ls.link.wire import AnswerFrame, Failure, Status, check, check_chat
 from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
 
-__all__ = ["EngineReplica", "Place", "ReplicatedEngine", "deployed", "joined", "left"]
+__all__ = ["EngineReplica", "EngineSeat", "ReplicatedEngine", "deployed", "joined", "left"]
 
 NAME = "mercury-ls"
 NAMESPACE = "mercury-ls"
@@ -96,13 +96,13 @@ def keep_local() -> None:
     replica.add_port_to_grpc_server = lambda server, address: added(server, address.replace("[::]", "127.0.0.1"))
 
 
-def encoded(answer: Draft | Said | Failure) -> bytes:
+def encoded(answer: Draft | ChatReply | Failure) -> bytes:
     if isinstance(answer, Failure):
-        return msgspec.msgpack.encode(Answer(failure=answer))
-    return msgspec.msgpack.encode(Answer(draft=answer) if isinstance(answer, Draft) else Answer(said=answer))
+        return msgspec.msgpack.encode(AnswerFrame(failure=answer))
+    return msgspec.msgpack.encode(AnswerFrame(draft=answer) if isinstance(answer, Draft) else AnswerFrame(said=answer))
 
 
-class Place:
+class EngineSeat:
     """What all clients of the replicated engine share."""
 
     def __init__(self, handle: DeploymentHandle) -> None:
@@ -135,7 +135,7 @@ class ReplicatedEngine:
 
     roots: Sequence[str] = ()
 
-    def __init__(self, place: Place, name: str = "") -> None:
+    def __init__(self, place: EngineSeat, name: str = "") -> None:
         self._place = place
         self._name = name
 
@@ -158,7 +158,7 @@ class ReplicatedEngine:
                 yield answer.draft
         self._place.latencies_ms.append((time.monotonic() - began) * 1000)
 
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[Said]:
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         check_chat(request)
         async with aclosing(self._answers("chat", request)) as answers:
             async for answer in answers:
@@ -178,7 +178,7 @@ class ReplicatedEngine:
             answers = self._handle(request.session, stream=True).answer.remote(method, self._name, sent)
             try:
                 async for payload in answers:
-                    answer = msgspec.msgpack.decode(payload, type=Answer)
+                    answer = msgspec.msgpack.decode(payload, type=AnswerFrame)
                     if answer.failure is not None:
                         raise failed(answer.failure)
                     yield answer

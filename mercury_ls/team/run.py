@@ -41,7 +41,7 @@ def run(path: Path, settings: Settings) -> int:
         of_team(settings, config)
         prepare(config)
         with daemon.bind_http(listening) as bound:
-            endpoint = daemon.Endpoint(bound, "", config.certificate, config.key)
+            endpoint = daemon.ListeningEndpoint(bound, "", config.certificate, config.key)
             return asyncio.run(serve(path, config, settings, endpoint, daemon.site(listening, bound)))
     except TeamError as error:
         return daemon.reported(error, daemon.FAILED)
@@ -62,9 +62,11 @@ def prepare(config: TeamConfig) -> None:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere than there it listens on all addresses
 
 
-async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.Endpoint, site: str) -> int:
+async def serve(
+    path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.ListeningEndpoint, site: str
+) -> int:
     from mercury_ls.session.stats import Stats
-    from mercury_ls.team.engines import Place, ReplicatedEngine, deployed, joined, left
+    from mercury_ls.team.engines import EngineSeat, ReplicatedEngine, deployed, joined, left
     from mercury_ls.web.access import Access
     from mercury_ls.web.app import application
     from mercury_ls.web.endpoints import Crowd
@@ -80,7 +82,7 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
         return await loop.run_in_executor(ordered, deployed, config, of_team(settings, config))
 
     await loop.run_in_executor(ordered, joined, config)
-    place = Place(await deploy(config))
+    place = EngineSeat(await deploy(config))
     service = Service(ReplicatedEngine(place), of_team(settings, config), stats=Stats())
     users = by_digest(config)
     access = Access(hosts=config.hosts, users=users)

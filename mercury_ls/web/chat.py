@@ -8,12 +8,12 @@ from typing import get_args
 import msgspec
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Effort, Message, Said, Tool, ToolCall
+from mercury_engine.api import ChatReply, ChatRequest, Effort, Message, Tool, ToolCall
 from mercury_ls.serve.worker import CANNOT_CHAT
 from mercury_ls.web import chat_schemas as schemas
 from mercury_ls.web.chat_schemas import ChatBody, ChatChunk, ChatDelta, ChatMessage, ChatResponse, ChunkChoice
 from mercury_ls.web.completions import new_id
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.schemas import Usage
 
@@ -28,7 +28,7 @@ EFFORTS |= {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "hi
 ANY_JSON = "{}"
 
 
-async def chat(call: Call) -> ChatResponse | AsyncGenerator[ChatChunk]:
+async def chat(call: EndpointCall) -> ChatResponse | AsyncGenerator[ChatChunk]:
     body: ChatBody = call.body
     info = call.service.engine.status.info
     if info is not None and not info.chats:
@@ -42,7 +42,7 @@ async def chat(call: Call) -> ChatResponse | AsyncGenerator[ChatChunk]:
     return chunks(call, request, body) if body.stream else await answer(call, request)
 
 
-def request_of(call: Call, body: ChatBody) -> ChatRequest:
+def request_of(call: EndpointCall, body: ChatBody) -> ChatRequest:
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
     choice = body.tool_choice or "auto"
     return ChatRequest(
@@ -82,8 +82,8 @@ def schema_of(form: schemas.TextFormat | schemas.JsonFormat | schemas.SchemaForm
     return ANY_JSON if isinstance(form, schemas.JsonFormat) else ""
 
 
-async def answer(call: Call, request: ChatRequest) -> ChatResponse:
-    last = Said(0, "", final=True, finish="length")
+async def answer(call: EndpointCall, request: ChatRequest) -> ChatResponse:
+    last = ChatReply(0, "", final=True, finish="length")
     async with aclosing(call.service.chat(request, call.client)) as answers:
         async for reply in answers:
             last = reply
@@ -98,7 +98,7 @@ async def answer(call: Call, request: ChatRequest) -> ChatResponse:
     )
 
 
-async def chunks(call: Call, request: ChatRequest, body: ChatBody) -> AsyncGenerator[ChatChunk]:
+async def chunks(call: EndpointCall, request: ChatRequest, body: ChatBody) -> AsyncGenerator[ChatChunk]:
     """What will not change any more, as it becomes known; or, `diffusing`, the whole draft each time."""
     blank = ChatChunk(id=new_id(), created=int(time.time()), model=call.service.model, choices=[])
     is_first, sent = True, 0
@@ -118,7 +118,7 @@ async def chunks(call: Call, request: ChatRequest, body: ChatBody) -> AsyncGener
                     yield last
 
 
-def endings(blank: ChatChunk, reply: Said, body: ChatBody) -> list[ChatChunk]:
+def endings(blank: ChatChunk, reply: ChatReply, body: ChatBody) -> list[ChatChunk]:
     calls = [
         schemas.CallDelta(index=index, id=call.id, function=function_of(call)) for index, call in enumerate(reply.calls)
     ]
@@ -135,5 +135,5 @@ def function_of(call: ToolCall) -> schemas.FunctionCall:
     return schemas.FunctionCall(call.name, call.arguments)
 
 
-def usage_of(reply: Said) -> Usage:
+def usage_of(reply: ChatReply) -> Usage:
     return Usage(reply.prompt_tokens, reply.answer_tokens, reply.prompt_tokens + reply.answer_tokens)

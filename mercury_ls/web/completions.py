@@ -9,9 +9,9 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from mercury_engine.prompts.received import Region, received
+from mercury_engine.prompts.received import ReceivedRegion, received
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.schemas import MOST_CHOICES, Choice, CompletionRequest, CompletionResponse, Detail, Usage
 from mercury_ls.web.service import Wish, inserted_text
@@ -24,7 +24,7 @@ MOST_TOKENS = 64
 NO_OTHER = "there is no other suggestion"
 
 
-async def complete(call: Call) -> CompletionResponse | AsyncGenerator[CompletionResponse]:
+async def complete(call: EndpointCall) -> CompletionResponse | AsyncGenerator[CompletionResponse]:
     body: CompletionRequest = call.body
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) * most_choices(body) > MOST_CHOICES:
@@ -40,7 +40,7 @@ def most_choices(body: CompletionRequest) -> int:
     return int(body.n or 1)
 
 
-async def every(call: Call, bodies: Sequence[CompletionRequest]) -> AsyncGenerator[CompletionResponse]:
+async def every(call: EndpointCall, bodies: Sequence[CompletionRequest]) -> AsyncGenerator[CompletionResponse]:
     """Prompts are answered one after the other; the choices of each have indices of their own."""
     id = new_id()
     for number, body in enumerate(bodies):
@@ -58,11 +58,11 @@ def together(responses: Sequence[CompletionResponse]) -> CompletionResponse:
     return replace(responses[0], choices=choices, usage=Usage(prompt, completion, prompt + completion))
 
 
-async def answers(call: Call, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
+async def answers(call: EndpointCall, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
     """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
     assert isinstance(body.prompt, str), "each prompt has a body of its own"
     wish, gap = wish_of(body, id), None if body.suffix else received(body.prompt)
-    if isinstance(gap, Region):
+    if isinstance(gap, ReceivedRegion):
         yield await rewriting(call, gap, wish)
         return
     text = Text(body.path, body.prompt + (body.suffix or ""), len(body.prompt), body.language)
@@ -78,11 +78,11 @@ async def answers(call: Call, body: CompletionRequest, id: str) -> AsyncGenerato
                 yield replace(response(call, wish.id, text, answer, [frame]), usage=None)
 
 
-def text_of(region: Region) -> Text:
+def text_of(region: ReceivedRegion) -> Text:
     return Text(region.path, region.text, region.cursor, "", region.snippets, region.edits)
 
 
-async def rewriting(call: Call, region: Region, wish: Wish) -> CompletionResponse:
+async def rewriting(call: EndpointCall, region: ReceivedRegion, wish: Wish) -> CompletionResponse:
     """The whole region in the format that it came in, changed or not."""
     text = text_of(region)
     answer, new = await call.service.rewrite(text, (region.start, region.end), wish, call.client)
@@ -144,7 +144,7 @@ def cut(text: str, stops: Sequence[str]) -> str:
     return text[: min((at for stop in stops if stop and (at := text.find(stop)) >= 0), default=len(text))]
 
 
-def response(call: Call, id: str, text: Text, answer: Answer, choices: list[Choice]) -> CompletionResponse:
+def response(call: EndpointCall, id: str, text: Text, answer: Answer, choices: list[Choice]) -> CompletionResponse:
     return CompletionResponse(
         id=id,
         created=int(time.time()),
@@ -154,7 +154,7 @@ def response(call: Call, id: str, text: Text, answer: Answer, choices: list[Choi
     )
 
 
-def usage(call: Call, text: Text, answer: Answer) -> Usage:
+def usage(call: EndpointCall, text: Text, answer: Answer) -> Usage:
     read = len(text.text) + sum(len(other.text) for other in text.others)
     info = call.service.engine.status.info
     prompt = round(read / info.characters_per_token) if info else 0

@@ -4,7 +4,7 @@ import time
 
 from mercury_engine.prompts.received import edit_in
 from mercury_ls.web.completions import new_id, text_of, usage
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.schemas import EditChoice, EditRequest, EditResponse, Rewritten
 from mercury_ls.web.service import Wish
@@ -12,7 +12,7 @@ from mercury_ls.web.service import Wish
 __all__ = ["edit"]
 
 
-async def edit(call: Call) -> EditResponse:
+async def edit(call: EndpointCall) -> EditResponse:
     """The code to edit as it should be, in a fence; "None" if nothing is due."""
     body: EditRequest = call.body
     region = edit_in(body.messages[0].content)

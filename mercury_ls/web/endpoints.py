@@ -19,9 +19,9 @@ from mercury_ls.link.client import BusyError, EngineUnavailable
 from mercury_ls.serve.app import until_disconnected
 from mercury_ls.web.access import user_of
 from mercury_ls.web.errors import ApiError, Problem, problem, refusal_of
-from mercury_ls.web.service import Client, Service
+from mercury_ls.web.service import ApiClient, Service
 
-__all__ = ["BODY_SECONDS", "MOST_BODY", "Call", "Crowd", "Endpoint", "Events", "routes"]
+__all__ = ["BODY_SECONDS", "MOST_BODY", "Crowd", "Endpoint", "EndpointCall", "EventStream", "routes"]
 
 MOST_BODY = 2 << 20
 """Bytes: more than the largest text in which anything is suggested, with its other files."""
@@ -35,17 +35,17 @@ RETRY_SECONDS = {429: 1, 503: 3}
 log = logging.getLogger(__name__)
 
 
-class Call(Struct, frozen=True):
+class EndpointCall(Struct, frozen=True):
     """A request that was admitted: its body as data, who asks, and what stands in its path."""
 
     service: Service
-    client: Client
+    client: ApiClient
     body: Any
     given: Mapping[str, str]
 
 
 Answer = Struct | Response | AsyncGenerator[Struct] | dict | list
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[EndpointCall], Awaitable[Answer]]
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -121,14 +121,14 @@ class Answering:
             closes = {"connection": "close"} if error.status in (408, 413) else {}
             await problem(error, headers | closes)(scope, receive, send)
 
-    def _call(self, scope: Scope, body: Any) -> Call:
-        return Call(self.service, client_of(scope), body, scope["path_params"])
+    def _call(self, scope: Scope, body: Any) -> EndpointCall:
+        return EndpointCall(self.service, client_of(scope), body, scope["path_params"])
 
-    async def _answered(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answered(self, call: EndpointCall, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             answer = await self.endpoint.handler(call)
             if isinstance(answer, AsyncGenerator):
-                answer = Events(answer, await anext(answer))
+                answer = EventStream(answer, await anext(answer))
         except (EngineError, EngineUnavailable) as error:
             raise failure_of(error) from error
         if not isinstance(answer, Response):
@@ -148,7 +148,7 @@ def failure_of(error: Exception) -> ApiError:
     return ApiError(500, f"the engine could not answer: {error}", code="engine_error")
 
 
-class Events(Response):
+class EventStream(Response):
     """A stream of events, the first of which is known already, so that what fails before it has a status."""
 
     media_type = "text/event-stream"
@@ -199,10 +199,10 @@ def too_large() -> ApiError:
     )
 
 
-def client_of(scope: Scope) -> Client:
+def client_of(scope: Scope) -> ApiClient:
     """A connection is a client, unless its user has a name: a program has one request at a time on each. Caches outlive
     a connection: some programs open one for each request."""
     host, port = scope["client"] or ("", 0)
     user = user_of(scope)
     program = next((value for name, value in scope["headers"] if name == b"user-agent"), b"").decode("latin-1")
-    return Client(user or f"{host}:{port}", f"http {user or host} {program[:80]}")
+    return ApiClient(user or f"{host}:{port}", f"http {user or host} {program[:80]}")

@@ -1,12 +1,12 @@
 """What became of an answer: /feedback, counted as an editor's reports are, and learned from."""
 
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.schemas import Feedback, Heard
 
 __all__ = ["hear"]
 
 
-async def hear(call: Call) -> Heard:
+async def hear(call: EndpointCall) -> Heard:
     body: Feedback = call.body
     service, id = call.service, body.request_id
     if body.user_action == "accept":

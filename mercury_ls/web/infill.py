@@ -7,7 +7,7 @@ from typing import Any
 from mercury_engine.api import Snippet
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.web.completions import MOST_TOKENS, cut, new_id, usage
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.schemas import InfillBody
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text, near
@@ -15,7 +15,7 @@ from mercury_ls.web.text import Text, near
 __all__ = ["infill"]
 
 
-async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
+async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
     """`n_predict` 0 asks for nothing, but to read ahead. Of several choices there is a list, as there. Where nothing is
     given, nothing is asked."""
     body: InfillBody = call.body
@@ -42,7 +42,7 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def answered(
-    call: Call, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
+    call: EndpointCall, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
 ) -> dict[str, Any]:
     used = usage(call, text, answer)
     values: dict[str, Any] = {

@@ -13,7 +13,7 @@ from mercury_ls.completion.offers import Answer
 from mercury_ls.link import local
 from mercury_ls.session.stats import Row
 from mercury_ls.web.completions import new_id
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text
 
@@ -93,14 +93,14 @@ class Statistics(Struct, frozen=True, kw_only=True):
     uptime_s: float
 
 
-async def watch(call: Call) -> AsyncGenerator[Frame]:
+async def watch(call: EndpointCall) -> AsyncGenerator[Frame]:
     body: WatchRequest = call.body
     cursor = min(int(body.cursor), len(body.text))
     edits = tuple(Edit(body.path, int(edit.line), edit.before, edit.after) for edit in body.edits)
     return frames(call, Text(body.path, body.text, cursor, body.language, body.others, edits), body)
 
 
-async def frames(call: Call, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:
+async def frames(call: EndpointCall, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:
     wish = Wish(
         id=new_id(),
         invoked=True,
@@ -133,7 +133,7 @@ def frame_of(answer: Answer, text: Text, ms: float) -> Frame:
     )
 
 
-async def statistics(call: Call) -> Statistics:
+async def statistics(call: EndpointCall) -> Statistics:
     service = call.service
     latencies = sorted(service.engine.latencies_ms)
     return Statistics(

@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, Said
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Effort, InfillRequest
 from mercury_ls.code import languages
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
@@ -34,7 +34,7 @@ from mercury_ls.settings.schema import Settings
 from mercury_ls.web.metrics import Metrics
 from mercury_ls.web.text import Text, bounded, language_of, recorded
 
-__all__ = ["Client", "ServedEngine", "Service", "Wish", "inserted_text"]
+__all__ = ["ApiClient", "ServedEngine", "Service", "Wish", "inserted_text"]
 
 BETWEEN_SCANS_SECONDS = 5.0
 REMEMBERED_OFFERS = 1024
@@ -50,11 +50,11 @@ class ServedEngine(Protocol):
     def latencies_ms(self) -> Sequence[float]: ...
     def for_client(self, name: str) -> "ServedEngine": ...
     def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
-    def chat(self, request: ChatRequest) -> AsyncGenerator[Said]: ...
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]: ...
     async def warm(self, request: InfillRequest) -> None: ...
 
 
-class Client(Struct, frozen=True):
+class ApiClient(Struct, frozen=True):
     """Who asks: `name` gets a fair share of the engine, `session` is whose caches are used again."""
 
     name: str = ""
@@ -74,7 +74,7 @@ class Wish(Struct, frozen=True):
     slots: bool = False
 
 
-class Place(Struct, frozen=True):
+class ApiPlace(Struct, frozen=True):
     """A text that was opened, and what may be asked about it."""
 
     text: Text
@@ -117,14 +117,14 @@ class Service:
         info = self.engine.status.info
         return re.split(r"[/\\]", info.model)[-1] if info else "mercury"
 
-    async def complete(self, text: Text, wish: Wish, client: Client) -> AsyncGenerator[Answer]:
+    async def complete(self, text: Text, wish: Wish, client: ApiClient) -> AsyncGenerator[Answer]:
         """Answers as the drafts improve; the last is final."""
         place = await self._opened(text, client)
         async with aclosing(self._completions(place, wish)) as answers:
             async for answer in answers:
                 yield self._offered(answer, wish.id, place, "inline") if answer.final else answer
 
-    async def rewrite(self, text: Text, region: tuple[int, int], wish: Wish, client: Client) -> tuple[Answer, str]:
+    async def rewrite(self, text: Text, region: tuple[int, int], wish: Wish, client: ApiClient) -> tuple[Answer, str]:
         """The likelier of a next edit in these lines and of what is typed at the cursor, as an editor would show one of
         them, and the lines' new text."""
         place = await self._opened(text, client)
@@ -141,30 +141,30 @@ class Service:
         edits = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in answer.edits]
         return answer, applied(place.text.text[start:end], edits)
 
-    async def warm(self, text: Text, wish: Wish, client: Client) -> None:
+    async def warm(self, text: Text, wish: Wish, client: ApiClient) -> None:
         """Encodes ahead what the next request will be about."""
         place = await self._opened(text, client)
         if (question := self._asked(place, replace(wish, invoked=True))) is not None:
             await place.questions.engine.warm(question)
 
-    async def context(self, text: Text, wish: Wish, client: Client) -> InfillRequest | None:
+    async def context(self, text: Text, wish: Wish, client: ApiClient) -> InfillRequest | None:
         """What the engine is told; None where it is not asked."""
         return self._asked(await self._opened(text, client), wish)
 
-    def _asked(self, place: Place, wish: Wish) -> InfillRequest | None:
+    def _asked(self, place: ApiPlace, wish: Wish) -> InfillRequest | None:
         if place.questions.unavailable(place.uri, wish.invoked):
             return None
         question = self._gap(place, wish)
         span = where(question)
         return None if isinstance(span, Silence) else place.questions.engine.cleared(request(question, span))
 
-    async def chat(self, request: ChatRequest, client: Client) -> AsyncGenerator[Said]:
+    async def chat(self, request: ChatRequest, client: ApiClient) -> AsyncGenerator[ChatReply]:
         """Growing and revised answers, the last one final."""
         async with aclosing(self.engine.for_client(client.name).chat(request)) as answers:
             async for reply in answers:
                 yield reply
 
-    async def _completions(self, place: Place, wish: Wish) -> AsyncGenerator[Answer]:
+    async def _completions(self, place: ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
             yield Answer(silence=reason, final=True)
@@ -179,7 +179,7 @@ class Service:
                 questions.tell(answer)
                 yield answer
 
-    async def _next_edit(self, place: Place, wish: Wish) -> Answer:
+    async def _next_edit(self, place: ApiPlace, wish: Wish) -> Answer:
         """The last answer of the pipeline."""
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
@@ -223,7 +223,7 @@ class Service:
         self.stats.write()
         self.outcomes.write()
 
-    async def _opened(self, text: Text, client: Client) -> Place:
+    async def _opened(self, text: Text, client: ApiClient) -> ApiPlace:
         """The files of a request as if they were open in an editor, with what was edited last."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
         text = self._placed(bounded(text))
@@ -238,7 +238,7 @@ class Service:
         engine = self.engine.for_client(client.name)
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
-        return Place(text, uri, questions)
+        return ApiPlace(text, uri, questions)
 
     def _placed(self, text: Text) -> Text:
         """With paths in the projects, where a client says them from there."""
@@ -257,12 +257,12 @@ class Service:
             edits=tuple(replace(edit, path=placed(edit.path)) for edit in text.edits),
         )
 
-    def _gap(self, place: Place, wish: Wish) -> Question:
+    def _gap(self, place: ApiPlace, wish: Wish) -> Question:
         snapshot = place.questions.files.documents[place.uri].snapshot()
         proposals = place.questions.proposals(snapshot, place.text.cursor)
         return replace(self._question(place, wish, "inline"), slots=wish.slots, proposals=proposals)
 
-    def _question(self, place: Place, wish: Wish, kind: Kind) -> Question:
+    def _question(self, place: ApiPlace, wish: Wish, kind: Kind) -> Question:
         questions = place.questions
         snapshot = questions.files.documents[place.uri].snapshot()
         question = questions.about(snapshot, place.text.cursor, invoked=wish.invoked)
@@ -274,7 +274,7 @@ class Service:
             deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
         )
 
-    def _offered(self, answer: Answer, id: str, place: Place, kind: Kind) -> Answer:
+    def _offered(self, answer: Answer, id: str, place: ApiPlace, kind: Kind) -> Answer:
         """With ids, under which clients say what became of the offers: the first has that of its answer."""
         offers = tuple(replace(offer, id=f"{id}-{n}" if n else id) for n, offer in enumerate(answer.offers))
         for offer in offers:

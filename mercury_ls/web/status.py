@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls import __version__
-from mercury_ls.web.endpoints import Call
+from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.metrics import CONTENT_TYPE
 from mercury_ls.web.schemas import Health, ModelCard, ModelList
@@ -16,16 +16,16 @@ __all__ = ["health", "metrics", "model", "models"]
 HEALTH: dict[str, Literal["ok", "error"]] = {"ready": "ok", "unavailable": "error"}
 
 
-async def health(call: Call) -> Health:
+async def health(call: EndpointCall) -> Health:
     state = call.service.engine.status.state
     return Health(HEALTH.get(state, "loading"), state, PROTOCOL_VERSION, __version__)
 
 
-async def models(call: Call) -> ModelList:
+async def models(call: EndpointCall) -> ModelList:
     return ModelList(data=[ModelCard(id=call.service.model)])
 
 
-async def model(call: Call) -> ModelCard:
+async def model(call: EndpointCall) -> ModelCard:
     listed = await models(call)
     for card in listed.data:
         if card.id == call.given["id"]:
@@ -34,7 +34,7 @@ async def model(call: Call) -> ModelCard:
     raise ApiError(404, f"no model {call.given['id']!r}: use {names}", "model", "model_not_found")
 
 
-async def metrics(call: Call) -> Response:
+async def metrics(call: EndpointCall) -> Response:
     metrics = call.service.metrics
     metrics.ready.set(call.service.engine.status.state == "ready")
     return Response(metrics.text(), media_type=CONTENT_TYPE)

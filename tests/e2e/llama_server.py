@@ -17,7 +17,7 @@ import pytest
 
 from bench.decode.peers import gguf_name
 from bench.quality.left_to_right import dense_weights
-from mercury_engine.remote.http import Client, LinkError
+from mercury_engine.remote.http import HttpClient, LinkError
 from tests.engine.remote.servers import free_port
 
 PEERS_PYTHON = "MERCURY_PEERS_PYTHON"
@@ -98,7 +98,7 @@ class LlamaServer:
         self._await()
 
     def _await(self) -> None:
-        client, until = Client(self.address), time.monotonic() + START_SECONDS
+        client, until = HttpClient(self.address), time.monotonic() + START_SECONDS
         try:
             while time.monotonic() < until:
                 if (code := self._process.poll()) is not None:

@@ -22,8 +22,8 @@ from mercury_engine.prompts.dialects import dialect_named
 from mercury_engine.record import ModelRecord, write_record
 from mercury_engine.remote import asking
 from mercury_engine.remote.engine import PROMPT_TOKENS, RemoteEngine
-from mercury_engine.remote.heard import Heard
-from mercury_engine.remote.http import Client
+from mercury_engine.remote.heard import StreamedText
+from mercury_engine.remote.http import HttpClient
 from mercury_engine.remote.probe import probe
 from mercury_engine.remote.protocols import Event, protocol_named
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -104,7 +104,7 @@ def in_process(weights: Path, request: InfillRequest) -> str:
     spoken, dialect = protocol_named("openai"), dialect_named("codestral")
     for attempt in asking.filling(spoken, dialect, request, request, span, address="", budget=budget):
         (said,) = completions(weights, [attempt.ask.prompt], attempt.ask.tokens)
-        heard = Heard(attempt.forced)
+        heard = StreamedText(attempt.forced)
         is_whole = len(said["tokens"]) < attempt.ask.tokens or (span.mode == "line" and "\n" in said["text"])
         heard.add(Event(said["text"], end="stop" if is_whole else "length"))
         if not heard.departs:
@@ -121,7 +121,7 @@ async def test_what_listens_there_is_found_out(llama):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_greedy_answers_are_the_same_as_in_process(llama, weights, name):
-    client = Client(llama.address)
+    client = HttpClient(llama.address)
     try:
         *_, last = RemoteEngine(record(llama), client).infill(asked(name))
     finally:
@@ -135,7 +135,7 @@ async def test_closing_ends_the_work_on_the_server(llama):
     window = Window("start.py", "python", before + after)
     at = len(before)
     long = InfillRequest(session="s", windows=(window,), spans=(Span(0, at, at, "block", 800),))
-    client = Client(llama.address)
+    client = HttpClient(llama.address)
     try:
         drafts = RemoteEngine(record(llama), client).infill(long)
         while not next(drafts).step:

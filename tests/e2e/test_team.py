@@ -290,7 +290,7 @@ async def test_a_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypa
 
     monkeypatch.setattr(engines, "BETWEEN_TRIES_SECONDS", 0)
     replicas = NoReplicas(ActorDiedError() if is_lost else DeploymentUnavailableError("engine"))
-    engine = engines.ReplicatedEngine(engines.Place(replicas))
+    engine = engines.ReplicatedEngine(engines.EngineSeat(replicas))
     window, span = Window("a.py", "python", "x = "), Span(0, 4, 4, "line")
     asked = {
         "infill": InfillRequest(session="", windows=(window,), spans=(span,)),

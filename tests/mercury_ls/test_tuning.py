@@ -17,7 +17,7 @@ from mercury_ls.link.local import lock_file
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.serve import tuned
 from mercury_ls.settings.schema import PrivacySettings
-from mercury_ls.tuning import Order, TuningError, material, project_of, run, tune
+from mercury_ls.tuning import TuneOrder, TuningError, material, project_of, run, tune
 
 FIGURE = Figure("bits per byte, held-out files", 12, 1.5, 1.4, -0.12, -0.08)
 
@@ -97,7 +97,7 @@ def trainer(root, better, code=0):
 
 
 def order(tmp_path):
-    return Order(tmp_path / "model", 1.0)
+    return TuneOrder(tmp_path / "model", 1.0)
 
 
 @pytest.mark.parametrize("better", [True, False])

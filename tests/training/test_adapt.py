@@ -24,7 +24,7 @@ from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
 from mercury_training.adapt import adapt, recode, vocabulary_of
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError
-from mercury_training.rows.packing import Shape
+from mercury_training.rows.packing import RowShape
 from mercury_training.train import run as train
 from mercury_training.train.settings import Recipe, Start, TrainSettings
 from tests.training.small import write_corpus
@@ -226,7 +226,7 @@ def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
     checkpoint(tmp_path / "theirs")
     before = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
-    recipe = Recipe(before.config, Shape(64, 24), Shape(128, 48), 256)
+    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256)
     start = Start(model=tmp_path / "ours", rank=rank)
     settings = TrainSettings(data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, start=start, steps=3)
     assert train.run(settings).step == 3
@@ -241,7 +241,7 @@ def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
     write_corpus(tmp_path / "corpus")
     checkpoint(tmp_path / "theirs")
     model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
-    recipe = Recipe(model.config, Shape(64, 24), Shape(128, 48), 256)
+    recipe = Recipe(model.config, RowShape(64, 24), RowShape(128, 48), 256)
     settings = TrainSettings(
         data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, start=Start(model=tmp_path / "ours"), steps=1
     )

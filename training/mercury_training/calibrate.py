@@ -30,7 +30,7 @@ from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, write_fitted
 from mercury_engine.model.runtime import Runtime
-from mercury_engine.tokens.layout import Row, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.layout import LayoutRow, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
@@ -214,7 +214,7 @@ def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]
     )
 
 
-def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Sequence[int]) -> np.ndarray:
+def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: LayoutRow, answer: Sequence[int]) -> np.ndarray:
     """Logits after the row and after each token of the answer but the last, WV."""
     ids = np.array([*row.ids, *answer[:-1]], np.int32)
     following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)

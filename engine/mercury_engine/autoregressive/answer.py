@@ -14,7 +14,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Answer", "Question"]
+__all__ = ["Continuation", "ContinuationQuestion"]
 
 HOPELESS = 0.02
 EXPECTED_TOKENS = 16
@@ -23,7 +23,7 @@ EXPECTED_TOKENS = 16
 Read = Callable[[str, bool], tuple[str, bool]]
 
 
-class Question(Struct, frozen=True, eq=False):
+class ContinuationQuestion(Struct, frozen=True, eq=False):
     """One span, as the model is asked about it.
 
     `read` makes of the answer's text, and whether the model has ended it, the new text of the span, and says whether
@@ -38,14 +38,18 @@ class Question(Struct, frozen=True, eq=False):
     read: Read
 
 
-class Answer:
+class Continuation:
     """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit.
 
     What is shown ends before the first of the `names` that cannot exist.
     """
 
     def __init__(
-        self, tokenizer: PretrainedTokenizer, question: Question, limit: int, names: KnownNames | None = None
+        self,
+        tokenizer: PretrainedTokenizer,
+        question: ContinuationQuestion,
+        limit: int,
+        names: KnownNames | None = None,
     ) -> None:
         self.question = question
         self.limit = limit

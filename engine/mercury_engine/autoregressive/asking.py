@@ -6,10 +6,10 @@ from functools import lru_cache, partial
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, InfillRequest, SpanMode
-from mercury_engine.autoregressive.answer import Question
+from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
-from mercury_engine.prompts.edits import Asked, EditFormat, edit_format
+from mercury_engine.prompts.edits import EditFormat, EditPrompt, edit_format
 from mercury_engine.prompts.fim import fim_prompt
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -37,7 +37,7 @@ class Asking:
         filling: tuple[SpanMode, ...] = ("line", "block", "edit") if self._dialect else ()
         return (*filling, "region") if self._edits else filling
 
-    def question(self, request: InfillRequest, number: int) -> Question:
+    def question(self, request: InfillRequest, number: int) -> ContinuationQuestion:
         span = request.spans[number]
         if span.mode not in self.answers:
             raise EngineError(
@@ -56,7 +56,9 @@ class Asking:
         prefix_ids, forced = self._tokenizer.split(prompt.forced)
         ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(prefix_ids)]
         limit = prompt.most_tokens - self._count(prompt.forced) + self._count(forced)
-        return Question(replace(prompt, forced=forced, most_tokens=limit), ids, span.mode, before, old, read)
+        return ContinuationQuestion(
+            replace(prompt, forced=forced, most_tokens=limit), ids, span.mode, before, old, read
+        )
 
     def _split(self, head: str) -> tuple[str, str]:
         """What the head of the cursor's line gives the prompt, and what it gives the answer to begin with.
@@ -88,7 +90,7 @@ def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, fini
     return cut(before, text, after, language=language, mode=mode, finished=finished)
 
 
-def _rewritten(edit_prompt: Asked, old: str, text: str, finished: bool) -> tuple[str, bool]:
+def _rewritten(edit_prompt: EditPrompt, old: str, text: str, finished: bool) -> tuple[str, bool]:
     """An answer that cannot be used leaves the window as it is."""
     new = edit_prompt.read(text, finished)
     return (old, finished) if new is None else (new, True)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.autoregressive.answer import Answer, Question
+from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.decode.policy import Acceptance, Action, Report, Situation, choose
+from mercury_engine.decode.policy import Acceptance, Action, DraftSituation, Report, choose
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.decode.sessions import EngineSession
@@ -19,7 +19,7 @@ from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Decoder", "Decoding", "departures", "sequence"]
+__all__ = ["AutoregressiveDecoder", "AutoregressiveDecoding", "departures", "sequence"]
 
 CHUNKS = (256, 128, 64, 32)
 CHUNK_MS = 250.0
@@ -32,7 +32,7 @@ EARLY = 8
 """Alternatives depart from an answer within this many tokens."""
 
 
-class Decoder(Struct, frozen=True, eq=False):
+class AutoregressiveDecoder(Struct, frozen=True, eq=False):
     """What all decodings share: the model and the statistics. `drafting` changes how fast answers come, not which."""
 
     runtime: Runtime
@@ -48,7 +48,7 @@ class Decoder(Struct, frozen=True, eq=False):
         return next((rows for rows in CHUNKS if self.costs.of(rows) <= CHUNK_MS), CHUNKS[-1])
 
 
-class Decoding:
+class AutoregressiveDecoding:
     """One answer. A drafted token is committed only if the model predicts it behind exactly the tokens before, as in
     plain decoding. The session's cache always holds a prefix of `ids`.
 
@@ -57,9 +57,9 @@ class Decoding:
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: AutoregressiveDecoder,
         session: EngineSession,
-        question: Question,
+        question: ContinuationQuestion,
         limit: int,
         sources: Sequence[DraftSource] = (),
         *,
@@ -67,7 +67,7 @@ class Decoding:
         runners_up: int = 0,
         names: KnownNames | None = None,
     ) -> None:
-        self.answer = Answer(decoder.tokenizer, question, limit, names)
+        self.answer = Continuation(decoder.tokenizer, question, limit, names)
         self.ids = list(question.ids)
         self._decoder = decoder
         self._session = session
@@ -98,7 +98,7 @@ class Decoding:
         if self._rivals is not None:
             yield from self._choose_name(self._rivals)
         elif not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
-            situation = Situation(
+            situation = DraftSituation(
                 pending=self.pending,
                 remaining=decoder.acceptance.length(self.answer.question.mode),
                 proposals=self._proposals(),
@@ -177,7 +177,7 @@ def sequence(ids: Sequence[int]) -> HintedPrefix:
     return HintedPrefix.without_hints(ids, np.arange(len(ids)))
 
 
-def departures(answer: Answer, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:
+def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:
     """Starts that depart from an answer within its first tokens, the likeliest first.
 
     None of them ends the answer or may still spell the same.

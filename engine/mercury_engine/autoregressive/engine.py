@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest, Said
-from mercury_engine.autoregressive.answer import Question
+from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
-from mercury_engine.autoregressive.decoding import Decoder, Decoding, departures, sequence
+from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
@@ -105,7 +105,7 @@ class AutoregressiveEngine:
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
-        self._decoder = Decoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
+        self._decoder = AutoregressiveDecoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
         self._budget = _prompt_tokens(runtime, record)
         self._asking = Asking(record, tokenizer, self._budget)
 
@@ -113,7 +113,7 @@ class AutoregressiveEngine:
         session = self._session(request)
         yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         if self._talker is None:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
@@ -156,7 +156,7 @@ class AutoregressiveEngine:
         started, step = self._clock(), 0
         filled = [Filled(request.old(span)) for span in request.spans]
         draft = Draft(1, tuple(filled))
-        decodings: list[Decoding] = []
+        decodings: list[AutoregressiveDecoding] = []
         try:
             for number in range(len(request.spans)):
                 question = self._asking.question(request, number)
@@ -176,19 +176,19 @@ class AutoregressiveEngine:
             session.remember(map(_past_answer, decodings))
             self._sessions.trim()
 
-    def _filled(self, decoding: Decoding, request: InfillRequest) -> Filled:
+    def _filled(self, decoding: AutoregressiveDecoding, request: InfillRequest) -> Filled:
         answer = decoding.answer
         filled = answer.filled(self._calibration)
         return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
 
     def _attempts(
-        self, session: EngineSession, question: Question, seed: int, names: KnownNames | None = None
-    ) -> Iterator[Decoding]:
+        self, session: EngineSession, question: ContinuationQuestion, seed: int, names: KnownNames | None = None
+    ) -> Iterator[AutoregressiveDecoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         with self._reserved(session, question) as limit:
-            greedy = Decoding(
+            greedy = AutoregressiveDecoding(
                 self._decoder,
                 session,
                 question,
@@ -201,13 +201,13 @@ class AutoregressiveEngine:
             options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
             if options:
                 alternative = options[(seed - 1) % len(options)]
-                yield Decoding(self._decoder, session, question, limit, chosen=alternative, names=names)
+                yield AutoregressiveDecoding(self._decoder, session, question, limit, chosen=alternative, names=names)
 
-    def _reserved(self, session: EngineSession, question: Question) -> AbstractContextManager[int]:
+    def _reserved(self, session: EngineSession, question: ContinuationQuestion) -> AbstractContextManager[int]:
         """Room for the question, and the tokens that the answer may have."""
         return self._room.reserved(len(question.ids), question.prompt.most_tokens, session.cache)
 
-    def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
+    def _sources(self, session: EngineSession, question: ContinuationQuestion) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
         encode, forced, copied = self._decoder.tokenizer.encode, question.prompt.forced, question.prompt.copied
         sources = [DraftSource("old", encode(forced + copied))] if copied else []
@@ -216,7 +216,7 @@ class AutoregressiveEngine:
                 return [DraftSource("previous", encode(forced + remainder)), *sources]
         return sources
 
-    def _read(self, session: EngineSession, question: Question) -> Passes[None]:
+    def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
         chunk = self._decoder.chunk
         while (yield from prefill(session, sequence(question.ids), self.report, leave=1, chunk=chunk)):
             self._sessions.trim()
@@ -228,7 +228,7 @@ class AutoregressiveEngine:
         path = request.windows[span.window].path
         return self._sessions.open(request.session, (request.root, path, span.mode == "region"))
 
-    def _goes_on(self, request: InfillRequest, decoding: Decoding, started: float) -> bool:
+    def _goes_on(self, request: InfillRequest, decoding: AutoregressiveDecoding, started: float) -> bool:
         """Whether the answer is still of use, and one more forward fits before the deadline."""
         if request.effort == "low" and not request.seed and decoding.answer.is_hopeless(self._calibration):
             return False
@@ -267,6 +267,6 @@ def _prompt_tokens(runtime: Runtime, record: ModelRecord) -> int:
     return min(room, CPU_PROMPT) if on_cpu(runtime) and not record.context else room
 
 
-def _past_answer(decoding: Decoding) -> PastAnswer:
+def _past_answer(decoding: AutoregressiveDecoding) -> PastAnswer:
     answer = decoding.answer
     return PastAnswer.of(answer.question.before, answer.text, complete=answer.ended)

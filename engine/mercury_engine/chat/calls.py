@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool, ToolCall
 from mercury_engine.chat.template import ChatTemplate
 
-__all__ = ["HERMES", "CallFormat", "Dialogue", "Heard", "dialogue_of"]
+__all__ = ["HERMES", "CallFormat", "Dialogue", "ParsedAnswer", "dialogue_of"]
 
 
 class CallFormat(Struct, frozen=True):
@@ -37,7 +37,7 @@ To call a tool, write its name and its arguments like this:
 </tool_call>"""
 
 
-class Heard(Struct, frozen=True):
+class ParsedAnswer(Struct, frozen=True):
     """What an answer says: its text, and the calls that are complete."""
 
     text: str
@@ -59,11 +59,11 @@ class Dialogue(Struct, frozen=True, eq=False):
             return self.template.render(request.messages, tools)
         return self.template.render([*_described(request.messages, tools)])
 
-    def read(self, text: str, turn: int) -> Heard:
+    def read(self, text: str, turn: int) -> ParsedAnswer:
         """`turn` makes the ids of calls new in a conversation."""
         said, trigger, remainder = text.partition(self.calls.trigger)
         if not trigger:
-            return Heard(text)
+            return ParsedAnswer(text)
         form, remainder = self.calls, trigger + remainder
         opening = form.before[form.before.index(form.trigger) :]
         calls: list[ToolCall] = []
@@ -75,7 +75,7 @@ class Dialogue(Struct, frozen=True, eq=False):
             calls.append(ToolCall(f"{turn:06x}{len(calls):03x}"[-9:], name, arguments[:end]))
             remainder = arguments[end + len(form.after) :].removeprefix(form.apart)
             opening = form.before if remainder.startswith(form.before) else opening
-        return Heard(said.rstrip("\n"), tuple(calls))
+        return ParsedAnswer(said.rstrip("\n"), tuple(calls))
 
 
 def _end_of_object(text: str) -> int:

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from mercury_engine.api import Effort
 from mercury_engine.chat.grammar import Guide
-from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.chat.vocabulary import TokenChooser
 
-__all__ = ["PACES", "Block", "Pace", "Settled", "Walk", "walk"]
+__all__ = ["PACES", "DraftBlock", "Pace", "Settled", "Walk", "walk"]
 
 Settled = tuple[int, float]
 """A token with the probability that it had when it was settled; 1 where a grammar left no choice."""
@@ -41,7 +41,7 @@ PACES: dict[Effort, Pace] = {
 """At high effort one token is settled in each forward, as the models were evaluated."""
 
 
-class Block:
+class DraftBlock:
     """Slots that are settled in any order, those in the first open `window` before others. An end makes all behind it
     void; `start` is where in its window slot 0 stands."""
 
@@ -73,7 +73,7 @@ class Block:
         end = min([*self.open[:1], self.end])
         return [slot for slot in self.slots[:end] if slot is not None]
 
-    def settle(self, logits_SV: np.ndarray, chooser: Chooser) -> None:
+    def settle(self, logits_SV: np.ndarray, chooser: TokenChooser) -> None:
         """At least one open slot is settled."""
         chosen_S, probabilities_S = chooser.choose(logits_SV)
         self._revise(logits_SV)
@@ -108,7 +108,9 @@ class Walk(Struct, frozen=True):
     ended: bool = False
 
 
-def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: frozenset[int], pace: Pace, room: int) -> Walk:
+def walk(
+    guide: Guide, logits_SV: np.ndarray, chooser: TokenChooser, ends: frozenset[int], pace: Pace, room: int
+) -> Walk:
     """From the left on take the likeliest tokens that the grammar allows, while they are sure or still too few. What
     the grammar forces costs nothing."""
     settled: list[Settled] = []
@@ -137,7 +139,7 @@ def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: frozenset[
 
 
 def _next(
-    guide: Guide, logits_V: np.ndarray, allowed: np.ndarray | None, chooser: Chooser, ends: frozenset[int]
+    guide: Guide, logits_V: np.ndarray, allowed: np.ndarray | None, chooser: TokenChooser, ends: frozenset[int]
 ) -> Settled:
     """The choice, which the guide has taken unless it is an end."""
     while True:

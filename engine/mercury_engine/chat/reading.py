@@ -12,7 +12,7 @@ from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 from mercury_engine.tokens.prefix import common_length
 
-__all__ = ["CANVAS", "Canvas", "Kept", "Manner"]
+__all__ = ["CANVAS", "CachedConversation", "ConversationCanvas", "Manner"]
 
 CANVAS = 32
 """Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
@@ -29,7 +29,7 @@ class Manner(Struct, frozen=True):
     mask: int = -1
 
 
-class Kept:
+class CachedConversation:
     """What stays encoded of a conversation between turns: `ids` in the cache; and `tokens`, the whole conversation when
     it stood as `text`, because what a model says is not always spelled as its tokenizer would. `read` counts the rows
     of forwards."""
@@ -47,14 +47,16 @@ class Kept:
         del self.ids[count:]
 
 
-class Canvas:
+class ConversationCanvas:
     """The slots behind a conversation.
 
     Where everything sees everything, what is encoded lasts all the same, although it would see what is said later: the
     prefix cache of Fast-dLLM (Wu et al. 2025). If that is not `exact` enough, each forward reads everything.
     """
 
-    def __init__(self, runtime: Runtime, manner: Manner, conversation: Kept, *, exact: bool = False) -> None:
+    def __init__(
+        self, runtime: Runtime, manner: Manner, conversation: CachedConversation, *, exact: bool = False
+    ) -> None:
         self._runtime = runtime
         self._manner = manner
         self._kept = conversation

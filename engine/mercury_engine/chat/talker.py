@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from mercury_engine.api import ChatRequest, Said, Slot
-from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
-from mercury_engine.chat.drafting import PACES, Block, Settled, walk
+from mercury_engine.api import ChatReply, ChatRequest, Slot
+from mercury_engine.chat.calls import Dialogue, ParsedAnswer, dialogue_of
+from mercury_engine.chat.drafting import PACES, DraftBlock, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
-from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner
+from mercury_engine.chat.reading import CANVAS, CachedConversation, ConversationCanvas, Manner
 from mercury_engine.chat.template import ChatTemplate, read_source
-from mercury_engine.chat.vocabulary import AnswerVocabulary, Chooser
+from mercury_engine.chat.vocabulary import AnswerVocabulary, TokenChooser
 from mercury_engine.model.room import Room
 from mercury_engine.tokens.prefix import common_length
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -49,7 +49,7 @@ class Talker:
         self._tokenizer = tokenizer
         self._open_dialogue = dialogue
         self._ends = ends
-        self._kept: list[tuple[str, Kept]] = []
+        self._kept: list[tuple[str, CachedConversation]] = []
 
     @cached_property
     def dialogue(self) -> Dialogue:
@@ -70,10 +70,10 @@ class Talker:
     def bytes(self) -> int:
         return sum(conversation.cache.bytes for _, conversation in self._kept)
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         rendered = self.dialogue.render(request)
         with self._place(request.session, rendered) as conversation:
-            yield from _Answer(self, request, rendered, conversation).run()
+            yield from _Reply(self, request, rendered, conversation).run()
 
     def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
         started = self.clock()
@@ -84,7 +84,7 @@ class Talker:
             started = self.clock()
 
     @contextmanager
-    def _place(self, session: str, conversation: str) -> Iterator[Kept]:
+    def _place(self, session: str, conversation: str) -> Iterator[CachedConversation]:
         """What is encoded of the session's most similar conversation, for one answer at a time. One that comes
         meanwhile begins anew, and so does one that would throw away more than it finds."""
         shared = {
@@ -94,7 +94,7 @@ class Talker:
         }
         best = max(shared, key=shared.__getitem__, default=None)
         if best is None or 2 * shared[best] < len(best.asked):
-            best = Kept(self.runtime.cache())
+            best = CachedConversation(self.runtime.cache())
         self._kept = [(owner, other) for owner, other in self._kept if other is not best]
         best.asked = conversation
         try:
@@ -107,16 +107,16 @@ class Talker:
                 del self._kept[0]
 
 
-class _Answer:
+class _Reply:
     """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
 
-    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, conversation: Kept) -> None:
+    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, conversation: CachedConversation) -> None:
         self._started = model.clock()
         self._model = model
         self._request = request
         self._kept = conversation
         self._pace = PACES[request.effort]
-        self._chooser = Chooser(model.vocabulary, request.temperature, request.seed)
+        self._chooser = TokenChooser(model.vocabulary, request.temperature, request.seed)
         self._calls = bool(request.tools) and request.tool_choice != "none"
         self._guide = model.grammars.guide(request, model.dialogue.calls)
         self._ending = self._guide.closing() if self._guide else None
@@ -133,14 +133,14 @@ class _Answer:
             remedy="ask at an effort below high" if exact else "",
         )
         self._most = 0
-        self._canvas = Canvas(model.runtime, model.manner, conversation, exact=exact)
+        self._canvas = ConversationCanvas(model.runtime, model.manner, conversation, exact=exact)
         self._written: list[Settled] = []
         self._revised: set[int] = set()
-        self._block: Block | None = None
+        self._block: DraftBlock | None = None
         self._stopped_at: int | None = None
         self._step = 0
 
-    def run(self) -> Iterator[Said]:
+    def run(self) -> Iterator[ChatReply]:
         with self._room as self._most:
             yield from self._forwards()
 
@@ -149,7 +149,7 @@ class _Answer:
         """Whether the answer has room for what ends it."""
         return self._ending is not None and len(self._ending) <= self._most
 
-    def _forwards(self) -> Iterator[Said]:
+    def _forwards(self) -> Iterator[ChatReply]:
         """Past its deadline it ends without another forward."""
         finish = ""
         self._canvas.begin(self._prompt)
@@ -175,7 +175,7 @@ class _Answer:
     def _write_freely(self) -> str:
         start = len(self._ids) % self._model.manner.block if self._model.manner.block else 0
         count, window, ends = self._canvas.slots(self._ids), self._model.manner.window, self._model.vocabulary.ends
-        block = self._block = self._block or Block(count, self._pace, ends, window=window, start=start)
+        block = self._block = self._block or DraftBlock(count, self._pace, ends, window=window, start=start)
         block.settle(self._canvas.logits(self._ids, block.ids), self._chooser)
         leading = block.leading
         if self._finds_stop([*self._written, *leading]):
@@ -261,7 +261,7 @@ class _Answer:
         self._stopped_at = min(stops, default=None)
         return bool(stops)
 
-    def _said(self, finish: str = "") -> Said:
+    def _said(self, finish: str = "") -> ChatReply:
         text, certain = self._text(self._written)
         slots = [slot or guess for slot, guess in zip(*self._drafted, strict=True) if slot or guess]
         message = self._heard(self._text([*self._written, *slots])[0] if slots else text)
@@ -269,7 +269,7 @@ class _Answer:
         held_back = 0 if finish else self._held_back(settled.text)
         if finish and message.calls:
             finish = "tool_calls"
-        return Said(
+        return ChatReply(
             self._step,
             message.text,
             settled=len(message.text) if finish else len(settled.text) - held_back,
@@ -288,9 +288,9 @@ class _Answer:
             return [], []
         return self._block.slots[: self._block.end], self._block.guesses[: self._block.end]
 
-    def _heard(self, text: str) -> Heard:
+    def _heard(self, text: str) -> ParsedAnswer:
         text = text[: self._stopped_at]
-        return self._model.dialogue.read(text, self._turn) if self._calls else Heard(text)
+        return self._model.dialogue.read(text, self._turn) if self._calls else ParsedAnswer(text)
 
     @property
     def _turn(self) -> int:

@@ -28,7 +28,7 @@ class _Verbatim(dict[str, Any]):
         self.text = text
 
 
-class _RefusedError(Exception):
+class _TemplateRefusedError(Exception):
     """The template says that it does not take this conversation."""
 
 
@@ -37,7 +37,7 @@ def _main() -> None:
     for line in sys.stdin:
         try:
             answer = _answer(**json.loads(line))
-        except _RefusedError as error:
+        except _TemplateRefusedError as error:
             answer = {"refusal": str(error)}
         except MemoryError:
             answer = {"error": "it takes too much memory"}
@@ -87,7 +87,7 @@ def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, 
 
 
 def _refuse(message: str) -> None:
-    raise _RefusedError(message)
+    raise _TemplateRefusedError(message)
 
 
 def _limit_memory() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["AnswerVocabulary", "Chooser"]
+__all__ = ["AnswerVocabulary", "TokenChooser"]
 
 
 class AnswerVocabulary:
@@ -40,7 +40,7 @@ class AnswerVocabulary:
         return b"".join(self.bytes[token] for token in tokens)
 
 
-class Chooser:
+class TokenChooser:
     """The likeliest token of a slot; with a temperature, one drawn by the seed. Probabilities are those of the model
     without a temperature."""
 

@@ -18,13 +18,13 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.frames import Held
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
+from mercury_engine.decode.policy import Acceptance, Action, Decode, DraftSituation, Report, choose, prior
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.proposals import Drafted, side_by_side, taken
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
-from mercury_engine.tokens.layout import Row, until_end
+from mercury_engine.tokens.layout import LayoutRow, until_end
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES, MASK
@@ -69,7 +69,7 @@ class Decoding:
         self,
         decoder: Decoder,
         session: EngineSession,
-        row: Row,
+        row: LayoutRow,
         answers: Sequence[HoleAnswer],
         sources: Sequence[Sequence[DraftSource]],
         *,
@@ -213,11 +213,11 @@ class Decoding:
         size = self.canvas(self._watched)
         return Action("canvas", 0.0, size=size) if size else None
 
-    def _situation(self) -> Situation:
+    def _situation(self) -> DraftSituation:
         answer = self.answers[self.number]
         decode = self._decoder.decode
         drafting = decode == "policy"
-        return Situation(
+        return DraftSituation(
             pending=len(self.ids) - self._session.cache.length,
             remaining=self._decoder.acceptance.length(answer.span.mode),
             proposals=[] if decode == "ar" else [self._chained(p) for p in self._proposals(self.number)],

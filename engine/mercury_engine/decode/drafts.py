@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mercury_engine.decode.copy_bias import CopyMatch
 from mercury_engine.tokens.hints import LineEnds
-from mercury_engine.tokens.layout import Row
+from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, SPECIALS
@@ -111,7 +111,7 @@ class PromptLookup:
         self._array = np.array(self._tokens, np.int32)
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, row: Row, number: int, *, line: bool) -> "PromptLookup":
+    def of(cls, tokenizer: Tokenizer, row: LayoutRow, number: int, *, line: bool) -> "PromptLookup":
         """For one answer to a row; a single line's drafts end with it. What had no room in it is copied, too."""
         read = [*row.unread, tokenizer.silent, *row.ids.tolist()]
         return cls(tokenizer, read, tokens_before(row, number), line_ends=tokenizer.line_ends if line else None)
@@ -174,7 +174,7 @@ class PromptLookup:
         return line_ids if len(line_ids) == len(ids) else [*line_ids, *line_ends[ids[len(line_ids)]], EOM]
 
 
-def tokens_before(row: Row, number: int) -> list[int]:
+def tokens_before(row: LayoutRow, number: int) -> list[int]:
     """The tokens of the text before a hole, without the partial word."""
     ids = row.ids.tolist()
     if ids[row.holes[number].anchor] == HOLES[number]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mercury_engine.api import InfillRequest, Members, NameRole
 
-__all__ = ["Candidate", "Encoding", "KnownNames"]
+__all__ = ["Encoding", "KnownNames", "NameCandidate"]
 
 USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 """What speaks for a name besides the model: the logarithm of one more than its uses, how far its parts are those of the
@@ -49,7 +49,7 @@ class Encoding(Protocol):
     def encode(self, text: str) -> list[int]: ...
 
 
-class Candidate(Struct, frozen=True):
+class NameCandidate(Struct, frozen=True):
     """A name as the tokens by which the answer would go on, and what speaks for it besides the model. It is not `whole`
     if the model has to end it, as where underscores at the end share a token with what follows."""
 
@@ -86,7 +86,7 @@ class KnownNames:
         head = text[text.rfind("\n", 0, span.start) + 1 : span.start]
         return cls(tokenizer, members, head, respelled, compete=request.invoked)
 
-    def candidates(self, said: bytes, context: bytes, token: int) -> list[Candidate]:
+    def candidates(self, said: bytes, context: bytes, token: int) -> list[NameCandidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
         before the cursor; none where nothing is known, or where the model, which would go on with `token`, goes on with
         something that the lists may lack."""
@@ -171,13 +171,13 @@ class KnownNames:
 
     def _candidates(
         self, members: Members, typed: str, lead: str, begun: str, assigned: frozenset[str]
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[NameCandidate]:
         for name, uses in zip(members.names, members.uses, strict=True):
             if name.startswith(typed):
                 ending = "=" if members.role == "keyword" else ""
                 stem = name if ending else name.rstrip("_") or name
                 path = self._tokenizer.encode(lead + stem[len(begun) :] + ending)
-                yield Candidate(tuple(path), _evidence(name, uses, assigned), stem == name and not ending)
+                yield NameCandidate(tuple(path), _evidence(name, uses, assigned), stem == name and not ending)
 
 
 def _evidence(name: str, uses: int, assigned: frozenset[str]) -> float:

@@ -10,7 +10,7 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import Evidence, Proposal
 from mercury_engine.tokens.vocabulary import CANVASES
 
-__all__ = ["Acceptance", "Action", "Decode", "Report", "Situation", "choose", "prior"]
+__all__ = ["Acceptance", "Action", "Decode", "DraftSituation", "Report", "choose", "prior"]
 
 PRIORS: dict[str, tuple[float, float, float, float]] = {
     "canvas": (0.3, 0.5, 0.7, 0.93),
@@ -97,7 +97,7 @@ class Report(Struct):
         return {kind: count / total for kind, count in sorted(self.actions.items())}
 
 
-class Situation(Struct, frozen=True, kw_only=True):
+class DraftSituation(Struct, frozen=True, kw_only=True):
     """The options; `pending` rows must be encoded in any case, and about `left` tokens are left to decode."""
 
     pending: int
@@ -117,7 +117,7 @@ class Action(Struct, frozen=True):
     size: int = 0
 
 
-def choose(situation: Situation, costs: Costs, acceptance: Acceptance) -> Action:
+def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> Action:
     """The action with the most expected tokens per millisecond; a step of plain autoregression settles one.
 
     Verifying a draft settles one token and as many more as agree (speculative decoding). A canvas settles one token

@@ -17,7 +17,7 @@ from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-__all__ = ["Drafted", "Taken", "drafted", "side_by_side", "taken"]
+__all__ = ["Drafted", "TakenProposal", "drafted", "side_by_side", "taken"]
 
 MOST, LONGEST = 6, 48
 """How many proposals are read, and the most tokens of one."""
@@ -40,7 +40,7 @@ class Drafted(Struct, frozen=True):
     chance: float
 
 
-class Taken(Struct, frozen=True):
+class TakenProposal(Struct, frozen=True):
     """The tokens that an answer begins with, and how likely these are right."""
 
     ids: tuple[int, ...]
@@ -74,13 +74,13 @@ def side_by_side(drafts: Sequence[Sequence[int]], prefix: HintedPrefix, cached: 
     return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), rows=rows, hints_RH=hints_RH)
 
 
-def taken(drafts: Sequence[Drafted], logits_WV: np.ndarray, typed: bytes, chooser: Chooser) -> Taken | None:
+def taken(drafts: Sequence[Drafted], logits_WV: np.ndarray, typed: bytes, chooser: Chooser) -> TakenProposal | None:
     """The proposal that is most likely right, unless none is likely; the logits are those of `side_by_side`, and
     `typed` is left to spell."""
     beams, row = [], 1
     for draft in drafts:
         rows_SV = [logits_WV[0], *logits_WV[row : row + len(draft.ids) - 1]]
-        beams.append(Taken(draft.ids, _right(draft, rows_SV, typed, chooser)))
+        beams.append(TakenProposal(draft.ids, _right(draft, rows_SV, typed, chooser)))
         row += len(draft.ids)
     best = max(beams, key=lambda beam: beam.right)
     return best if best.right >= LEAST_RIGHT else None

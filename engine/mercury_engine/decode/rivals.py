@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.choice import Choice, Chooser, Chosen
-from mercury_engine.decode.names import Candidate
+from mercury_engine.decode.names import NameCandidate
 from mercury_engine.decode.proposals import side_by_side
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
@@ -41,7 +41,7 @@ class Rivals(Struct, frozen=True, eq=False):
     """Candidates behind the last row of a prefix, side by side in one forward; `first` is that row's log probabilities,
     in which each spells what is left of `typed`."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[NameCandidate, ...]
     first_V: np.ndarray
     typed: bytes
 
@@ -49,7 +49,7 @@ class Rivals(Struct, frozen=True, eq=False):
         """The uncached end of the prefix, whose last row is wanted too, then a branch for each candidate."""
         return side_by_side([candidate.path for candidate in self.candidates], prefix, cached, builder)
 
-    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float, Chosen]:
+    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[NameCandidate, float, Chosen]:
         """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
         it and of how likely it is to be right, which tells right names from wrong ones better than either."""
         beams, row = [], 1
@@ -63,7 +63,7 @@ class Rivals(Struct, frozen=True, eq=False):
         worth = (math.exp(beams[best]) + _right(beams[best], among)) / 2
         return self.candidates[best], worth, Chosen(beams[best], among)
 
-    def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
+    def _log_probability(self, candidate: NameCandidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
         """Of the whole name, and of its end."""
         score = float(self.first_V[candidate.path[0]])
         typed = chooser.left(self.typed, candidate.path[0])
@@ -73,12 +73,12 @@ class Rivals(Struct, frozen=True, eq=False):
         return max(score + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
 
 
-def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:
+def is_settled(candidates: Sequence[NameCandidate], choice: Choice) -> bool:
     """Whether the model is sure of one of the names."""
     return choice.probability >= SURE and sum(candidate.path[0] == choice.token for candidate in candidates) == 1
 
 
-def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
+def rivals(candidates: Sequence[NameCandidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
     """The candidates that are likeliest by their first token and their uses, the shortest of equals."""
     first_V = chooser.log_probabilities(logits_V, typed)
     promises = [_score(candidate, float(first_V[candidate.path[0]])) for candidate in candidates]
@@ -88,7 +88,7 @@ def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, 
     return Rivals(tuple(chosen), first_V, typed)
 
 
-def _score(candidate: Candidate, log_probability: float) -> float:
+def _score(candidate: NameCandidate, log_probability: float) -> float:
     return MODEL * log_probability + candidate.evidence
 
 

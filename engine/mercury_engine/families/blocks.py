@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 import numpy as np
 
 from mercury_engine.families.context import Around
-from mercury_engine.families.progress import NOTHING_YET, Asked, Encoded, FamilyModel, Progress
+from mercury_engine.families.progress import NOTHING_YET, Encoded, FamilyModel, FillProgress, FillTarget
 from mercury_engine.families.slots import Settled, Slots
 from mercury_engine.model.runtime import Rows
 
@@ -18,7 +18,9 @@ AT_ONCE = 128
 """Rows of one forward while a text is encoded; more would keep a request from stopping."""
 
 
-def encode(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> Generator[Progress, None, np.ndarray | None]:
+def encode(
+    model: FamilyModel, encoded: Encoded, ids: Sequence[int]
+) -> Generator[FillProgress, None, np.ndarray | None]:
     """Encode the whole blocks of these ids, some at a time; returns the logits behind the last one where they count.
 
     Where logits are shifted, the last whole block is read in any case: it predicts the next token.
@@ -32,9 +34,9 @@ def encode(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> Generato
     return logits_V
 
 
-def proceed(model: FamilyModel, text: Around, target: Asked, encoded: Encoded) -> Iterator[Progress]:
+def proceed(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[FillProgress]:
     """Continue a text block by block, until it ends or is long enough; each progress is one forward."""
-    family, answer = model.family, Progress()
+    family, answer = model.family, FillProgress()
     typed, rank = text.typed, target.rank
     carried_V = yield from encode(model, encoded, text.before)
     begun = text.before[len(encoded.ids) :]
@@ -55,13 +57,13 @@ def proceed(model: FamilyModel, text: Around, target: Asked, encoded: Encoded) -
         begun, typed, rank = [], b"", 0
 
 
-def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], limit: int) -> Progress:
+def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], limit: int) -> FillProgress:
     """What is settled up to the first token that ends the text."""
     settled = [*before, *slots.leading][:limit]
     end = next((at for at, (token, _) in enumerate(settled) if token in ends), None)
     at_best = [*(probability for _, probability in before), *slots.at_best]
     drafted = [*before, *slots.all][: limit if end is None else end]
-    return Progress(settled[:end], end is not None, slots.next, at_best, drafted)
+    return FillProgress(settled[:end], end is not None, slots.next, at_best, drafted)
 
 
 def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:

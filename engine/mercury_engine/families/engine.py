@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mercury_engine.api import (
+    ChatReply,
     ChatRequest,
     Draft,
     Effort,
@@ -19,7 +20,6 @@ from mercury_engine.api import (
     EngineInfo,
     Filled,
     InfillRequest,
-    Said,
     Slot,
     Span,
 )
@@ -32,7 +32,7 @@ from mercury_engine.families.blocks import encode, proceed
 from mercury_engine.families.context import Around, around
 from mercury_engine.families.family import FAMILIES, Family, family_named
 from mercury_engine.families.gap import fill, read_ahead
-from mercury_engine.families.progress import Asked, Encoded, FamilyModel, Progress
+from mercury_engine.families.progress import Encoded, FamilyModel, FillProgress, FillTarget
 from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -121,7 +121,7 @@ class FamilyEngine:
                 yield Draft(step, tuple(filled))
         yield Draft(step + 1, tuple(filled), final=True)
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         if self._talker is None:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
@@ -170,13 +170,13 @@ class FamilyEngine:
             if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
                 return
 
-    def _is_hopeless(self, request: InfillRequest, progress: Progress) -> bool:
+    def _is_hopeless(self, request: InfillRequest, progress: FillProgress) -> bool:
         """Whether hardly anybody would accept the answer, however it goes on: no forward is spent on the rest."""
         if request.effort != "low" or request.seed or not progress.at_best or progress.done:
             return False
         return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
 
-    def _passes(self, request: InfillRequest, span: Span, text: Around, target: Asked) -> Iterator[Progress]:
+    def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Iterator[FillProgress]:
         if self._is_exact(request):
             with self._reserved(text, span, self._model.runtime.cache()):
                 yield from self._timed(fill(self._model, text, target))
@@ -185,7 +185,7 @@ class FamilyEngine:
         with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
             yield from self._timed(answer(self._model, text, target, encoded))
 
-    def _read_ahead(self, text: Around, target: Asked, encoded: Encoded) -> Iterator[object]:
+    def _read_ahead(self, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[object]:
         if self._model.family.length == "continue":
             return encode(self._model, encoded, text.before)
         return read_ahead(self._model, text, target, encoded)
@@ -237,17 +237,17 @@ class FamilyEngine:
             at_once=self._model.family.length != "continue",
         )
 
-    def _asked(self, request: InfillRequest, span: Span) -> Asked:
+    def _asked(self, request: InfillRequest, span: Span) -> FillTarget:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
         unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
         tail = request.windows[span.window].text[span.end :].partition("\n")[0]
         cut_mode = "inside" if span.mode == "line" and tail.strip() else span.mode
-        return Asked(cut_mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
+        return FillTarget(cut_mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
 
     def _limit(self, span: Span) -> int:
         return max(1, min(span.budget, self._context // 4))
 
-    def _present(self, request: InfillRequest, span: Span, text: Around, progress: Progress) -> Filled:
+    def _present(self, request: InfillRequest, span: Span, text: Around, progress: FillProgress) -> Filled:
         spelled = self._tokens.decode_bytes(token for token, _ in progress.settled)
         if not spelled.startswith(text.typed):
             return Filled("")
@@ -265,12 +265,12 @@ class FamilyEngine:
         visible = self._covering(progress.settled, len(text.typed) + len(text_kept.encode())) if text_kept else ()
         return Filled(text_kept, visible, self._judge.p_accept(visible, complete=complete), complete)
 
-    def _slots(self, text: Around, progress: Progress) -> Iterator[Slot]:
+    def _slots(self, text: Around, progress: FillProgress) -> Iterator[Slot]:
         """A token is never masked again, so that all are settled; those that resize a gap are gone by now."""
         spelled = self._tokens.token_bytes
         return slots_of([guess and (spelled[guess[0]], guess[1], True) for guess in progress.slots], text.typed)
 
-    def _whole_words(self, answer: str, progress: Progress) -> str:
+    def _whole_words(self, answer: str, progress: FillProgress) -> str:
         """Without a word at the end that probably goes on."""
         unknown = progress.next in (-1, self._model.vocabulary.expand)
         following = b"a" if unknown else self._tokens.token_bytes[progress.next]

@@ -8,11 +8,11 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from mercury_engine.families.context import Around
-from mercury_engine.families.progress import NOTHING_YET, Asked, Encoded, FamilyModel, Progress
+from mercury_engine.families.progress import NOTHING_YET, Encoded, FamilyModel, FillProgress, FillTarget
 from mercury_engine.families.slots import Slots
 from mercury_engine.model.runtime import Rows
 
-__all__ = ["Gap", "fill", "read_ahead"]
+__all__ = ["CanvasGap", "fill", "read_ahead"]
 
 FIRST_SLOTS = 4
 """With how many masks a family that resizes a gap begins."""
@@ -31,7 +31,7 @@ PATCHED = 32
 """Tokens that are typed until the text before a gap is read anew, as it sees all of what follows."""
 
 
-class Gap:
+class CanvasGap:
     """The text around a gap with the slots in it.
 
     With `encoded`, keys and values of the text before the gap last, and those of the text behind it while the gap keeps
@@ -96,33 +96,35 @@ class Gap:
             encoded.keep(common)
 
 
-def fill(model: FamilyModel, text: Around, target: Asked, encoded: Encoded | None = None) -> Iterator[Progress]:
+def fill(
+    model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded | None = None
+) -> Iterator[FillProgress]:
     """Denoise a gap; each progress is one forward."""
-    gap = Gap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
+    gap = CanvasGap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     logits_OV = gap.read()
     if model.family.length == "try" and target.compare:
         logits_OV = yield from _at_best_length(model, text, target, gap, logits_OV)
     while True:
         gap.slots.settle(logits_OV, target.sure)
-        yield Progress(gap.slots.leading, not gap.slots.open, gap.slots.next, gap.slots.at_best, gap.slots.all)
+        yield FillProgress(gap.slots.leading, not gap.slots.open, gap.slots.next, gap.slots.at_best, gap.slots.all)
         if not gap.slots.open:
             return
         logits_OV = gap.read()
 
 
-def read_ahead(model: FamilyModel, text: Around, target: Asked, encoded: Encoded) -> Iterator[Progress]:
+def read_ahead(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[FillProgress]:
     """Encode the text around a gap, unless it is; at most one forward."""
-    gap = Gap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
+    gap = CanvasGap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     if not gap.is_read:
         gap.read()
         yield NOTHING_YET
 
 
-def _slots(model: FamilyModel, text: Around, target: Asked, count: int) -> Slots:
+def _slots(model: FamilyModel, text: Around, target: FillTarget, count: int) -> Slots:
     return Slots(model.vocabulary, count, limit=target.limit, typed=text.typed, rank=target.rank)
 
 
-def _lengths(model: FamilyModel, text: Around, target: Asked) -> list[int]:
+def _lengths(model: FamilyModel, text: Around, target: FillTarget) -> list[int]:
     """Those to begin with, the first one first; each has room for the begun word."""
     spelled = len(text.typed) // BYTES_A_TOKEN
     if model.family.length == "expand":
@@ -131,8 +133,8 @@ def _lengths(model: FamilyModel, text: Around, target: Asked) -> list[int]:
 
 
 def _at_best_length(
-    model: FamilyModel, text: Around, target: Asked, gap: Gap, logits_OV: np.ndarray
-) -> Generator[Progress, None, np.ndarray]:
+    model: FamilyModel, text: Around, target: FillTarget, gap: CanvasGap, logits_OV: np.ndarray
+) -> Generator[FillProgress, None, np.ndarray]:
     """Give the gap the length at which the first forward is surest on average (CAL): the model knows from what follows
     how much is missing. Longer ones are tried, or else shorter ones, as long as they are better; returns the logits."""
     best, slots = _sureness(model, logits_OV), gap.slots

@@ -11,7 +11,7 @@ from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.runtime import Cache, Runtime
 from mercury_engine.tokens.prefix import common_length
 
-__all__ = ["NOTHING_YET", "Asked", "Encoded", "FamilyModel", "Progress"]
+__all__ = ["NOTHING_YET", "Encoded", "FamilyModel", "FillProgress", "FillTarget"]
 
 
 class FamilyModel(Struct, frozen=True, eq=False):
@@ -20,7 +20,7 @@ class FamilyModel(Struct, frozen=True, eq=False):
     vocabulary: FamilyVocabulary
 
 
-class Asked(Struct, frozen=True):
+class FillTarget(Struct, frozen=True):
     """The rest of a line, something `inside` one, or a block, of at most `limit` tokens; those `sure` are settled
     together; `rank` asks for another answer than the likeliest. `compare`: whether there is time to look at gaps of
     several lengths."""
@@ -32,7 +32,7 @@ class Asked(Struct, frozen=True):
     compare: bool = True
 
 
-class Progress(Struct, frozen=True):
+class FillProgress(Struct, frozen=True):
     """After a forward: the tokens that are settled from the left on, whether they are the whole answer, and the token
     that probably follows them, -1 if that is not known. `at_best` are the probabilities of all tokens of the answer if
     those that are open turn out certain; `slots` are the tokens of all slots, None where one is open."""
@@ -44,7 +44,7 @@ class Progress(Struct, frozen=True):
     slots: Sequence[Settled | None] = ()
 
 
-NOTHING_YET = Progress()
+NOTHING_YET = FillProgress()
 
 
 class Encoded:

@@ -62,7 +62,7 @@ class GgufFile(Struct, frozen=True, eq=False):
     tensors: dict[str, GgufTensor]
 
 
-class _Block(Struct, frozen=True):
+class _QuantisedBlock(Struct, frozen=True):
     """How many values a block holds, in how many bytes, and what turns blocks, one a row, into floats."""
 
     name: str
@@ -246,17 +246,17 @@ def _q6_k(blocks: np.ndarray) -> np.ndarray:
 
 
 BLOCKS = {
-    0: _Block("F32", 1, 4, _as_type("<f4")),
-    1: _Block("F16", 1, 2, _as_type("<f2")),
-    2: _Block("Q4_0", 32, 18, _q4_0),
-    3: _Block("Q4_1", 32, 20, _q4_1),
-    6: _Block("Q5_0", 32, 22, _q5_0),
-    7: _Block("Q5_1", 32, 24, _q5_1),
-    8: _Block("Q8_0", 32, 34, _q8_0),
-    12: _Block("Q4_K", 256, 144, _q4_k),
-    13: _Block("Q5_K", 256, 176, _q5_k),
-    14: _Block("Q6_K", 256, 210, _q6_k),
-    30: _Block("BF16", 1, 2, _bfloat16),
+    0: _QuantisedBlock("F32", 1, 4, _as_type("<f4")),
+    1: _QuantisedBlock("F16", 1, 2, _as_type("<f2")),
+    2: _QuantisedBlock("Q4_0", 32, 18, _q4_0),
+    3: _QuantisedBlock("Q4_1", 32, 20, _q4_1),
+    6: _QuantisedBlock("Q5_0", 32, 22, _q5_0),
+    7: _QuantisedBlock("Q5_1", 32, 24, _q5_1),
+    8: _QuantisedBlock("Q8_0", 32, 34, _q8_0),
+    12: _QuantisedBlock("Q4_K", 256, 144, _q4_k),
+    13: _QuantisedBlock("Q5_K", 256, 176, _q5_k),
+    14: _QuantisedBlock("Q6_K", 256, 210, _q6_k),
+    30: _QuantisedBlock("BF16", 1, 2, _bfloat16),
 }
 
 

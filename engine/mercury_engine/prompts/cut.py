@@ -65,7 +65,7 @@ def _rewritten(before: str, answer: str, after: str) -> str:
     return lines.removesuffix(_tail_of_lines(lines, after))
 
 
-class _Block(Struct):
+class _IndentedBlock(Struct):
     """What is known of the statement so far. `base` is its indentation."""
 
     base: int
@@ -139,7 +139,7 @@ def _statement(before: str, answer: str, after: str, language: str) -> tuple[str
         return "", False
     following = _next_line(after)
     base = _indent(lines[first])
-    block = _Block(base, language, _ends_body(before, head, base, following))
+    block = _IndentedBlock(base, language, _ends_body(before, head, base, following))
     block.add(lines[first])
     block.is_preamble = block.is_preamble and not head.strip()
     for number in range(first + 1, len(lines)):

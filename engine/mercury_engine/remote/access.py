@@ -6,16 +6,16 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
-from mercury_engine.remote.http import CONNECT_SECONDS, Client, Proxy, Site, site_of
+from mercury_engine.remote.http import CONNECT_SECONDS, HttpClient, Proxy, ServerSite, site_of
 from mercury_engine.remote.keys import headers_of
 
 __all__ = ["client_for", "proxy_for"]
 
 
-def client_for(record: ModelRecord, *, connect_seconds: float = CONNECT_SECONDS) -> Client:
+def client_for(record: ModelRecord, *, connect_seconds: float = CONNECT_SECONDS) -> HttpClient:
     """Connects to nothing yet. `EngineError` says what of the record, or of the environment, cannot be used."""
     site = site_of(record.address)
-    return Client(
+    return HttpClient(
         record.address,
         headers_of(record),
         connect_seconds=connect_seconds,
@@ -24,7 +24,7 @@ def client_for(record: ModelRecord, *, connect_seconds: float = CONNECT_SECONDS)
     )
 
 
-def proxy_for(site: Site) -> Proxy | None:
+def proxy_for(site: ServerSite) -> Proxy | None:
     """As HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say; what is on this machine is reached without."""
     if site.is_loopback:
         return None
@@ -51,7 +51,7 @@ def proxy_for(site: Site) -> Proxy | None:
     return Proxy(host, port, f"Basic {b64encode(login.encode()).decode()}")
 
 
-def _context_of(record: ModelRecord, site: Site) -> ssl.SSLContext | None:
+def _context_of(record: ModelRecord, site: ServerSite) -> ssl.SSLContext | None:
     """None for what the system trusts, which SSL_CERT_FILE may change."""
     if not (record.ca or record.certificate):
         return None

@@ -16,8 +16,8 @@ from mercury_engine.prompts.edits.asked import has_marks
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
-from mercury_engine.remote.heard import Heard
-from mercury_engine.remote.protocols import Ask, Protocol
+from mercury_engine.remote.heard import StreamedText
+from mercury_engine.remote.protocols import Ask, ServerProtocol
 
 __all__ = ["ASSUMED", "Attempt", "count", "filling", "gap", "masked", "rewriting", "sent_to"]
 
@@ -37,9 +37,9 @@ class Attempt(Struct, frozen=True):
     """A question to a server. `show` reads its answer; None as long as nothing in it can be shown. `rewrites` says that
     the answer is a text that is there already, with changes: it means something only as a whole."""
 
-    protocol: Protocol
+    protocol: ServerProtocol
     ask: Ask
-    show: Callable[[Heard], Filled | None]
+    show: Callable[[StreamedText], Filled | None]
     sent: str
     forced: str = ""
     rewrites: bool = False
@@ -68,7 +68,7 @@ def masked(request: InfillRequest) -> InfillRequest:
 
 
 def filling(
-    protocol: Protocol,
+    protocol: ServerProtocol,
     dialect: Dialect,
     sent: InfillRequest,
     true: InfillRequest,
@@ -90,7 +90,7 @@ def filling(
 
 
 def gap(
-    protocol: Protocol, sent: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+    protocol: ServerProtocol, sent: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
 ) -> Iterator[Attempt]:
     """For servers that put the prompt together themselves."""
     window = sent.windows[span.window]
@@ -116,7 +116,7 @@ def gap(
 
 
 def rewriting(
-    protocol: Protocol,
+    protocol: ServerProtocol,
     form: EditFormat,
     sent: InfillRequest,
     true: InfillRequest,
@@ -131,7 +131,7 @@ def rewriting(
     old = sent.windows[span.window].text
     restored = true.windows[span.window].text
 
-    def show(stream: Heard) -> Filled | None:
+    def show(stream: StreamedText) -> Filled | None:
         is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
         read = question.read(stream.text, is_whole) if is_whole else question.rejoined(stream.text, stream.least)
         if read is None and not (is_whole or stream.end):
@@ -148,12 +148,12 @@ def rewriting(
     yield Attempt(protocol, ask, show, sent_to(address, prompt.text, sent), prompt.forced, rewrites=True)
 
 
-def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
+def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[StreamedText], Filled | None]:
     window = sent.windows[span.window]
     before, after = window.text[: span.start], window.text[span.end :]
     hides = sent != true
 
-    def show(stream: Heard) -> Filled | None:
+    def show(stream: StreamedText) -> Filled | None:
         text, is_whole = cut(
             before, stream.text, after, language=window.language, mode=span.mode, finished=stream.end == "stop"
         )

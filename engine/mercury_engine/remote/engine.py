@@ -19,7 +19,7 @@ from mercury_engine.remote import asking
 from mercury_engine.remote.access import client_for
 from mercury_engine.remote.asking import Attempt
 from mercury_engine.remote.health import (
-    Health,
+    ServerHealth,
     Trouble,
     link_trouble,
     status_trouble,
@@ -27,11 +27,11 @@ from mercury_engine.remote.health import (
     unknown_model,
     wrong_answer,
 )
-from mercury_engine.remote.heard import Heard
-from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
+from mercury_engine.remote.heard import StreamedText
+from mercury_engine.remote.http import Exchange, HttpClient, LinkError, site_of
 from mercury_engine.remote.protocols import (
     Events,
-    Protocol,
+    ServerProtocol,
     WrongAnswerError,
     body,
     decoded,
@@ -92,13 +92,13 @@ class RemoteEngine:
     >>> *_, last = engine.infill(request)
     """
 
-    def __init__(self, record: ModelRecord, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, record: ModelRecord, client: HttpClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._record = record
         self._client = client
         self._clock = clock
         self._protocol = protocol_named(record.protocol)
         self._ways = _ways_of(record, self._protocol)
-        self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
+        self._health = ServerHealth(is_loopback=client.site.is_loopback, clock=clock)
         self._context = record.context or DEFAULT_CONTEXT
         self._room = self._context
         """For prompts: less than the context if one was too long, since nobody here counts the model's tokens."""
@@ -222,7 +222,7 @@ class RemoteEngine:
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
-        stream, events, untouched = Heard(attempt.forced, attempt.ask.tokens), None, latest
+        stream, events, untouched = StreamedText(attempt.forced, attempt.ask.tokens), None, latest
         began = self._clock()
         until, first = began + LONGEST_SECONDS, 0.0
         exchange = self._opened(attempt, attempt.ask.tokens)
@@ -260,7 +260,7 @@ class RemoteEngine:
             else:
                 exchange.close()
 
-    def _when_due(self, attempt: Attempt, stream: Heard, latest: Draft) -> Draft:
+    def _when_due(self, attempt: Attempt, stream: StreamedText, latest: Draft) -> Draft:
         """What there is of an answer when it is due: of a rewrite, what has come back to the old text at all."""
         stream.least = 1
         filled = attempt.show(stream) if stream.text else None
@@ -268,7 +268,7 @@ class RemoteEngine:
             raise EngineError(self._lateness)
         return Draft(latest.step + 1, (filled,), sent=attempt.sent)
 
-    def _hears(self, stream: Heard, events: Events, data: bytes, exchange: Exchange) -> bool:
+    def _hears(self, stream: StreamedText, events: Events, data: bytes, exchange: Exchange) -> bool:
         """Whether there is more than before."""
         address, before = self._record.address, (len(stream.text), stream.end)
         try:
@@ -398,11 +398,11 @@ def _slowness(began: float, first: float, time: float, characters: int) -> str:
     return f"first text after {first - began:.1f} s{speed}"
 
 
-Way = tuple[Protocol, Dialect | EditFormat | None]
+Way = tuple[ServerProtocol, Dialect | EditFormat | None]
 """Whom to ask and how: as a dialect or a format says, or None if the server puts the prompt together."""
 
 
-def _ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
+def _ways_of(record: ModelRecord, protocol: ServerProtocol) -> dict[SpanMode, Way]:
     """For each kind of span that the server can answer. Inception has an endpoint for each."""
     rewriting: dict[SpanMode, Way] = {"region": (protocol_named("inception-edit"), INCEPTION_EDIT)}
     if protocol.name == "inception-edit":
@@ -415,7 +415,7 @@ def _ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
     return {"line": (protocol, form), "block": (protocol, form), **(rewriting if protocol.name == "inception" else {})}
 
 
-def _form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
+def _form_of(record: ModelRecord, protocol: ServerProtocol) -> Dialect | EditFormat | None:
     if not record.prompt:
         if protocol.shape == "gap":
             return None

@@ -13,7 +13,16 @@ from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.http import LinkError
 from mercury_engine.remote.protocols import WrongAnswerError, decoded, text_at
 
-__all__ = ["INSTEAD", "Health", "Trouble", "link_trouble", "status_trouble", "told", "unknown_model", "wrong_answer"]
+__all__ = [
+    "INSTEAD",
+    "ServerHealth",
+    "Trouble",
+    "link_trouble",
+    "status_trouble",
+    "told",
+    "unknown_model",
+    "wrong_answer",
+]
 
 INSTEAD = "`mercury-ls model use bootstrap`"
 FIRST_DELAY = 1.0
@@ -33,7 +42,7 @@ class Trouble(Struct, frozen=True):
     seconds: float = 0.0
 
 
-class Health:
+class ServerHealth:
     """Doubles the pause with every failure in a row, up to a limit; an answer ends it."""
 
     def __init__(self, *, is_loopback: bool, clock: Callable[[], float] = time.monotonic) -> None:

@@ -6,13 +6,13 @@ from typing import Literal
 from mercury_engine.prompts.edits.asked import REJOINED_LINES
 from mercury_engine.remote.protocols import Event
 
-__all__ = ["Heard"]
+__all__ = ["StreamedText"]
 
 LONGEST_TOKENS = 64
 """Characters that the tokens of no real answer have on average."""
 
 
-class Heard:
+class StreamedText:
     """An answer must begin with `forced`, which the user has typed already: it is no part of `text`. `tokens` is how
     many were asked for."""
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import EngineError
 
-__all__ = ["CONNECT_SECONDS", "Client", "Exchange", "LinkError", "Proxy", "Reply", "Site", "site_of"]
+__all__ = ["CONNECT_SECONDS", "Exchange", "HttpClient", "LinkError", "Proxy", "Reply", "ServerSite", "site_of"]
 
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
@@ -50,7 +50,7 @@ class LinkError(Exception):
         self.detail = detail
 
 
-class Site(Struct, frozen=True):
+class ServerSite(Struct, frozen=True):
     """Where a server is. `path` goes before every path that is asked for."""
 
     scheme: str
@@ -80,7 +80,7 @@ class Proxy(Struct, frozen=True):
         return f"the proxy {self.host}:{self.port}"
 
 
-def site_of(address: str) -> Site:
+def site_of(address: str) -> ServerSite:
     """The address without a `/v1` at its end, which the paths of the protocols have already."""
     try:
         parts = urlsplit(address)
@@ -89,7 +89,7 @@ def site_of(address: str) -> Site:
         raise EngineError(f"{address!r} is no server's address: write it as http://127.0.0.1:8080") from error
     if not parts.hostname or parts.username or parts.query:
         raise EngineError(f"{address!r} is no server's address: write it as http://127.0.0.1:8080, keys go elsewhere")
-    return Site(parts.scheme, parts.hostname, port, parts.path.rstrip("/").removesuffix("/v1"))
+    return ServerSite(parts.scheme, parts.hostname, port, parts.path.rstrip("/").removesuffix("/v1"))
 
 
 class Reply(Struct, frozen=True):
@@ -100,7 +100,7 @@ class Reply(Struct, frozen=True):
     body: bytes
 
 
-class Client:
+class HttpClient:
     """Exchanges with one server. Connections that were read to their end are used again."""
 
     def __init__(
@@ -219,7 +219,7 @@ class _Connection(http.client.HTTPConnection):
     auto_open = 0
     """Nobody else connects: that would be past the proxy, and unencrypted."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: HttpClient) -> None:
         super().__init__(client.site.host, client.site.port)
         self.default_port = 443 if client.site.scheme == "https" else 80
         self._client = client
@@ -260,7 +260,7 @@ class _Connection(http.client.HTTPConnection):
 class Exchange:
     """One request and its answer, as far as it has arrived."""
 
-    def __init__(self, client: Client, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+    def __init__(self, client: HttpClient, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self._client = client

@@ -16,7 +16,7 @@ from mercury_engine.prompts.edits import edit_format_for
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote.access import client_for
 from mercury_engine.remote.health import link_trouble, told
-from mercury_engine.remote.http import Client, LinkError
+from mercury_engine.remote.http import HttpClient, LinkError
 from mercury_engine.remote.protocols import (
     Ask,
     Events,
@@ -29,7 +29,7 @@ from mercury_engine.remote.protocols import (
     text_at,
 )
 
-__all__ = ["PORTS", "Found", "Served", "probe", "running"]
+__all__ = ["PORTS", "ProbedServer", "Served", "probe", "running"]
 
 PORTS = (8080, 8012, 11434, 1234, 8000)
 """llama-server, the same for `/infill`, Ollama, LM Studio, and vLLM or llama-cpp-python."""
@@ -55,7 +55,7 @@ class Served(Struct, frozen=True):
     context: int = 0
 
 
-class Found(Struct, frozen=True):
+class ProbedServer(Struct, frozen=True):
     """`completes`: whether a token came back; None if that was not tried, because it would load one model of several.
     `note`: why not, or what is missing."""
 
@@ -67,7 +67,7 @@ class Found(Struct, frozen=True):
     note: str = ""
 
 
-def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> Found | None:
+def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> ProbedServer | None:
     """What listens at the record's address: one that speaks its protocol, or whatever is known if it names none. Its
     model, or the only one, is asked for one token. None if nothing that is known answers; `EngineError` says what is in
     the way to it."""
@@ -88,10 +88,10 @@ def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> Found | No
         client.close()
 
 
-def _speaking(client: Client, record: ModelRecord, seconds: float) -> Found | None:
+def _speaking(client: HttpClient, record: ModelRecord, seconds: float) -> ProbedServer | None:
     """As the user says: only its models are asked for."""
     protocol = protocol_named(record.protocol)
-    server = Found(record.address, f"a server spoken to as {protocol.name}", protocol.name)
+    server = ProbedServer(record.address, f"a server spoken to as {protocol.name}", protocol.name)
     if not protocol.models:
         return server
     reply = client.fetch("GET", protocol.models, seconds=seconds)
@@ -105,7 +105,7 @@ def _speaking(client: Client, record: ModelRecord, seconds: float) -> Found | No
     return replace(server, models=models)
 
 
-def _chosen(client: Client, server: Found, chosen: Served, record: ModelRecord) -> Found:
+def _chosen(client: HttpClient, server: ProbedServer, chosen: Served, record: ModelRecord) -> ProbedServer:
     """With what is known of the model once it is loaded, and whether it completes."""
     if server.protocol == "llama" and not chosen.context:
         server, chosen = _loaded(client, server, chosen)
@@ -118,7 +118,7 @@ def _chosen(client: Client, server: Found, chosen: Served, record: ModelRecord) 
     return replace(server, completes=not note, note=note)
 
 
-def _loaded(client: Client, server: Found, chosen: Served) -> tuple[Found, Served]:
+def _loaded(client: HttpClient, server: ProbedServer, chosen: Served) -> tuple[ProbedServer, Served]:
     """A llama-server that has several models says of each what it says of a single one, after it has loaded it."""
     path = f"/props?model={quote(chosen.name, safe='')}"
     reply = client.fetch("GET", path, seconds=COMPLETE_SECONDS)
@@ -127,11 +127,11 @@ def _loaded(client: Client, server: Found, chosen: Served) -> tuple[Found, Serve
     return replace(server, models=tuple(served if model == chosen else model for model in server.models)), served
 
 
-def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[Found]:
+def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[ProbedServer]:
     """The servers of this machine at the ports that they usually have. No model is loaded by this."""
 
-    def look(port: int) -> Found | None:
-        client = Client(f"http://127.0.0.1:{port}", connect_seconds=seconds)
+    def look(port: int) -> ProbedServer | None:
+        client = HttpClient(f"http://127.0.0.1:{port}", connect_seconds=seconds)
         try:
             return _identified(client, f"http://127.0.0.1:{port}", seconds)
         except LinkError:
@@ -143,7 +143,7 @@ def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) ->
         return [server for server in pool.map(look, ports) if server is not None]
 
 
-def _identified(client: Client, address: str, seconds: float) -> Found | None:
+def _identified(client: HttpClient, address: str, seconds: float) -> ProbedServer | None:
     """In an order in which none is taken for another: many servers imitate OpenAI's paths."""
     until = time.monotonic() + seconds
     for path, reading in READINGS:
@@ -152,7 +152,7 @@ def _identified(client: Client, address: str, seconds: float) -> Found | None:
             return None
         reply = client.fetch("GET", path, seconds=remaining)
         if reply.status in (401, 403) and path != "/props":
-            return Found(address, "a server", "openai", note=WANTS_KEY.format(reply.status))
+            return ProbedServer(address, "a server", "openai", note=WANTS_KEY.format(reply.status))
         decoded = _decoded(reply.body) if reply.status == 200 else None
         if decoded is not None and (server := reading(client, address, decoded, max(until - time.monotonic(), 0.05))):
             return server
@@ -166,16 +166,16 @@ def _decoded(data: bytes) -> dict[str, Any] | None:
         return None
 
 
-Reading = Callable[[Client, str, Mapping[str, Any], float], Found | None]
+Reading = Callable[[HttpClient, str, Mapping[str, Any], float], ProbedServer | None]
 
 
-def _llama_server(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _llama_server(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     if not isinstance(body.get("default_generation_settings"), dict):
         return None
     listed = _decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
     names = model_names(listed) or [text_at(body, "model_alias", "model_path")]
     models = tuple(_served(name, _context_of(body), text_at(body, "model_path")) for name in names)
-    return Found(address, f"llama-server {text_at(body, 'build_info')}".strip(), "llama", models)
+    return ProbedServer(address, f"llama-server {text_at(body, 'build_info')}".strip(), "llama", models)
 
 
 def _context_of(props: Mapping[str, Any]) -> int:
@@ -184,35 +184,35 @@ def _context_of(props: Mapping[str, Any]) -> int:
     return _number(settings.get("n_ctx")) if isinstance(settings, dict) else 0
 
 
-def _ollama(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _ollama(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     if not isinstance(body.get("version"), str):
         return None
     listed = _decoded(client.fetch("GET", "/api/tags", seconds=seconds).body)
     if listed is None or "models" not in listed:
         return None
     models = tuple(_served(name, OLLAMA_CONTEXT) for name in model_names(listed))
-    return Found(address, f"Ollama {body['version']}", "ollama", models)
+    return ProbedServer(address, f"Ollama {body['version']}", "ollama", models)
 
 
-def _lm_studio(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _lm_studio(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     listed = body.get("models")
     if not isinstance(listed, list):
         return None
     models = [model for model in objects(listed) if model.get("type", "llm") == "llm"]
     named = tuple(_served(text_at(model, "key"), _number(model.get("max_context_length"))) for model in models)
-    return Found(address, "LM Studio", "openai", named)
+    return ProbedServer(address, "LM Studio", "openai", named)
 
 
-def _tabby(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _tabby(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     if not isinstance(body.get("model"), str):
         return None
-    return Found(address, "Tabby", "tabby", (Served(body["model"]),))
+    return ProbedServer(address, "Tabby", "tabby", (Served(body["model"]),))
 
 
-def _openai(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _openai(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     if not isinstance(body.get("data"), list):
         return None
-    return Found(address, "an OpenAI-compatible server", "openai", _models_of(body))
+    return ProbedServer(address, "an OpenAI-compatible server", "openai", _models_of(body))
 
 
 def _models_of(listed: Mapping[str, Any] | None) -> tuple[Served, ...]:
@@ -221,9 +221,9 @@ def _models_of(listed: Mapping[str, Any] | None) -> tuple[Served, ...]:
     return tuple(_served(name, limits.get(name, 0)) for name in model_names(listed))
 
 
-def _mercury(client: Client, address: str, body: Mapping[str, Any], seconds: float) -> Found | None:
+def _mercury(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
     note = f"another engine server of mercury-ls: set engine.address = {address!r} instead of adding it"
-    return Found(address, "mercury-ls serve", "mercury", note=note) if "state" in body else None
+    return ProbedServer(address, "mercury-ls serve", "mercury", note=note) if "state" in body else None
 
 
 READINGS: tuple[tuple[str, Reading], ...] = (
@@ -249,7 +249,7 @@ def _number(value: Any) -> int:
     return value if type(value) is int and 0 < value <= MOST_CONTEXT else 0
 
 
-def _with_tokens(client: Client, server: Found, chosen: Served) -> Found:
+def _with_tokens(client: HttpClient, server: ProbedServer, chosen: Served) -> ProbedServer:
     """The dialect by the special tokens that the model really has, where the server tells. Next-edit models have those
     of the models that they were made of."""
     if edit_format_for(chosen.name):
@@ -278,7 +278,7 @@ def _with_tokens(client: Client, server: Found, chosen: Served) -> Found:
     return replace(server, models=better)
 
 
-def _completion_problem(client: Client, protocol: str, model: str) -> str:
+def _completion_problem(client: HttpClient, protocol: str, model: str) -> str:
     """Why no token comes back; "" if one does."""
     spoken = protocol_named(protocol)
     ask = Ask(prompt="x = ", suffix="\n", model=model, tokens=1, context=OLLAMA_CONTEXT, file="x.py", language="python")

@@ -14,7 +14,7 @@ __all__ = [
     "Ask",
     "Event",
     "Events",
-    "Protocol",
+    "ServerProtocol",
     "WrongAnswerError",
     "body",
     "decoded",
@@ -40,7 +40,7 @@ class WrongAnswerError(Exception):
     """What arrived is no completion."""
 
 
-class Protocol(Struct, frozen=True, kw_only=True):
+class ServerProtocol(Struct, frozen=True, kw_only=True):
     """Where to send a request, and what its fields are called; a dot leads into an object, and "" is not sent.
 
     `sampling` goes before `temperature` and `seed`; None where a server decides on both. `fixed` is sent always,
@@ -77,7 +77,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
 # Code repeats itself: Ollama, LM Studio and llama-cpp-python punish that unless they are told not to.
 
-LLAMA = Protocol(
+LLAMA = ServerProtocol(
     name="llama",
     path="/completion",
     shape="raw",
@@ -102,7 +102,7 @@ PROTOCOLS = (
         snippets="input_extra",
         fixed={"cache_prompt": True, "prompt": ""},
     ),
-    Protocol(
+    ServerProtocol(
         name="ollama",
         path="/api/generate",
         shape="raw",
@@ -117,7 +117,7 @@ PROTOCOLS = (
         models="/api/tags",
         warms=1,
     ),
-    Protocol(
+    ServerProtocol(
         name="openai",
         path="/v1/completions",
         shape="raw",
@@ -125,12 +125,16 @@ PROTOCOLS = (
         extras={"repeat_penalty": 1.0},
         warms=1,
     ),
-    Protocol(name="mistral", path="/v1/fim/completions", shape="gap", files="+++++ {path}\n{text}\n\n"),
-    Protocol(name="deepseek", path="/beta/completions", shape="gap", most_stops=16, log_probs="logprobs", models=""),
-    Protocol(name="inception", path="/v1/fim/completions", shape="gap", sampling=None),
-    Protocol(name="inception-edit", path="/v1/edit/completions", shape="chat", stops="", sampling=None, streams=False),
-    Protocol(name="chat", path="/v1/chat/completions", shape="chat"),
-    Protocol(
+    ServerProtocol(name="mistral", path="/v1/fim/completions", shape="gap", files="+++++ {path}\n{text}\n\n"),
+    ServerProtocol(
+        name="deepseek", path="/beta/completions", shape="gap", most_stops=16, log_probs="logprobs", models=""
+    ),
+    ServerProtocol(name="inception", path="/v1/fim/completions", shape="gap", sampling=None),
+    ServerProtocol(
+        name="inception-edit", path="/v1/edit/completions", shape="chat", stops="", sampling=None, streams=False
+    ),
+    ServerProtocol(name="chat", path="/v1/chat/completions", shape="chat"),
+    ServerProtocol(
         name="tabby",
         path="/v1/completions",
         shape="gap",
@@ -148,7 +152,7 @@ PROTOCOLS = (
 )
 
 
-def protocol_named(name: str) -> Protocol:
+def protocol_named(name: str) -> ServerProtocol:
     for protocol in PROTOCOLS:
         if protocol.name == name:
             return protocol
@@ -171,7 +175,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
-def body(protocol: Protocol, ask: Ask, *, plain: bool = False) -> bytes:
+def body(protocol: ServerProtocol, ask: Ask, *, plain: bool = False) -> bytes:
     """The request; `plain` without what not every server knows."""
     chat = protocol.shape == "chat"
     fields: dict[str, Any] = {

@@ -6,7 +6,7 @@ from itertools import count, zip_longest
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Engine, EngineError, EngineInfo, InfillRequest, Said, SpanMode
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, EngineError, EngineInfo, InfillRequest, SpanMode
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
 __all__ = ["BAR", "RaceEngine"]
@@ -36,7 +36,7 @@ class RaceEngine:
             return remote.infill(request)
         return self._race(request, remote)
 
-    def chat(self, request: ChatRequest) -> Iterator[Said]:
+    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
         """The model's alone: the server was added to complete."""
         return self._local.chat(request)
 

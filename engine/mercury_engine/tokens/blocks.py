@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.layout import Hole, Row
+from mercury_engine.tokens.layout import Hole, LayoutRow
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, MODES
 
 __all__ = [
@@ -88,7 +88,7 @@ def slot_positions(anchor_position: int, size: int) -> np.ndarray:
     return np.arange(anchor_position + 1, anchor_position + 1 + size, dtype=np.int32)
 
 
-def with_answers(row: Row, answers: Sequence[Sequence[int]]) -> Stream:
+def with_answers(row: LayoutRow, answers: Sequence[Sequence[int]]) -> Stream:
     """The row as plain autoregression writes it: each anchor followed by its answer, hole after hole.
 
     With a single hole the answer continues the row. With several, the row ends with all anchors side by side, as
@@ -110,15 +110,15 @@ def with_answers(row: Row, answers: Sequence[Sequence[int]]) -> Stream:
     )
 
 
-def without_modes(row: Row) -> Row:
+def without_modes(row: LayoutRow) -> LayoutRow:
     """The row without its mode tokens, as in a fifth of the training rows."""
     is_text = ~np.isin(row.ids, MODES)
     moved = np.cumsum(~is_text)
     holes = tuple(Hole(hole.anchor - int(moved[hole.anchor]), hole.part, hole.old) for hole in row.holes)
-    return Row(row.ids[is_text], row.positions[is_text] - moved[is_text].astype(np.int32), holes, row.unread)
+    return LayoutRow(row.ids[is_text], row.positions[is_text] - moved[is_text].astype(np.int32), holes, row.unread)
 
 
-def _following(row: Row, anchor: int, answer: Sequence[int]) -> list[int]:
+def _following(row: LayoutRow, anchor: int, answer: Sequence[int]) -> list[int]:
     assert len(row.holes) == 1 or len(answer) < HOLE_STRIDE, "an answer among several fits between two anchors"
     return slot_positions(int(row.positions[anchor]), len(answer)).tolist()
 

@@ -54,7 +54,7 @@ __all__ = [
     "Frozen",
     "Hole",
     "LayoutError",
-    "Row",
+    "LayoutRow",
     "answer_ids",
     "budget_for",
     "filled_text",
@@ -123,7 +123,7 @@ class Hole(Struct, frozen=True):
     old: tuple[int, ...]
 
 
-class Row(Struct, frozen=True, eq=False):
+class LayoutRow(Struct, frozen=True, eq=False):
     """A request as clean tokens with their positions, and its holes in the order of the request's spans.
 
     `unread` holds what the row had no room for, as texts separated by PAD, the nearest last: the model does not see
@@ -176,7 +176,7 @@ def is_stale(frozen: Frozen, request: InfillRequest) -> bool:
     return window.path != frozen.path or moved > JUMP_LINES
 
 
-def lay_out(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> Row:
+def lay_out(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> LayoutRow:
     """The row of a request: a single insertion ends at the cursor, all other spans become holes in the text."""
     window, _ = _target(request)
     assert frozen.path == window.path, "the frozen part belongs to another file: freeze again"
@@ -202,7 +202,7 @@ def until_end(ids: Sequence[int] | np.ndarray) -> tuple[list[int], bool]:
     return (ids[: ids.index(EOM)], True) if EOM in ids else (ids, False)
 
 
-def show(tokenizer: Tokenizer, row: Row) -> str:
+def show(tokenizer: Tokenizer, row: LayoutRow) -> str:
     """The row as readable text, one line per marker, for golden files and debugging."""
     breaks = {SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS, *HOLES}
     words = [("\n" if token in breaks else " ") + tokenizer.symbol(token) for token in row.ids.tolist()]
@@ -214,7 +214,7 @@ def show(tokenizer: Tokenizer, row: Row) -> str:
     return "".join([*words, *holes]).strip()
 
 
-def _at_cursor(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> Row:
+def _at_cursor(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> LayoutRow:
     window, cursor = _target(request)
     before, head, tail, following = _around(window.text, cursor)
     stable, part = tokenizer.split_part(head)
@@ -237,7 +237,7 @@ def _separated(texts: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(token for text in texts if text for token in (*text, PAD))
 
 
-def _with_holes(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> Row:
+def _with_holes(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> LayoutRow:
     count = len(request.spans)
     windows = [_holed(tokenizer, request, index, frozen, budget) for index in _edited(request)]
     fixed = len(frozen.preamble) + sum(len(window.header) + len(window.middle) for window in windows)
@@ -254,12 +254,12 @@ def _with_holes(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, bu
     return _row([*ids, *HOLES[:count]], tuple(Hole(len(ids) + i, *drafts[i]) for i in range(count)))
 
 
-def _row(ids: list[int], holes: tuple[Hole, ...]) -> Row:
+def _row(ids: list[int], holes: tuple[Hole, ...]) -> LayoutRow:
     """Positions count up to the first anchor; each further anchor is one stride behind the previous one."""
     positions = np.arange(len(ids), dtype=np.int32)
     for number, hole in enumerate(holes):
         positions[hole.anchor] = holes[0].anchor + HOLE_STRIDE * number
-    return Row(np.array(ids, np.int32), positions, holes)
+    return LayoutRow(np.array(ids, np.int32), positions, holes)
 
 
 class _Holed(Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mercury_engine.tokens import hints
 from mercury_engine.tokens.hints import LineEnds
-from mercury_engine.tokens.layout import Row
+from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, LINE
 
@@ -78,7 +78,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
         return cls((), None, 0, hints=False)
 
     @classmethod
-    def of(cls, row: Row, tokenizer: Tokenizer, *, hints: bool) -> "HintBuilder":
+    def of(cls, row: LayoutRow, tokenizer: Tokenizer, *, hints: bool) -> "HintBuilder":
         anchor = row.holes[0].anchor
         cursors = np.flatnonzero(row.ids[: anchor + 1] == CUR)
         stable = int(cursors[-1]) if cursors.size else anchor

@@ -14,7 +14,7 @@ from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.kinds.calls import (
     ArgumentChange,
-    Call,
+    CalledArguments,
     argument_of,
     calls_of,
     changed_at,
@@ -26,7 +26,7 @@ from mercury_ls.next_edit.kinds.calls import (
 from mercury_ls.next_edit.places import Place, with_likeness
 from mercury_ls.next_edit.rule import quoted
 
-__all__ = ["Argument", "Parameter", "find", "label", "learn", "suppress"]
+__all__ = ["Argument", "ParameterEdit", "find", "label", "learn", "suppress"]
 
 
 class Argument(PieceRule, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Argument(PieceRule, frozen=True, kw_only=True):
         return self.function
 
 
-class Parameter(Argument, frozen=True, kw_only=True):
+class ParameterEdit(Argument, frozen=True, kw_only=True):
     """A parameter was added or removed where the function is defined."""
 
     kind = "parameter"
@@ -56,7 +56,7 @@ def learn(example: Example) -> Iterator[Argument]:
     for piece in example.pieces:
         if change := argument_of(piece):
             function, defines = change
-            yield (Parameter if defines else Argument).of(piece, function=function)
+            yield (ParameterEdit if defines else Argument).of(piece, function=function)
 
 
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -66,7 +66,7 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
         return
     if change.symbol.node is not None and scopes.declares(change.symbol.node):
         yield from of_parameter(rule, change, snapshot, home)
-    elif not isinstance(rule, Parameter):
+    elif not isinstance(rule, ParameterEdit):
         yield from of_argument(rule, change, snapshot)
 
 
@@ -94,7 +94,7 @@ def of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, hom
 
 
 def suppress(rule: Argument, place: Place, snapshot: Snapshot) -> bool:
-    return not isinstance(rule, Parameter) and habits.is_no_habit(rule, place, snapshot)
+    return not isinstance(rule, ParameterEdit) and habits.is_no_habit(rule, place, snapshot)
 
 
 def label(rule: Argument) -> str:
@@ -113,7 +113,7 @@ def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
     return replace(likened, likeness=(likened.likeness + is_unchanged) / 2)
 
 
-def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: Call) -> Place:
+def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: CalledArguments) -> Place:
     """The new parameter's name, if the function around the call has a variable of that name."""
     unknown = Place(call.start, call.end, None)
     first, end_of_function = scopes.function_range(snapshot, call.start)

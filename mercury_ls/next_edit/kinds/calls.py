@@ -54,7 +54,7 @@ class ArgumentChange(Struct, frozen=True):
     function: str = ""
 
 
-class Call(Struct, frozen=True):
+class CalledArguments(Struct, frozen=True):
     """The range between the brackets of a call, the ranges of its arguments, and their names if they have any."""
 
     start: int
@@ -203,7 +203,7 @@ def given_name(argument: str) -> str:
     return named["name"] if named else ""
 
 
-def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
+def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[CalledArguments]:
     """The calls of the function without spread arguments."""
     for match in called(change.function or function, snapshot):
         bracket_pieces = bracketed(snapshot, match.end() - 1)
@@ -219,7 +219,7 @@ def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Itera
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
         spread = any(node is not None and node.type in SPREAD for node in nodes)
         if not spread and not any(text.startswith("...") or text.endswith("...") for text in texts):
-            yield Call(start, end, tuple(pieces), tuple(map(given_name, texts)))
+            yield CalledArguments(start, end, tuple(pieces), tuple(map(given_name, texts)))
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
@@ -238,7 +238,7 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
     return not change.receiver or change.receiver.startswith("cls") or not is_capitalized(whose)
 
 
-def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) -> Place | None:
+def with_argument(text: str, call: CalledArguments, change: ArgumentChange, argument: str) -> Place | None:
     """None if the argument is there already; by position only if all before it are there."""
     pieces, name = call.pieces, given_name(argument)
     if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
@@ -254,7 +254,7 @@ def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) 
     return Place(pieces[-1][1], pieces[-1][1], f", {argument}")
 
 
-def without_argument(call: Call, change: ArgumentChange) -> Place | None:
+def without_argument(call: CalledArguments, change: ArgumentChange) -> Place | None:
     """By its name, otherwise by its position."""
     pieces, index = call.pieces, change.index
     if change.name and change.name in call.names:

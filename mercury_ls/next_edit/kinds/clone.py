@@ -7,7 +7,7 @@ from mercury_ls.code.differences import TOKEN, WORD, texts_of, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, in_the_files_lines, minimal, shape
 from mercury_ls.code.modules import Project
-from mercury_ls.next_edit.examples import Example, Hunk, is_rename
+from mercury_ls.next_edit.examples import Example, ExampleHunk, is_rename
 from mercury_ls.next_edit.kinds.templates import matches
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
@@ -46,7 +46,7 @@ def learn(example: Example) -> Iterator[Clone]:
             )
 
 
-def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
+def pieces_of(hunk: ExampleHunk) -> tuple[str, str, int] | None:
     """The old and the new pieces, and where the first ends; None if only one name changed."""
     if hunk.is_rewritten:
         old, new = TOKEN.findall(hunk.before), TOKEN.findall(hunk.after)

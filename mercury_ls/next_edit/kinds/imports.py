@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from mercury_engine.api import Edit
 from mercury_ls.code import differences, scopes, stdlib_names, syntax
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import IMPORT, KEYWORDS
 from mercury_ls.code.modules import Project
@@ -79,7 +79,7 @@ def label(rule: UnusedImport | MissingImport) -> str:
 
 
 def complained_of(
-    snapshot: Snapshot, diagnostics: Sequence[Diagnostic], neighbours: Sequence[Snapshot]
+    snapshot: Snapshot, diagnostics: Sequence[FileDiagnostic], neighbours: Sequence[Snapshot]
 ) -> Iterator[tuple[Rule, Place]]:
     """Adds the import of an unknown name, and removes an unused one."""
     statements = syntax.imports(snapshot)

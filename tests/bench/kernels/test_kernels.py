@@ -18,11 +18,11 @@ from mercury_engine.model.config import BOOTSTRAP, TINY
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import PRODUCTS, Backends
 from mercury_engine.tokens.hints import HINTS
-from mercury_kernels.compiled import SHAPES, Shape
+from mercury_kernels.compiled import SHAPES, KernelShape
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 MODEL = replace(TINY, layers=1, vocabulary=320)
-SMALL = Shape(32, 2, 1, 16, 40, 100)
+SMALL = KernelShape(32, 2, 1, 16, 40, 100)
 RIGHT = {
     "name": "k",
     "error": 1e-3,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from mercury_ls.lsp.transport import Frames
+from mercury_ls.lsp.transport import MessageReader
 
 Note = Callable[[str, dict[str, Any]], None]
 """Who said it, and what."""
@@ -44,7 +44,7 @@ def between(command: list[str], note: Note) -> int:
 
 
 def pump(source: BinaryIO, sink: BinaryIO, sender: str, note: Note) -> None:
-    frames = Frames()
+    frames = MessageReader()
     while data := os.read(source.fileno(), 1 << 16):
         for body in frames.feed(data):
             note(sender, json.loads(body))

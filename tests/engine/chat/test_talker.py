@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mercury_engine.api import ChatRequest, EngineError, Message, Tool, TooLongError
 from mercury_engine.chat import talker as module
-from mercury_engine.chat.drafting import PACES, Block
-from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.chat.drafting import PACES, DraftBlock
+from mercury_engine.chat.vocabulary import TokenChooser
 from mercury_engine.model.room import reading_bytes
 from mercury_engine.model.runtime import Rows
 from tests.engine.chat.models import opened, opened_left_to_right
@@ -217,7 +217,7 @@ def test_left_to_right_each_token_is_the_likeliest_behind_all_before(engines):
     _, kept = talker._kept[-1]
     rows = Rows(np.array(kept.tokens, np.int32), np.arange(len(kept.tokens), dtype=np.int32))
     logits = talker.runtime.forward(rows, talker.runtime.cache()).logits_WV
-    chosen, _ = Chooser(talker.vocabulary, 0.0, 0).choose(logits.copy())
+    chosen, _ = TokenChooser(talker.vocabulary, 0.0, 0).choose(logits.copy())
     assert kept.tokens[-last.answer_tokens :] == chosen[-last.answer_tokens - 1 : -1].tolist()
 
 
@@ -260,8 +260,8 @@ class Plain:
 
 
 def test_a_token_in_which_the_model_loses_faith_is_opened_once():
-    block = Block(2, PACES["medium"], frozenset())
-    chooser = Chooser(Plain(), 0.0, 0)
+    block = DraftBlock(2, PACES["medium"], frozenset())
+    chooser = TokenChooser(Plain(), 0.0, 0)
     block.settle(logits((3, 9.0), (4, 1.0)), chooser)
     assert block.ids == [3, -1]
     block.settle(logits((5, 9.0), (4, 9.0)), chooser)
@@ -271,6 +271,6 @@ def test_a_token_in_which_the_model_loses_faith_is_opened_once():
 
 
 def test_an_end_makes_void_what_is_behind_it():
-    block = Block(4, PACES["instant"], frozenset({9}))
-    block.settle(logits((1, 2.0), (9, 9.0), (2, 1.0), (3, 1.0)), Chooser(Plain(), 0.0, 0))
+    block = DraftBlock(4, PACES["instant"], frozenset({9}))
+    block.settle(logits((1, 2.0), (9, 9.0), (2, 1.0), (3, 1.0)), TokenChooser(Plain(), 0.0, 0))
     assert (block.end, block.open, [token for token, _ in block.leading]) == (1, [], [1])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import Proposal, growing_evidence
-from mercury_engine.decode.policy import Acceptance, Report, Situation, choose
+from mercury_engine.decode.policy import Acceptance, DraftSituation, Report, choose
 from tests.engine.tiny import FLAT, STEEP
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
@@ -20,7 +20,7 @@ def draft(count=12, source="copy", agreed=7):
 
 def choice(costs=CPU, acceptance=None, **situation):
     known = {"pending": 1, "left": 9.0, "canvas_sizes": (8, 16, 32, 64)}
-    return choose(Situation(**known | situation), costs, acceptance or Acceptance())
+    return choose(DraftSituation(**known | situation), costs, acceptance or Acceptance())
 
 
 def taught(source, right, wrong=0):
@@ -42,12 +42,12 @@ def test_a_device_that_does_many_rows_at_once_drafts():
 
 
 def test_a_long_answer_is_drafted_on_a_cpu_once_canvases_have_proven_right():
-    action = choice(left=60.0, acceptance=taught("canvas", right=100))
+    action = choice(remaining=60.0, acceptance=taught("canvas", right=100))
     assert (action.kind, action.size) == ("canvas", 32)
 
 
 def test_canvases_that_proved_wrong_are_no_longer_drawn():
-    assert choice(acceptance=taught("canvas", right=0, wrong=200), left=60.0).kind == "step"
+    assert choice(acceptance=taught("canvas", right=0, wrong=200), remaining=60.0).kind == "step"
     assert choice(STEEP).kind == "step"
 
 
@@ -86,7 +86,7 @@ def test_no_action_is_expected_to_be_slower_than_plain_autoregression(times, pen
         costs,
         taught("copy", 5, wrong),
         pending=pending,
-        left=left,
+        remaining=left,
         proposals=[draft(agreed=agreed)],
         redraft_sizes=(8, 16),
     )

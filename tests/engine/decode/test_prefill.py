@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mercury_engine.chat.reading import Canvas, Kept, Manner
+from mercury_engine.chat.reading import CachedConversation, ConversationCanvas, Manner
 from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.decode.policy import Report
 from mercury_engine.decode.prefill import prefill
@@ -37,7 +37,7 @@ def read_as_code(runtime, ids):
 
 
 def read_as_conversation(runtime, ids):
-    canvas = Canvas(runtime, Manner(block=1, shift=True), Kept(runtime.cache()))
+    canvas = ConversationCanvas(runtime, Manner(block=1, shift=True), CachedConversation(runtime.cache()))
     pauses = sum(1 for _ in canvas.catch_up(ids.tolist()))
     return canvas.logits(ids.tolist(), [-1]), pauses
 

@@ -5,7 +5,7 @@ import pytest
 
 from mercury_engine.api import Members
 from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.decode.names import Candidate, KnownNames
+from mercury_engine.decode.names import KnownNames, NameCandidate
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
@@ -57,14 +57,14 @@ def test_without_names_and_for_sketches_nothing_changes():
 
 def test_names_that_begin_alike_all_compete():
     chooser, logits = Chooser(TOKENIZER, TINY.vocabulary), np.zeros(TINY.vocabulary, np.float32)
-    alike = [Candidate((300, 301 + number)) for number in range(9)]
-    others = [Candidate((400 + number,), number) for number in range(12)]
+    alike = [NameCandidate((300, 301 + number)) for number in range(9)]
+    others = [NameCandidate((400 + number,), number) for number in range(12)]
     assert len(rivals(alike, logits, b"", chooser).candidates) == 9
     assert [each.evidence for each in rivals(others, logits, b"", chooser).candidates] == [11, 10, 9, 8, 7, 6, 5, 4]
 
 
 def test_a_name_that_the_model_is_sure_of_needs_no_comparison():
-    names = [Candidate((300, 1)), Candidate((300, 2)), Candidate((400,))]
+    names = [NameCandidate((300, 1)), NameCandidate((300, 2)), NameCandidate((400,))]
     assert is_settled(names, Choice(400, 0.95))
     assert not is_settled(names, Choice(400, 0.5))
     assert not is_settled(names, Choice(300, 0.95))
@@ -77,7 +77,7 @@ def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
     builder = HintBuilder.of(row, TOKENIZER, hints=TINY.hints)
     prefix = builder.build(row.ids, row.positions)
     chooser = Chooser(TOKENIZER, TINY.vocabulary)
-    candidates = [Candidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
+    candidates = [NameCandidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
     together = rivals(candidates, np.zeros(TINY.vocabulary, np.float32), b".", chooser)
 
     def logits(competing: Rivals):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mercury_engine.families.blocks import encode, proceed
 from mercury_engine.families.context import Around
 from mercury_engine.families.family import FAMILIES, family_named
-from mercury_engine.families.progress import Asked
+from mercury_engine.families.progress import FillTarget
 from tests.engine.families.fakes import check_random, encoded_of, model_of, words
 
 CONTINUING = [family for family in FAMILIES if family.length == "continue"]
@@ -31,7 +31,7 @@ def test_a_text_goes_on_as_the_model_knows(family, size):
         return  # nothing predicts the first token of a text
     model, runtime = model_of(family, knows_text(text, family.ends[0]))
     encoded = encoded_of(runtime)
-    *_, last = proceed(model, Around(text[:size], [], b""), Asked("block", 64), encoded)
+    *_, last = proceed(model, Around(text[:size], [], b""), FillTarget("block", 64), encoded)
     assert [token for token, _ in last.settled] == text[size:]
     assert last.done
     assert encoded.ids == [token for token, _ in encoded.cache.entries]
@@ -46,7 +46,7 @@ def test_what_was_encoded_is_not_read_again(family):
     list(encode(model, encoded, text[:200]))
     assert sum(runtime.rows) == 200 // family.block * family.block
     runtime.rows.clear()
-    list(proceed(model, Around(text[:203], [], b""), Asked("block", 4), encoded))
+    list(proceed(model, Around(text[:203], [], b""), FillTarget("block", 4), encoded))
     assert max(runtime.rows) <= family.block
     changed = [*text[:100], 7, *text[101:200]]
     list(encode(model, encoded, changed))
@@ -60,7 +60,7 @@ def test_a_window_is_settled_before_the_next():
     model, runtime = model_of(family, knows_text(text, "<|im_end|>"))
     steps = [
         len(progress.settled)
-        for progress in proceed(model, Around(text[:4], [], b""), Asked("block", 28), encoded_of(runtime))
+        for progress in proceed(model, Around(text[:4], [], b""), FillTarget("block", 28), encoded_of(runtime))
     ]
     assert steps == [4, 12, 20, 28]
 
@@ -75,5 +75,5 @@ def test_a_window_is_settled_before_the_next():
     sharpness=st.sampled_from([0.0, 3.0, 30.0]),
 )
 def test_random_logits_end_within_the_limit(family, seed, limit, typed, rank, sharpness):
-    text, asked = Around(words(family, "a = "), [], typed), Asked("block", limit, rank=rank)
+    text, asked = Around(words(family, "a = "), [], typed), FillTarget("block", limit, rank=rank)
     check_random(family, seed, sharpness, limit, lambda model: proceed(model, text, asked, encoded_of(model.runtime)))

@@ -8,7 +8,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.families.context import Around
 from mercury_engine.families.engine import open_family
 from mercury_engine.families.family import family_for, family_named
-from mercury_engine.families.gap import Gap
+from mercury_engine.families.gap import CanvasGap
 from mercury_engine.families.progress import Encoded, FamilyModel
 from mercury_engine.families.slots import Slots
 from mercury_engine.families.vocabulary import FamilyVocabulary
@@ -89,7 +89,7 @@ def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, opened, tmp_path,
     model = model_of(runtime, name, tmp_path)
     before, after = [3, 9, 27, 81], [5, 25, 125]
     for encoded in (None, Encoded(runtime.cache())):
-        gap = Gap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), encoded)
+        gap = CanvasGap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), encoded)
         first, second = gap.read(), gap.read()
         expected = published(*torch_and_transformers, tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
         np.testing.assert_allclose(first, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mercury_engine.families.context import Around
 from mercury_engine.families.family import FAMILIES, family_named
 from mercury_engine.families.gap import PATCHED, fill, read_ahead
-from mercury_engine.families.progress import Asked
+from mercury_engine.families.progress import FillTarget
 from tests.engine.families.fakes import check_random, encoded_of, model_of, tokenizer_of, words
 
 INFILLING = [family for family in FAMILIES if family.length != "continue"]
@@ -48,7 +48,7 @@ def test_the_answer_is_what_the_model_knows(family, exact):
         answer = words(family, "return self.width * self.height  # it's so")[:length]
         answer += range(length - len(answer))
         model, runtime = model_of(family, knows_gap(before, answer, after))
-        *_, last = fill(model, Around(before, after, b""), Asked("line", 64), encoded_of(runtime, exact=exact))
+        *_, last = fill(model, Around(before, after, b""), FillTarget("line", 64), encoded_of(runtime, exact=exact))
         assert [token for token, _ in last.settled] == answer
         assert last.done
         assert len(runtime.rows) <= 5 + length
@@ -63,7 +63,7 @@ def test_gaps_are_expanded_and_deleted(answer, sure):
     before, after = words(family, "def area(self):\n    "), words(family, "\n\n")
     answer = words(family, answer)
     model, runtime = model_of(family, knows_gap(before, answer, after, sure=sure))
-    *_, last = fill(model, Around(before, after, b""), Asked("line", 64))
+    *_, last = fill(model, Around(before, after, b""), FillTarget("line", 64))
     assert [token for token, _ in last.settled] == answer
     assert last.done
     assert max(map(len, runtime.sequences)) <= len(before) + 64 + len(after)
@@ -75,7 +75,7 @@ def test_one_at_a_time():
     counts = []
     for sure in (0.9, 2.0):
         model, runtime = model_of(family, knows_gap(before, answer, after, sure=8))
-        *_, last = fill(model, Around(before, after, b""), Asked("line", 8, sure=sure))
+        *_, last = fill(model, Around(before, after, b""), FillTarget("line", 8, sure=sure))
         assert [token for token, _ in last.settled] == answer
         counts.append(len(runtime.rows))
     assert counts == [1, 8], "all at once, or one by one"
@@ -92,7 +92,7 @@ def test_a_begun_word_is_spelled_first():
         return lambda position: (words(family, "x")[0], 0.5) if position == len(before) else said(position)
 
     model, _ = model_of(family, script)
-    *_, last = fill(model, Around(before, after, b"se"), Asked("line", 8))
+    *_, last = fill(model, Around(before, after, b"se"), FillTarget("line", 8))
     spelled = tokenizer_of(family).decode_bytes(token for token, _ in last.settled)
     assert spelled.startswith(b"se")
 
@@ -101,13 +101,13 @@ def test_one_length_where_there_is_no_time():
     family = family_named("llada")
     before, after, answer = words(family, "a = "), words(family, "\n"), list(b"0123456789abcdef")
     model, runtime = model_of(family, knows_gap(before, answer, after, sure=16))
-    *_, last = fill(model, Around(before, after, b""), Asked("line", 64, compare=False))
+    *_, last = fill(model, Around(before, after, b""), FillTarget("line", 64, compare=False))
     assert [token for token, _ in last.settled] == answer
     assert len(runtime.rows) == 1
 
 
 def typed(family, encoded, model, before, after):
-    list(fill(model, Around(before, after, b""), Asked("line", 8), encoded))
+    list(fill(model, Around(before, after, b""), FillTarget("line", 8), encoded))
 
 
 @pytest.mark.parametrize("family", INFILLING, ids=lambda family: family.name)
@@ -115,9 +115,9 @@ def test_typing_reads_what_was_typed_and_what_is_behind(family):
     text, after = list(b"0123456789" * 9), list(b"\n\nx")
     model, runtime = model_of(family, lambda runtime, sequence: lambda position: (65, 0.95))
     encoded = encoded_of(runtime)
-    list(read_ahead(model, Around(text[:60], after, b""), Asked("line", 8), encoded))
+    list(read_ahead(model, Around(text[:60], after, b""), FillTarget("line", 8), encoded))
     assert len(runtime.rows) == 1
-    assert not list(read_ahead(model, Around(text[:60], after, b""), Asked("line", 8), encoded))
+    assert not list(read_ahead(model, Around(text[:60], after, b""), FillTarget("line", 8), encoded))
     for size in (61, 62, 64):
         runtime.rows.clear()
         typed(family, encoded, model, text[:size], after)
@@ -155,7 +155,7 @@ def test_everything_is_read_again_in_the_end(family):
 )
 def test_random_logits_end_within_the_limit(family, seed, limit, typed, what, rank, exact, sharpness):
     text = Around(words(family, "a = "), words(family, "\n"), typed)
-    asked = Asked(what, limit, rank=rank)
+    asked = FillTarget(what, limit, rank=rank)
 
     def steps(model):
         return fill(model, text, asked, encoded_of(model.runtime, exact=exact))

@@ -83,9 +83,9 @@ def hints_of(count):
     return np.where(tokens < 67, PAD, tokens)[:count]
 
 
-def clean(ids, start=0, wanted=None):
+def clean(ids, start=0, rows=None):
     positions = np.arange(start, start + len(ids), dtype=np.int32)
-    return Rows(ids, positions, rows=wanted, hints_RH=hints_of(start + len(ids))[start:])
+    return Rows(ids, positions, rows=rows, hints_RH=hints_of(start + len(ids))[start:])
 
 
 def expected_logits(model, rows):
@@ -144,7 +144,7 @@ def test_rows_read_where_none_is_said_to_draft():
 
 @pytest.mark.parametrize("wanted", [[0], [4, 9], [9, 4], [3, 3], []], ids=str)
 def test_only_wanted_rows_have_logits(model, runtime, wanted):
-    rows = clean(ids_of(10), wanted=wanted)
+    rows = clean(ids_of(10), rows=wanted)
     found = runtime.forward(rows, runtime.cache()).logits_WV
     assert found.dtype == np.float32
     assert found.shape == (len(wanted), TINY.vocabulary)
@@ -187,7 +187,7 @@ def test_a_forward_leaves_the_cache_as_it_is_and_outlives_later_ones(model, runt
     np.testing.assert_array_equal(first.logits_WV, kept)
     cache.append(first, range(5))
     found = runtime.forward(clean(ids[35:], 35), cache).logits_WV
-    check_close(found, expected_logits(model, clean(ids, wanted=range(35, 40))))
+    check_close(found, expected_logits(model, clean(ids, rows=range(35, 40))))
 
 
 def test_rows_are_kept_in_the_order_in_which_they_are_named(model, runtime):
@@ -355,7 +355,7 @@ def test_a_pass_with_few_logits_is_no_measure_for_one_with_many(model):
     shapes = []
     runtime = runtime_of(model, contention=Listening())
     for wanted in ([15], range(16), [14]):
-        runtime.forward(clean(ids_of(16), wanted=wanted), runtime.cache())
+        runtime.forward(clean(ids_of(16), rows=wanted), runtime.cache())
     assert shapes == [(16, 64, 1), (16, 64, 16), (16, 64, 1)]
 
 

@@ -5,7 +5,7 @@ from mercury_engine.prompts.dialects import DIALECTS
 from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.prompts.fim import fim_prompt, whole_head
-from mercury_engine.prompts.received import Gap, Region, edit_in, received
+from mercury_engine.prompts.received import ReceivedGap, ReceivedRegion, edit_in, received
 from mercury_engine.prompts.received.parts import edits_in
 from tests.engine.prompts.examples import count, request
 
@@ -31,7 +31,7 @@ def named(value):
 def test_a_region_is_read_as_it_was_written_and_answered_as_its_model_would(form, text):
     asked = form.ask(request(text, mode="region", edits=[("b.py", 7, "x\n", "")]), budget=4000, count=count)
     found = (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text)
-    assert isinstance(found, Region)
+    assert isinstance(found, ReceivedRegion)
     assert found.path == "src/cart.py"
     assert found.edits == (Edit("b.py", 7, "x\n", ""),)
     old = asked.window[asked.start : asked.end]
@@ -88,7 +88,7 @@ def test_files_beside_a_gap_are_read(dialect):
     ],
 )
 def test_prompts_of_one_file(prompt, prefix, suffix):
-    assert received(prompt) == Gap(prefix, suffix)
+    assert received(prompt) == ReceivedGap(prefix, suffix)
 
 
 @pytest.mark.parametrize("prompt", ["", "def f():\n    ", "<|fim_prefix|> is a token", "<|editable_region_start|>"])

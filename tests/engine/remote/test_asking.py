@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.edits import FORMATS, edit_format
-from mercury_engine.prompts.edits.asked import Asked
+from mercury_engine.prompts.edits.asked import EditPrompt
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.remote import asking
-from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.protocols import Event, protocol_named
 
 WINDOW = """\
@@ -34,8 +34,8 @@ def region(text=WINDOW, cursor=CURSOR, **fields) -> InfillRequest:
     )
 
 
-def heard(text: str, end="stop") -> Heard:
-    said = Heard()
+def heard(text: str, end="stop") -> StreamedText:
+    said = StreamedText()
     said.add(Event(text, end=end))
     return said
 
@@ -95,7 +95,7 @@ LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c", "}", "d()", "e(
 @given(LINES, LINES, st.data())
 def test_where_a_rewrite_ends_early_its_lines_stand_before_the_old_rest(old, new, data):
     written = "\n".join([*new, *old])
-    asked = Asked(Prompt(()), "\n".join(old) + "\n", 0, len("\n".join(old)) + 1, lambda text: text)
+    asked = EditPrompt(Prompt(()), "\n".join(old) + "\n", 0, len("\n".join(old)) + 1, lambda text: text)
     cut = written[: data.draw(st.integers(0, len(written)))]
     if (early := asked.rejoined(cut)) is not None:
         whole = cut.rpartition("\n")[0]

@@ -13,8 +13,8 @@ from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
 from mercury_engine.remote.engine import RemoteEngine, open_remote
-from mercury_engine.remote.heard import Heard
-from mercury_engine.remote.http import Client
+from mercury_engine.remote.heard import StreamedText
+from mercury_engine.remote.http import HttpClient
 from tests.engine.remote.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
 
 BEFORE, AFTER = "def area(w, h):\n    return ", "\n\nprint(area(2, 3))\n"
@@ -43,7 +43,7 @@ class Clock:
 
 @contextmanager
 def engine_for(made: ModelRecord, *, clock=None, key="", **options):
-    client = Client(made.address, {"Authorization": f"Bearer {key}"} if key else {}, **options)
+    client = HttpClient(made.address, {"Authorization": f"Bearer {key}"} if key else {}, **options)
     engine = RemoteEngine(made, client, clock=clock or Clock())
     try:
         yield engine
@@ -294,7 +294,7 @@ def test_what_leaves_the_machine_has_no_secrets_in_it():
         with engine_for(record(address)) as engine:
             attempt = next(engine._attempts(request(secret + BEFORE)))
             assert ("sk-1234" in attempt.ask.prompt) != leaves
-            assert attempt.show(Heard()).text == ""
+            assert attempt.show(StreamedText()).text == ""
 
 
 # What goes wrong

@@ -6,7 +6,7 @@ import pytest
 
 from mercury_engine.api import EngineError
 from mercury_engine.remote import http
-from mercury_engine.remote.http import Client, LinkError, Proxy, Site, site_of
+from mercury_engine.remote.http import HttpClient, LinkError, Proxy, ServerSite, site_of
 from tests.engine.remote.servers import CERTIFICATES, document, free_port, serving, tunnel, with_tls
 
 SECONDS = 5.0
@@ -14,7 +14,7 @@ SECONDS = 5.0
 
 @contextmanager
 def client_of(address, **options):
-    client = Client(address, **options)
+    client = HttpClient(address, **options)
     try:
         yield client
     finally:
@@ -38,11 +38,11 @@ def everything(exchange) -> bytes:
 @pytest.mark.parametrize(
     ("address", "site"),
     [
-        ("http://127.0.0.1:8080", Site("http", "127.0.0.1", 8080)),
-        ("https://api.mistral.ai/v1/", Site("https", "api.mistral.ai", 443)),
-        ("https://127.0.0.1.mistral.ai", Site("https", "127.0.0.1.mistral.ai", 443)),
-        ("http://[::1]:8012", Site("http", "::1", 8012)),
-        ("http://localhost/llama/v1", Site("http", "localhost", 80, "/llama")),
+        ("http://127.0.0.1:8080", ServerSite("http", "127.0.0.1", 8080)),
+        ("https://api.mistral.ai/v1/", ServerSite("https", "api.mistral.ai", 443)),
+        ("https://127.0.0.1.mistral.ai", ServerSite("https", "127.0.0.1.mistral.ai", 443)),
+        ("http://[::1]:8012", ServerSite("http", "::1", 8012)),
+        ("http://localhost/llama/v1", ServerSite("http", "localhost", 80, "/llama")),
     ],
 )
 def test_addresses(address, site):

@@ -9,7 +9,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import probe as probing
 from mercury_engine.remote.http import Reply
-from mercury_engine.remote.probe import Found, Served, running
+from mercury_engine.remote.probe import ProbedServer, Served, running
 from tests.engine.remote.servers import document, free_port, lines_of, serving, streamed, with_tls, wrongly_typed
 
 QWEN = "Qwen2.5-Coder-1.5B-Q8_0.gguf"
@@ -22,7 +22,7 @@ PROPS = {
 ONE_TOKEN = streamed([{"content": "1", "stop": False}, {"content": "", "stop": True, "stop_type": "limit"}], done=False)
 
 
-def probe(address, **fields) -> Found | None:
+def probe(address, **fields) -> ProbedServer | None:
     return probing.probe(ModelRecord(name="theirs", kind="server", prompt="", address=address, **fields))
 
 
@@ -43,7 +43,7 @@ def tokenize(*special: str):
 def test_llama_server():
     answers = {"/props": document(PROPS), "/v1/models": listed(QWEN), "/completion": ONE_TOKEN}
     with serving(answers) as server:
-        assert probe(server.address) == Found(
+        assert probe(server.address) == ProbedServer(
             server.address, "llama-server b7919", "llama", (Served(QWEN, "qwen", 8192),), completes=True
         )
         assert server.bodies[-1]["n_predict"] == 1
@@ -199,7 +199,7 @@ def test_a_protocol_that_is_named_is_not_guessed():
     one = document({"choices": [{"text": "1", "finish_reason": "length"}]})
     answers = {"/v1/models": listed("mercury-edit-2"), "/v1/fim/completions": one}
     with serving(answers) as server:
-        assert probe(server.address, protocol="inception", model="mercury-edit-2") == Found(
+        assert probe(server.address, protocol="inception", model="mercury-edit-2") == ProbedServer(
             server.address,
             "a server spoken to as inception",
             "inception",

@@ -3,16 +3,16 @@
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineInfo
-from mercury_ls.completion.budgets import MEASURED, Pace, budgets_for
-from mercury_ls.models.library import Measured
+from mercury_ls.completion.budgets import MEASURED, EnginePace, budgets_for
+from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.settings.schema import ContextSettings, EngineSettings, Settings, SuggestSettings
 
 WEAK = EngineInfo("mercury", "bootstrap", "cpu", 2048)
 STRONG = EngineInfo("server", "qwen", "http", 32_768, strong=True, grows=True)
 
 
-def pace_of(first_ms: float, per_second: float, info: EngineInfo = STRONG) -> Pace:
-    pace = Pace()
+def pace_of(first_ms: float, per_second: float, info: EngineInfo = STRONG) -> EnginePace:
+    pace = EnginePace()
     pace.follow(info)
     for _ in range(3):
         pace.measured(first_ms, 1 + per_second, 1.0)
@@ -27,11 +27,11 @@ def check(info, pace, *, deadline_ms, pause_ms, tokens, context, ahead, settings
 
 def test_a_small_model_gets_little_of_everything():
     check(WEAK, pace_of(20, 500), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=True)
-    check(None, Pace(), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=False)
+    check(None, EnginePace(), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=False)
 
 
 def test_a_strong_one_gets_what_its_pace_allows():
-    check(STRONG, Pace(), deadline_ms=5000, pause_ms=0, tokens=128, context=2048, ahead=True)
+    check(STRONG, EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=2048, ahead=True)
     check(STRONG, pace_of(150, 200), deadline_ms=5720, pause_ms=0, tokens=256, context=8192, ahead=True)
     check(STRONG, pace_of(400, 40), deadline_ms=11_600, pause_ms=0, tokens=100, context=4096, ahead=True)
     check(STRONG, pace_of(3000, 5), deadline_ms=15_000, pause_ms=0, tokens=64, context=2048, ahead=True)
@@ -39,12 +39,12 @@ def test_a_strong_one_gets_what_its_pace_allows():
 
 def test_where_answers_cost_money_it_waits_a_moment_and_asks_for_nothing_ahead():
     metered = replace(STRONG, metered=True)
-    check(metered, Pace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
+    check(metered, EnginePace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
 
 
 def test_only_a_strong_one_that_was_just_wrong_is_asked_later():
-    assert budgets_for(WEAK, Pace(), Settings()).pause_after_miss_ms == 0
-    assert budgets_for(STRONG, Pace(), Settings()).pause_after_miss_ms == 500
+    assert budgets_for(WEAK, EnginePace(), Settings()).pause_after_miss_ms == 0
+    assert budgets_for(STRONG, EnginePace(), Settings()).pause_after_miss_ms == 500
 
 
 def test_settings_win():
@@ -54,7 +54,7 @@ def test_settings_win():
         context=ContextSettings(budget_tokens=500),
     )
     metered = replace(STRONG, metered=True)
-    check(metered, Pace(), deadline_ms=70, pause_ms=0, tokens=9, context=500, ahead=True, settings=settings)
+    check(metered, EnginePace(), deadline_ms=70, pause_ms=0, tokens=9, context=500, ahead=True, settings=settings)
 
 
 def test_one_slow_answer_changes_little_and_another_engine_begins_anew():
@@ -69,6 +69,6 @@ def test_one_slow_answer_changes_little_and_another_engine_begins_anew():
 
 
 def test_what_model_test_measured_is_known_from_the_start():
-    pace = Pace(lambda: {"qwen": Measured(900, 500, 10, 0, first_ms=200, tokens_per_second=60)})
+    pace = EnginePace(lambda: {"qwen": MeasuredSpeed(900, 500, 10, 0, first_ms=200, tokens_per_second=60)})
     pace.follow(STRONG)
     assert (pace.first_token_ms, pace.tokens_per_second) == (200, 60)

@@ -1,6 +1,6 @@
 from mercury_engine.api import Snippet
 from mercury_ls.code.documents import Document
-from mercury_ls.completion.context import SNIPPET_CHARACTERS, Budget, Related, relate, window
+from mercury_ls.completion.context import SNIPPET_CHARACTERS, ContextBudget, Related, relate, window
 from tests.marked import marked
 
 
@@ -10,7 +10,7 @@ def opened(path: str, text: str):
 
 def related_paths(drawn: str, others=(), definitions=lambda names, near: []) -> list[str]:
     snapshot, offset = marked(drawn)
-    return [s.path for s in relate(snapshot, offset, others, definitions, Budget(), 0.0).snippets]
+    return [s.path for s in relate(snapshot, offset, others, definitions, ContextBudget(), 0.0).snippets]
 
 
 def test_a_small_file_is_its_own_window():
@@ -56,10 +56,10 @@ def test_what_is_told_is_bounded():
     body = "def load_config_{0}(path):\n    return read(path, {0}, '{1}')\n" * 10
     others = [opened(f"/project/f{n}.py", body.format(n, "." * 90)) for n in range(30)]
     snapshot, offset = marked("load_config(path, read$0)\n")
-    chosen = relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=64), 0.0).snippets
+    chosen = relate(snapshot, offset, others, lambda names, near: [], ContextBudget(snippets=64), 0.0).snippets
     assert SNIPPET_CHARACTERS - 2000 < sum(len(s.text) for s in chosen) <= SNIPPET_CHARACTERS
-    assert len(relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=3), 0.0).snippets) == 3
-    assert relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=0), 0.0).snippets == ()
+    assert len(relate(snapshot, offset, others, lambda names, near: [], ContextBudget(snippets=3), 0.0).snippets) == 3
+    assert relate(snapshot, offset, others, lambda names, near: [], ContextBudget(snippets=0), 0.0).snippets == ()
 
 
 def test_definitions_stand_between_pieces_of_similar_code():
@@ -72,7 +72,7 @@ def test_definitions_stand_between_pieces_of_similar_code():
 def test_imports_and_headers_above_the_window_are_kept():
     body = "".join(f"        value_{n} = {n}\n" for n in range(3000))
     snapshot, offset = marked(f"import os\n\n\nclass Store:\n    def load(self):\n{body}        $0\n")
-    chosen = relate(snapshot, offset, [], lambda names, near: [], Budget(tokens=1000), 0.0).snippets
+    chosen = relate(snapshot, offset, [], lambda names, near: [], ContextBudget(tokens=1000), 0.0).snippets
     assert chosen[0].path == snapshot.path
     assert "import os" in chosen[0].text
     assert "class Store" in chosen[0].text

@@ -9,7 +9,7 @@ from mercury_engine.api import Draft, Filled
 from mercury_engine.prompts.cut import cut
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.history import History
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, answered, where
 from mercury_ls.completion.target import Target
@@ -34,7 +34,7 @@ class Row:
             history=History(),
             related=Related("file:///a", 1, 0.0),
             settings=SuggestSettings(),
-            budget=Budget(),
+            budget=ContextBudget(),
             session="s",
             bar=0.25,
             strong=True,

@@ -2,7 +2,7 @@
 
 from mercury_engine.api import Draft, Filled
 from mercury_ls.code.history import History
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.judge import Judge
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, request, where, with_alternatives
@@ -21,7 +21,7 @@ class Says:
 
 def question_of(drawn: str, **known) -> Question:
     snapshot, offset = marked(drawn)
-    given = {"budget": Budget(), "bar": 0.25, "settings": SuggestSettings(), "session": "s", **known}
+    given = {"budget": ContextBudget(), "bar": 0.25, "settings": SuggestSettings(), "session": "s", **known}
     return Question(snapshot=snapshot, offset=offset, history=History(), related=Related(snapshot.uri, 1, 0.0), **given)
 
 
@@ -81,7 +81,7 @@ async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
 
 def test_the_request_names_the_span_within_its_window():
     lines = [f"value_{n} = {n}\n" for n in range(2000)]
-    question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=Budget(tokens=1000))
+    question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=ContextBudget(tokens=1000))
     asked = request(question, Target(question.offset, question.offset, "line"))
     span, text = asked.spans[0], asked.windows[0].text
     assert text[: span.start].endswith("x = ")

@@ -24,7 +24,7 @@ from mercury_ls.link import local
 from mercury_ls.link.claim import LOCK, lock
 from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, Status
 from mercury_ls.link.connection import connect
-from mercury_ls.link.wire import Answer, Failure, frame
+from mercury_ls.link.wire import AnswerFrame, Failure, frame
 from mercury_ls.serve import daemon
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.settings.schema import EngineSettings
@@ -268,7 +268,9 @@ async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
     ("reply", "reason"),
     [
         (
-            chunked(frame(Answer(draft=None)), frame(Answer(failure=Failure("unavailable", "stopping"))))[:-9],
+            chunked(frame(AnswerFrame(draft=None)), frame(AnswerFrame(failure=Failure("unavailable", "stopping"))))[
+                :-9
+            ],
             "closed",
         ),
         (b"", "closed the connection"),
@@ -293,7 +295,7 @@ async def test_an_engine_lost_in_mid_request_is_unavailable_and_so_is_the_status
             await anext(client.infill(request()))
 
 
-@pytest.mark.parametrize("said", [b"", chunked(frame(Answer(draft=None)))])
+@pytest.mark.parametrize("said", [b"", chunked(frame(AnswerFrame(draft=None)))])
 async def test_a_server_that_stops_answering_is_not_waited_for_much_beyond_the_deadline(directory, said, monkeypatch):
     monkeypatch.setattr(client_module, "PATIENCE_SECONDS", 0.01)
 
@@ -328,7 +330,7 @@ async def test_after_a_loss_the_lease_is_taken_again(directory):
 
 
 async def test_a_connection_that_was_closed_while_idle_is_replaced(directory):
-    reply = chunked(frame(Answer(draft=Draft(1, (), final=True))), end=b"0\r\n\r\n")
+    reply = chunked(frame(AnswerFrame(draft=Draft(1, (), final=True))), end=b"0\r\n\r\n")
     heads = []
 
     async def answer(reader, writer):

@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import (
+    ChatReply,
     ChatRequest,
     Draft,
     EngineError,
@@ -10,16 +11,15 @@ from mercury_engine.api import (
     InfillRequest,
     Message,
     RequestError,
-    Said,
     Span,
     Tool,
     Window,
 )
 from mercury_ls.link.wire import (
     FRAME_LIMIT,
-    Answer,
+    AnswerFrame,
     Failure,
-    Frames,
+    FrameReader,
     WireError,
     decode_chat,
     decode_request,
@@ -38,9 +38,9 @@ def request(*spans):
 @settings(max_examples=50)
 @given(st.lists(st.text(max_size=40), max_size=6), st.lists(st.integers(1, 60), min_size=1))
 def test_frames_survive_any_cut_of_the_stream(texts, cuts):
-    sent = [Answer(failure=Failure("engine", text)) for text in texts]
+    sent = [AnswerFrame(failure=Failure("engine", text)) for text in texts]
     stream = b"".join(frame(answer) for answer in sent)
-    frames, received = Frames(Answer), []
+    frames, received = FrameReader(AnswerFrame), []
     while stream:
         for size in cuts:
             received += frames.feed(stream[:size])
@@ -49,18 +49,18 @@ def test_frames_survive_any_cut_of_the_stream(texts, cuts):
 
 
 def test_a_draft_comes_back_as_it_was():
-    assert list(Frames(Answer).feed(frame(Answer(draft=DRAFT)))) == [Answer(draft=DRAFT)]
+    assert list(FrameReader(AnswerFrame).feed(frame(AnswerFrame(draft=DRAFT)))) == [AnswerFrame(draft=DRAFT)]
 
 
 def test_a_frame_of_an_absurd_length_is_refused_before_it_is_read():
     with pytest.raises(WireError, match=r"over the limit.*engine server of protocol"):
-        list(Frames(Answer).feed((FRAME_LIMIT + 1).to_bytes(4, "big")))
+        list(FrameReader(AnswerFrame).feed((FRAME_LIMIT + 1).to_bytes(4, "big")))
 
 
 @pytest.mark.parametrize("garbage", [b"\xff\xff", b"\x01", encode(DRAFT)[:-1]])
 def test_garbage_in_a_frame_is_named(garbage):
     with pytest.raises(WireError, match="received a malformed frame"):
-        list(Frames(Answer).feed(len(garbage).to_bytes(4, "big") + garbage))
+        list(FrameReader(AnswerFrame).feed(len(garbage).to_bytes(4, "big") + garbage))
 
 
 def test_requests_come_back_as_they_were():
@@ -110,5 +110,5 @@ def test_conversations_that_nobody_can_answer_are_refused(fields, match):
 
 
 def test_what_is_said_without_an_end_was_too_long():
-    assert final(Said(3, "a")) == Said(3, "a", final=True, finish="length")
-    assert final(said := Said(3, "a", final=True, finish="stop")) is said
+    assert final(ChatReply(3, "a")) == ChatReply(3, "a", final=True, finish="length")
+    assert final(said := ChatReply(3, "a", final=True, finish="stop")) is said

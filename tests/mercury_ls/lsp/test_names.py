@@ -7,7 +7,7 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.lsp.names import known
 from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, Signature
-from mercury_ls.names.known import Ask, Known, Name
+from mercury_ls.names.known import Name, NameList, NamesRequest
 from tests.mercury_ls.lsp.test_server import INLINE, Client, place
 
 METHOD, FIELD, CLASS, KEYWORD, TEXT, SNIPPET = 2, 5, 7, 14, 1, 15
@@ -15,7 +15,7 @@ ABLE = {**INLINE, "experimental": {"mercury": {"names": True}}}
 
 
 def check(role: str, item: NamedItem, *expected: Name) -> None:
-    assert known(NamesAnswer((item,)), Ask("/a.py", "", 1, 0, role)).names == expected
+    assert known(NamesAnswer((item,)), NamesRequest("/a.py", "", 1, 0, role)).names == expected
 
 
 def keyword(name: str) -> Name:
@@ -71,29 +71,29 @@ def test_an_entry_is_of_the_kind_that_it_says_if_it_says_one(kind, expected):
 @pytest.mark.parametrize(
     ("path", "labels", "expected"),
     [
-        ("a.py", ("url", "/", "*", "timeout: float = 1", "*args"), Known((keyword("url"), keyword("timeout")))),
-        ("a.py", ("url", "**more"), Known((keyword("url"),), complete=False)),
-        ("a.ts", ("x?: A | B", "...rest: C[]"), Known((parameter("x"),))),
-        ("a.go", ("a int", "b"), Known((parameter("a"), parameter("b")))),
-        ("a.cpp", ("const std::vector<int> &items = {}", "int n"), Known((parameter("items"), parameter("n")))),
-        ("a.php", ("string $name",), Known((keyword("name"),))),
-        ("a.py", (), Known((), complete=False)),
-        ("a.py", ("x: Literal[" + "'a', " * 999,), Known((keyword("x"),))),
-        ("a.cpp", ("int " * 100_000 + "n",), Known((parameter("int"),))),
+        ("a.py", ("url", "/", "*", "timeout: float = 1", "*args"), NameList((keyword("url"), keyword("timeout")))),
+        ("a.py", ("url", "**more"), NameList((keyword("url"),), complete=False)),
+        ("a.ts", ("x?: A | B", "...rest: C[]"), NameList((parameter("x"),))),
+        ("a.go", ("a int", "b"), NameList((parameter("a"), parameter("b")))),
+        ("a.cpp", ("const std::vector<int> &items = {}", "int n"), NameList((parameter("items"), parameter("n")))),
+        ("a.php", ("string $name",), NameList((keyword("name"),))),
+        ("a.py", (), NameList((), complete=False)),
+        ("a.py", ("x: Literal[" + "'a', " * 999,), NameList((keyword("x"),))),
+        ("a.cpp", ("int " * 100_000 + "n",), NameList((parameter("int"),))),
     ],
 )
 def test_what_a_call_may_be_given(path, labels, expected):
-    assert known(NamesAnswer(signature=Signature(labels)), Ask(path, "", 1, 0, "keyword")) == expected
+    assert known(NamesAnswer(signature=Signature(labels)), NamesRequest(path, "", 1, 0, "keyword")) == expected
 
 
 def test_keywords_of_a_call_are_no_names_of_anything_else():
     check("member", NamedItem("timeout=", 6))
-    assert known(NamesAnswer((NamedItem("total", 6),)), Ask("a.py", "", 1, 0, "keyword")).names == ()
+    assert known(NamesAnswer((NamedItem("total", 6),)), NamesRequest("a.py", "", 1, 0, "keyword")).names == ()
 
 
 def test_the_first_of_several_entries_for_a_name_counts_and_a_list_that_was_cut_is_incomplete():
     answer = NamesAnswer((NamedItem("run", METHOD), NamedItem("run", FIELD)), is_incomplete=True)
-    assert known(answer, Ask("/a.py", "", 1, 0)) == Known((Name("run", "function"),), complete=False)
+    assert known(answer, NamesRequest("/a.py", "", 1, 0)) == NameList((Name("run", "function"),), complete=False)
 
 
 class Listening(FakeEngine):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mercury_ls.lsp import network
-from mercury_ls.lsp.network import RefusedError, Unauthenticated, first_message, refusal
+from mercury_ls.lsp.network import ClientRefusedError, Unauthenticated, first_message, refusal
 from mercury_ls.lsp.transport import frame
 
 ECHO = """
@@ -34,7 +34,7 @@ async def first(*said: bytes, ends: bool = False) -> bytes:
 
 async def check(said: bytes, problem: str, code: int = -32600, id: int | None = None) -> None:
     """Refused with this problem, in a reply with this code."""
-    with pytest.raises(RefusedError, match=problem) as refused:
+    with pytest.raises(ClientRefusedError, match=problem) as refused:
         await first(said)
     reply = json.loads(refused.value.reply)
     assert (reply["error"]["code"], reply["id"]) == (code, id)

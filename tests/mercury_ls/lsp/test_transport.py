@@ -3,12 +3,12 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.lsp.transport import LONGEST_HEADER, FrameError, Frames, OversizedError, frame, pump
+from mercury_ls.lsp.transport import LONGEST_HEADER, FrameError, MessageReader, OversizedError, frame, pump
 
 
 def check(stream: bytes, expected: list[bytes | str]) -> None:
     """Bodies come out as bytes, unusable headers as the problem's beginning."""
-    found = Frames().feed(stream)
+    found = MessageReader().feed(stream)
     assert len(found) == len(expected)
     for item, wanted in zip(found, expected, strict=True):
         if isinstance(wanted, str):
@@ -46,7 +46,7 @@ def test_after_rubbish_the_next_header_is_found():
 
 
 def test_a_body_over_the_limit_is_skipped_and_not_held():
-    frames, body = Frames(largest=100_000), b'{"uri": "a"' + b"x" * 1_000_000 + b'"uri": "b"}'
+    frames, body = MessageReader(largest=100_000), b'{"uri": "a"' + b"x" * 1_000_000 + b'"uri": "b"}'
     frames.feed(b"Content-Length: %d\r\n\r\n" % len(body))
     found = []
     for start in range(0, len(body), 1000):
@@ -61,7 +61,7 @@ def test_a_body_over_the_limit_is_skipped_and_not_held():
 
 
 def test_headers_without_end_do_not_fill_the_memory():
-    frames = Frames()
+    frames = MessageReader()
     (error,) = frames.feed(b"x" * (LONGEST_HEADER + 1))
     assert "no end of headers" in str(error)
     assert frames.feed(frame(b"{}")) == [b"{}"]
@@ -71,7 +71,7 @@ def test_headers_without_end_do_not_fill_the_memory():
 def test_however_the_stream_is_cut_the_messages_are_the_same(bodies, cuts):
     stream = b"".join(map(frame, bodies))
     points = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    frames = Frames()
+    frames = MessageReader()
     found = [item for a, b in itertools.pairwise(points) for item in frames.feed(stream[a:b])]
     assert found == bodies
 
@@ -83,7 +83,7 @@ def test_however_the_stream_is_cut_the_messages_are_the_same(bodies, cuts):
 )
 def test_no_rubbish_loses_what_comes_later(rubbish, cut):
     """A message that the rubbish claims as its own body is lost, and none after it."""
-    frames = Frames()
+    frames = MessageReader()
     stream = b"".join([*rubbish, frame(b"[1]"), frame(b"[2]"), frame(b"[2]"), b" " * LONGEST_HEADER, frame(b"[3]")])
     found = [item for at in range(0, len(stream), cut) for item in frames.feed(stream[at : at + cut])]
     assert b"[3]" in found

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import read_record
-from mercury_engine.remote.probe import Found, Served
+from mercury_engine.remote.probe import ProbedServer, Served
 from mercury_ls.models import add as adding
 from mercury_ls.models import hub, library
-from mercury_ls.models.add import Order, add, described
+from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
@@ -53,7 +53,7 @@ def made(source, *, agree=True, network=False, **order):
         shown.extend(described(plan))
         return agree
 
-    record = add(Order(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None)
+    record = add(AddOrder(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None)
     return record, "\n".join(shown)
 
 
@@ -283,7 +283,7 @@ def test_one_model_is_added_at_a_time(home, tmp_path):
 
 def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
     made(checkpoint(tmp_path / "tiny"))
-    library.note("tiny", library.Measured(2.0, 1.0, 3.0, 4))
+    library.note("tiny", library.MeasuredSpeed(2.0, 1.0, 3.0, 4))
     assert library.measurements()["tiny"].warm_ms == 1.0
     assert library.remove("tiny") > 10_000
     assert (models.added(), library.measurements()) == ({}, {})
@@ -324,7 +324,7 @@ def test_measurements_that_cannot_be_read_are_none(home, tmp_path):
 
 def test_where_nothing_can_be_noted_a_model_is_still_added(home, tmp_path):
     (tmp_path / "state").touch()
-    library.note("tiny", library.Measured(1, 1, 1, 1))
+    library.note("tiny", library.MeasuredSpeed(1, 1, 1, 1))
     assert made(checkpoint(tmp_path / "tiny"))[0].name == "tiny"
 
 
@@ -388,7 +388,7 @@ def test_a_server_that_only_chats_proposes_next_edits(home, monkeypatch):
 
 def server(*names, note=""):
     offered = tuple(Served(name, "qwen", 4096) for name in names)
-    return Found("http://127.0.0.1:8080", "a server", "llama", offered, note=note)
+    return ProbedServer("http://127.0.0.1:8080", "a server", "llama", offered, note=note)
 
 
 @pytest.mark.parametrize(

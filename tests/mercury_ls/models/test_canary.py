@@ -10,9 +10,9 @@ from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.remote import asking
-from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.protocols import Event, protocol_named
-from mercury_ls.models.canary import CURSOR, GAPS, REWRITES, Gap, examined, judged
+from mercury_ls.models.canary import CURSOR, GAPS, REWRITES, KnownGap, examined, judged
 
 FORMS = {form.name: form for form in (*DIALECTS, *FORMATS, INCEPTION_EDIT, CHAT_EDIT)}
 EDITS = [name for name, form in FORMS.items() if not isinstance(form, Dialect)]
@@ -27,7 +27,7 @@ def rewritten(rewrite):
 
 def spoken(family, question):
     """What a model of the family answers that knows what is right."""
-    if isinstance(question, Gap):
+    if isinstance(question, KnownGap):
         middle = question.right_lines[0]
         before, _, after = question.text.partition(CURSOR)
         new = before + middle + after
@@ -36,7 +36,9 @@ def spoken(family, question):
     if isinstance(FORMS[family], Dialect):
         return middle
     if family == "sweep-2":  # continues behind the lines above the cursor's
-        cursor = question.text.index(CURSOR) if isinstance(question, Gap) else len(question.above + question.after) - 1
+        cursor = (
+            question.text.index(CURSOR) if isinstance(question, KnownGap) else len(question.above + question.after) - 1
+        )
         return new[new.rfind("\n", 0, cursor) + 1 :] + "<|endoftext|>"
     wrapped = {
         "zeta": "<|editable_region_start|>\n{}\n<|editable_region_end|>",
@@ -65,7 +67,7 @@ class Model:
         (question,) = [known for known in questions if known.request(self.info().answers) == request]
         ask = asking.filling if isinstance(self.form, Dialect) else asking.rewriting
         attempt = next(ask(protocol, self.form, request, request, request.spans[0], address="", budget=4096))
-        said = Heard(attempt.forced)
+        said = StreamedText(attempt.forced)
         said.add(Event(attempt.forced + spoken(self.family, question), end="stop"))
         filled = attempt.show(said)
         yield Draft(1, (filled,), final=True)

@@ -52,7 +52,7 @@ def test_what_ships_is_there_before_anything_is_added(home):
 
 def test_what_was_added_is_shown_with_what_was_measured(home):
     put(home, QWEN, SERVER)
-    library.note("qwen", library.Measured(812.0, 234.0, 1500.0, 900_000_000))
+    library.note("qwen", library.MeasuredSpeed(812.0, 234.0, 1500.0, 900_000_000))
     found = rows(settings("qwen"))
     assert [row.name for row in found if row.in_use] == ["qwen"]
     line = next(line for line in table(found).splitlines() if "qwen" in line)

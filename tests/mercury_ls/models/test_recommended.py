@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from mercury_ls.models.recommended import Known, Machine, bandwidth, choices, described, known
+from mercury_ls.models.recommended import Machine, RecommendedModel, bandwidth, choices, described, known
 
 
 def model(millions, kind="fim"):
-    return Known(f"org/m{millions}", millions * 10**6, "Apache-2.0", kind, "completions")
+    return RecommendedModel(f"org/m{millions}", millions * 10**6, "Apache-2.0", kind, "completions")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_token_takes_as_long_as_reading_the_weights(millions, precision, token
 
 
 def test_a_mixture_of_experts_reads_only_what_a_token_needs_and_runs_in_a_server():
-    mixture = Known("org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum")
+    mixture = RecommendedModel("org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum")
     (choice,) = choices(Machine(64 * 10**9, 30e9, 2), [mixture]).choices
     assert (choice.memory > 7 * 10**9, round(choice.token_ms)) == (True, 58)
     assert choice.commands == (

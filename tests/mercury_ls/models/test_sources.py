@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_ls.models.sources import HOSTED, File, Folder, Hub, Server, checked_headers, parse
+from mercury_ls.models.sources import HOSTED, GgufFile, Hub, ModelFolder, ServerSource, checked_headers, parse
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ from mercury_ls.models.sources import HOSTED, File, Folder, Hub, Server, checked
         ("Qwen/Qwen2.5-Coder-0.5B", Hub("Qwen/Qwen2.5-Coder-0.5B"), "qwen2.5-coder-0.5b"),
         ("hf:a/b", Hub("a/b"), "b"),
         ("https://huggingface.co/a/B_c/", Hub("a/B_c"), "b_c"),
-        ("http://127.0.0.1:8080/", Server("http://127.0.0.1:8080"), "127.0.0.1-8080"),
-        ("https://host:8443/v1/", Server("https://host:8443/v1"), "host-8443"),
+        ("http://127.0.0.1:8080/", ServerSource("http://127.0.0.1:8080"), "127.0.0.1-8080"),
+        ("https://host:8443/v1/", ServerSource("https://host:8443/v1"), "host-8443"),
         (
             "ollama:qwen2.5-coder:1.5b-base",
-            Server("http://127.0.0.1:11434", "qwen2.5-coder:1.5b-base", "ollama"),
+            ServerSource("http://127.0.0.1:11434", "qwen2.5-coder:1.5b-base", "ollama"),
             "ollama-qwen2.5-coder-1.5b-base",
         ),
         ("mistral", HOSTED["mistral"], "mistral"),
@@ -32,8 +32,8 @@ def test_files_and_folders_are_found(tmp_path, monkeypatch):
     (tmp_path / "My Model").mkdir()
     (tmp_path / "a.Q8_0.gguf").touch()
     monkeypatch.chdir(tmp_path)
-    assert parse("./My Model") == (Folder(tmp_path / "My Model"), "my-model")
-    assert parse("./a.Q8_0.gguf") == (File(tmp_path / "a.Q8_0.gguf"), "a.q8_0")
+    assert parse("./My Model") == (ModelFolder(tmp_path / "My Model"), "my-model")
+    assert parse("./a.Q8_0.gguf") == (GgufFile(tmp_path / "a.Q8_0.gguf"), "a.q8_0")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from mercury_ls.names.analyser import AnalyserProcess, installed_packages
-from mercury_ls.names.known import Ask, Known, Name, Project
+from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
 
-ASK = Ask("/a.py", "x.", 1, 2)
+ASK = NamesRequest("/a.py", "x.", 1, 2)
 ANSWERS = 'import sys\nnext(sys.stdin)\nfor line in sys.stdin: print(\'{"names": [{"text": "real"}]}\', flush=True)'
 HANGS = "import sys\nfor line in sys.stdin: pass"
 DIES = "raise SystemExit(3)"
@@ -16,12 +16,12 @@ NONSENSE = "import sys\nfor line in sys.stdin: print('nonsense', flush=True)"
 
 
 def process(script):
-    return AnalyserProcess(Project(()), (sys.executable, "-I", "-c", script))
+    return AnalyserProcess(NamesProject(()), (sys.executable, "-I", "-c", script))
 
 
 async def test_it_is_asked_again_and_again():
     analyser = process(ANSWERS)
-    assert [await analyser.ask(ASK) for _ in range(3)] == [Known((Name("real"),))] * 3
+    assert [await analyser.ask(ASK) for _ in range(3)] == [NameList((Name("real"),))] * 3
     await analyser.close()
 
 
@@ -34,7 +34,7 @@ async def test_after_a_failure_it_is_started_again(script, error):
         async with asyncio.timeout(0.05 if script == HANGS else 30.0):
             await analyser.ask(ASK)
     analyser._command = (sys.executable, "-I", "-c", ANSWERS)
-    assert await analyser.ask(ASK) == Known((Name("real"),))
+    assert await analyser.ask(ASK) == NameList((Name("real"),))
     await analyser.close()
 
 

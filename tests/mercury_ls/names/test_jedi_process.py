@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mercury_ls.names.jedi_process import refusal
-from mercury_ls.names.known import Ask, Known, Name, Project
+from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
 
 pytest.importorskip("jedi")
 
@@ -34,13 +34,16 @@ def answers(folder, texts, role="member"):
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    project = Project((str(folder),), (str(folder / "packages"),))
-    asks = [Ask(str(folder / "a.py"), text, 1 + text.count("\n"), len(text.split("\n")[-1]), role) for text in texts]
+    project = NamesProject((str(folder),), (str(folder / "packages"),))
+    asks = [
+        NamesRequest(str(folder / "a.py"), text, 1 + text.count("\n"), len(text.split("\n")[-1]), role)
+        for text in texts
+    ]
     command = [sys.executable, "-P", "-m", "mercury_ls.names.jedi_process"]
     lines = b"".join(msgspec.json.encode(each) + b"\n" for each in (project, *asks))
     home = {**os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home")}
     found = subprocess.run(command, input=lines, capture_output=True, env=home, check=True, cwd=folder).stdout
-    return [msgspec.json.decode(line, type=Known) for line in found.splitlines()]
+    return [msgspec.json.decode(line, type=NameList) for line in found.splitlines()]
 
 
 @pytest.mark.slow
@@ -52,8 +55,8 @@ def test_what_exists_in_a_project(tmp_path):
 
 
 ARGUMENTS = {
-    "from shop.pay import pay\npay(": Known((Name("by", "keyword"), Name("late", "keyword")), True),
-    "from shop.pay import other\nother(": Known((), False),
+    "from shop.pay import pay\npay(": NameList((Name("by", "keyword"), Name("late", "keyword")), True),
+    "from shop.pay import other\nother(": NameList((), False),
 }
 
 

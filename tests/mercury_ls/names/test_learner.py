@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.known import Known, Name
+from mercury_ls.names.known import Name, NameList
 from mercury_ls.names.learner import Learner, Wanted
 from mercury_ls.names.places import at_cursor
 from tests.mercury_ls.clock import Clock
 
-REAL = Known((Name("real"),))
+REAL = NameList((Name("real"),))
 
 
 class Failing:
@@ -70,7 +70,7 @@ async def test_each_failure_makes_the_rest_longer():
 async def test_what_is_no_name_is_left_out():
     class Odd(Failing):
         async def ask(self, ask):
-            return Known((Name("real"), Name("print(…)"), Name(""), Name("#private"), Name("empty?")))
+            return NameList((Name("real"), Name("print(…)"), Name(""), Name("#private"), Name("empty?")))
 
     learner = Learner(Odd(None))
     known = await learned(learner, wanted())

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Members
 from mercury_ls.code.documents import Document
-from mercury_ls.names.known import Known, Name
-from mercury_ls.names.members import KnownNames
+from mercury_ls.names.known import Name, NameList
+from mercury_ls.names.members import NameSources
 
-RESPONSE = Known((Name("json"), Name("headers"), Name("_content")))
+RESPONSE = NameList((Name("json"), Name("headers"), Name("_content")))
 
 
 class FakeAnalyser:
@@ -28,7 +28,7 @@ class FakeAnalyser:
         await self.answering.wait()
         receiver = ask.text.split("\n")[ask.line - 1][: ask.column - 1].split()[-1]
         self.asked.append(receiver)
-        return self.known.get(receiver, Known())
+        return self.known.get(receiver, NameList())
 
     async def close(self):
         self.closed = True
@@ -46,7 +46,7 @@ def analyser():
 
 async def check(analyser, marked, *expected):
     """What is known first at `$0` once it has been looked at."""
-    members = KnownNames([analyser])
+    members = NameSources([analyser])
     members.look_ahead(*drawn(marked))
     await members.settled()
     assert members.about(*drawn(marked))[:1] == expected
@@ -88,7 +88,7 @@ async def test_an_object_is_given_new_attributes_when_it_is_made(marked, complet
 
 
 async def test_nobody_waits_and_the_next_request_knows(analyser):
-    members = KnownNames([analyser])
+    members = NameSources([analyser])
     analyser.answering.clear()
     members.want(*drawn("x = response.$0\n"))
     assert members.about(*drawn("x = response.$0\n")) == ()
@@ -99,7 +99,7 @@ async def test_nobody_waits_and_the_next_request_knows(analyser):
 
 
 async def test_a_place_is_asked_about_once_and_again_when_the_text_before_it_has_changed(analyser):
-    members = KnownNames([analyser])
+    members = NameSources([analyser])
     for marked in ("x = response.$0\n", "x = response.$0\n", "x = response.h$0\n"):
         members.want(*drawn(marked))
         await members.settled()
@@ -115,7 +115,7 @@ async def test_a_place_is_asked_about_once_and_again_when_the_text_before_it_has
 
 async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
     now = [0.0]
-    members = KnownNames([analyser], clock=lambda: now[0])
+    members = NameSources([analyser], clock=lambda: now[0])
     for now[0], marked in ((0.0, "response.a\n$0"), (59.0, "response.a\n$0\n"), (61.0, "response.a\n$0\n\n")):
         members.look_ahead(*drawn(marked))
         await members.settled()
@@ -124,7 +124,7 @@ async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
 
 
 async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
-    members = KnownNames([analyser])
+    members = NameSources([analyser])
     members.look_ahead(*drawn("def f(one, two):\n    $0\n"))
     members.want(*drawn("x = response.$0\n"))
     await members.settled()
@@ -133,7 +133,7 @@ async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
 
 
 async def test_other_languages_and_forgotten_documents_are_unknown(analyser):
-    members = KnownNames([analyser])
+    members = NameSources([analyser])
     members.look_ahead(*drawn("x = response.$0\n", language="ruby"))
     assert analyser.asked == []
     members.look_ahead(*drawn("x = response.$0\n"))
@@ -144,7 +144,7 @@ async def test_other_languages_and_forgotten_documents_are_unknown(analyser):
 
 
 async def test_without_an_analyser_nothing_is_known():
-    members = KnownNames()
+    members = NameSources()
     members.want(*drawn("x = response.$0\n"))
     members.look_ahead(*drawn("x = response.$0\n"))
     await members.settled()
@@ -153,9 +153,9 @@ async def test_without_an_analyser_nothing_is_known():
 
 
 async def test_what_several_analysers_know_is_one_answer():
-    jedi = FakeAnalyser({"response": Known((Name("json", "function"), Name("text")))})
-    editor = FakeAnalyser({"response": Known((Name("json"), Name("url", "property")), complete=False)}, None, True)
-    names = KnownNames([jedi, editor])
+    jedi = FakeAnalyser({"response": NameList((Name("json", "function"), Name("text")))})
+    editor = FakeAnalyser({"response": NameList((Name("json"), Name("url", "property")), complete=False)}, None, True)
+    names = NameSources([jedi, editor])
     names.look_ahead(*drawn("x = response.$0\n"))
     await names.settled()
     found = Members("", ("json", "text", "url"), (0, 0, 0), kinds=("function", "", "property"))
@@ -167,5 +167,5 @@ async def test_what_several_analysers_know_is_one_answer():
 
 
 async def test_a_receiver_that_makes_members_up_is_never_known_completely():
-    own = FakeAnalyser({"response": Known((Name("__getattr__"), Name("json")))})
+    own = FakeAnalyser({"response": NameList((Name("__getattr__"), Name("json")))})
     await check(own, "x = response.$0\n", Members("", ("json", "__getattr__"), (0, 0), complete=False))

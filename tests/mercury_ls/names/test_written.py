@@ -3,8 +3,8 @@
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.members import KnownNames
-from mercury_ls.names.written import Written
+from mercury_ls.names.members import NameSources
+from mercury_ls.names.written import WrittenNames
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import ContextSettings, PrivacySettings
@@ -50,7 +50,7 @@ def check(folder, workspace):
     async def check(path, marked, role, expected):
         text, offset = marked.replace("$0", ""), marked.index("$0")
         snapshot = Document(f"file://{folder}/{path}", f"{folder}/{path}", "", 1, text).snapshot()
-        names = KnownNames(reader=Written(workspace))
+        names = NameSources(reader=WrittenNames(workspace))
         assert names.about(snapshot, offset) == () or role != "scope"
         names.look_ahead(snapshot, offset)
         await names.settled()

@@ -1,7 +1,7 @@
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.next_edit.kinds import imports
 from tests.marked import SUFFIX
@@ -95,7 +95,7 @@ def test_an_import_of_typescript_with_its_semicolon():
 def check_diagnosed(drawn: str, message: str, expected: str, unnecessary: bool = False) -> None:
     start, end = drawn.index("⟦"), drawn.index("⟧") - 1
     snapshot = snapshot_of(drawn.replace("⟦", "").replace("⟧", ""))
-    found = imports.complained_of(snapshot, [Diagnostic(start, end, message, unnecessary)], [])
+    found = imports.complained_of(snapshot, [FileDiagnostic(start, end, message, unnecessary)], [])
     assert applied(snapshot, (place for _, place in found)) == expected
 
 

@@ -951,7 +951,7 @@ async def test_another_file_knows_a_function_by_its_module():
     text = 'import file\nimport json\n\nfile.load("a", "r")\njson.load(path, cls)\n'
     other = Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
     drawn = "def load(path⟦, mode→⟧$0):\n    return open(path)\n"
-    answer = await last_of(question_of(drawn, "python", others=(other,)))
+    answer = await last_of(question_of(drawn, "python", neighbours=(other,)))
     assert [(edit.uri, text[edit.start : edit.end]) for edit in answer.edits] == [(other.uri, ', "r"')]
 
 
@@ -959,7 +959,7 @@ async def test_what_a_module_is_renamed_to_is_no_member_in_another_file():
     text = "import other\n\nx = response.json()\n"
     other = Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
     drawn = "import ⟦json→orjson⟧$0\n\nx = json.loads(a)\n"
-    answer = await last_of(question_of(drawn, "python", others=(other,)))
+    answer = await last_of(question_of(drawn, "python", neighbours=(other,)))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
 
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled, RescoringWeights
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.next_edit import pipeline as next_edit
 from mercury_ls.next_edit import search
@@ -75,7 +75,7 @@ def question_of(drawn: str | tuple[str, ...], language: str, **known) -> NextQue
     given = {
         "related": Related(snapshot.uri, 0, 0.0),
         "settings": SuggestSettings(),
-        "budget": Budget(),
+        "budget": ContextBudget(),
         "session": "test",
         "bar": 0.25,
     }
@@ -159,7 +159,7 @@ async def test_an_answer_names_what_it_does_and_the_versions_that_it_is_for():
 async def test_other_files_are_part_of_the_same_answer():
     drawn = "def ⟦fetch→load⟧$0(name):\n    return name\n\n\nvalue = fetch(1)\n"
     others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)
-    answer = await last_of(question_of(drawn, "python", others=others, bar=0.05, invoked=True))
+    answer = await last_of(question_of(drawn, "python", neighbours=others, bar=0.05, invoked=True))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py", "file:///project/other.py"}
     versions = {uri: each.version for uri, each in answer.offer.base.items()}
     assert versions == {"file:///project/file.py": 7, "file:///project/other.py": 3}
@@ -167,7 +167,7 @@ async def test_other_files_are_part_of_the_same_answer():
 
 
 async def test_a_local_of_this_file_is_none_of_another():
-    answer = await last_of(question_of(RENAME, "python", others=(other_file("w = 1\nprint(w)\n"),)))
+    answer = await last_of(question_of(RENAME, "python", neighbours=(other_file("w = 1\nprint(w)\n"),)))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
 
 
@@ -204,7 +204,7 @@ async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text
     others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)
     filler = "x = 1\n" * 9
     drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{filler}value = fetch(1)\n{filler}fetch(2)\n"
-    await last_of(question_of(drawn, "python", others=others, asks="always"), engine)
+    await last_of(question_of(drawn, "python", neighbours=others, asks="always"), engine)
     asked = {request.windows[0].path: request for request in engine.requests}
     here = asked["/project/file.py"]
     old = [here.windows[0].text[s.start : s.end] for s in here.spans]
@@ -269,7 +269,7 @@ async def test_edits_far_apart_come_in_windows_of_their_own():
     drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{far}value = fetch(1)\n"
     await last_of(question_of(drawn, "python", asks="always"), engine)
     assert len(engine.requests) == 2
-    assert all(len(request.windows[0].text) < Budget().characters for request in engine.requests)
+    assert all(len(request.windows[0].text) < ContextBudget().characters for request in engine.requests)
 
 
 async def test_a_line_too_long_for_the_model_is_not_asked_about():
@@ -277,14 +277,14 @@ async def test_a_line_too_long_for_the_model_is_not_asked_about():
     long = f"value = fetch({'1 + ' * 3000}1)"
     drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{long}\n"
     await last_of(question_of(drawn, "python", asks="always"), engine)
-    assert all(len(request.windows[0].text) < Budget().characters for request in engine.requests)
+    assert all(len(request.windows[0].text) < ContextBudget().characters for request in engine.requests)
 
 
 async def test_what_a_language_server_complains_of_is_an_edit_without_any_history():
     text = "import abc\n\nvalue = json.dumps(abc)\n"
     at = text.index("json")
     question = question_of(
-        ("", text.replace("json", "$0json")), "python", diagnostics=(Diagnostic(at, at + 4, "unknown"),)
+        ("", text.replace("json", "$0json")), "python", diagnostics=(FileDiagnostic(at, at + 4, "unknown"),)
     )
     question = replace(question, history=History())
     answer = await last_of(question)

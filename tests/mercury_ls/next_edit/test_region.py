@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, RescoringWeights
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.diagnostics import Diagnostic as Said
+from mercury_ls.code.diagnostics import FileDiagnostic as Said
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, applied, widened
-from mercury_ls.completion.context import Budget
+from mercury_ls.completion.context import ContextBudget
 from mercury_ls.completion.suggest import EVERYTHING, asked_modes
 from mercury_ls.next_edit import pipeline
 from mercury_ls.next_edit.pipeline import next_edits
@@ -228,7 +228,7 @@ async def test_the_window_around_the_cursor_is_asked_about_with_the_edits_as_the
     (span,), (window,) = request.spans, request.windows
     assert (span.start, span.end, span.mode) == (0, len(window.text), "region")
     assert window.text[: request.cursor].endswith("def area(width, height")
-    assert len(window.text) < 1.2 * Budget().characters
+    assert len(window.text) < 1.2 * ContextBudget().characters
     assert request.edits[-1].after == "def area(width, height):\n"
 
 

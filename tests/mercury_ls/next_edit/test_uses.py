@@ -11,7 +11,7 @@ from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.next_edit.test_pipeline import last_of
@@ -41,7 +41,7 @@ async def check(drawn: str, note: str | None = None) -> None:
         history=history,
         related=Related(f"file://{home}", 0, 0.0),
         settings=SuggestSettings(),
-        budget=Budget(),
+        budget=ContextBudget(),
         session="test",
         bar=0.25,
         neighbours=tuple(others),

@@ -6,7 +6,7 @@ import pytest
 from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
-from mercury_ls.link.wire import BODY_LIMIT, Answer, Frames, Status, encode
+from mercury_ls.link.wire import BODY_LIMIT, AnswerFrame, FrameReader, Status, encode
 from mercury_ls.serve.app import Activity, App, guarded
 from mercury_ls.serve.worker import Worker
 
@@ -88,7 +88,7 @@ async def test_info_names_the_engine(app):
 
 async def test_infill_streams_drafts_until_the_final_one(app):
     call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
-    answers = list(Frames(Answer).feed(call.body))
+    answers = list(FrameReader(AnswerFrame).feed(call.body))
     assert [answer.draft.final for answer in answers] == [False, False, True]
     assert answers[-1].draft.spans[0].text == "answer"
 
@@ -96,7 +96,7 @@ async def test_infill_streams_drafts_until_the_final_one(app):
 async def test_chat_streams_what_is_said_until_the_final_one(app):
     asked = ChatRequest(session="s", messages=(Message("user", "hello"),))
     call = await Call("POST", "/engine/v1/chat", encode(asked)).to(app)
-    answers = list(Frames(Answer).feed(call.body))
+    answers = list(FrameReader(AnswerFrame).feed(call.body))
     assert [answer.said.final for answer in answers] == [False, False, False, True]
     assert answers[-1].said.text == "You said: hello"
 
@@ -105,7 +105,7 @@ async def test_a_failure_of_the_engine_is_a_frame(worker, stopped):
     app = App(worker, Activity(), stopped.set)
     await worker.close()
     call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
-    (answer,) = Frames(Answer).feed(call.body)
+    (answer,) = FrameReader(AnswerFrame).feed(call.body)
     assert answer.failure.kind == "unavailable"
 
 
@@ -127,7 +127,7 @@ async def test_a_lease_tells_the_status_and_keeps_the_server_until_its_client_go
     await lease
     now[0] = 1007.0
     assert activity.idle_seconds() == 7
-    (status,) = Frames(Status).feed(call.body)
+    (status,) = FrameReader(Status).feed(call.body)
     assert status.state == "ready"
 
 

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import (
+    ChatReply,
     ChatRequest,
     Draft,
     EngineError,
     InfillRequest,
     Message,
     RequestError,
-    Said,
     Span,
     TooLongError,
     Window,
@@ -460,7 +460,7 @@ async def test_a_conversation_without_time_says_nothing():
         clock.now += 1
         gate.let(2)
         await everything(first)
-        assert await everything(late) == [Said(0, "", final=True, finish="length")]
+        assert await everything(late) == [ChatReply(0, "", final=True, finish="length")]
 
 
 async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards():

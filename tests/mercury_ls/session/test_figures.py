@@ -1,7 +1,7 @@
 """Figures that compare: how long something was on the screen, and whether it is still there later."""
 
 from mercury_ls.code.documents import Document
-from mercury_ls.session.figures import Kept, comparable
+from mercury_ls.session.figures import RetentionWatch, comparable
 from mercury_ls.session.stats import Stats, Tally, table
 from tests.mercury_ls.clock import Clock
 
@@ -34,7 +34,7 @@ def test_what_is_gone_within_750_ms_was_hardly_seen():
 def check_kept(text: str, **expected: int) -> None:
     clock = Clock()
     stats = Stats(clock=clock)
-    kept = Kept(stats, clock)
+    kept = RetentionWatch(stats, clock)
     kept.accepted(URI, "python", "return w * h")
     for _ in range(12):
         clock.now += 29

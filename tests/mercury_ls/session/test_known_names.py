@@ -6,8 +6,8 @@ import pytest
 
 from mercury_engine.api import Members
 from mercury_engine.fake import FakeEngine
-from mercury_ls.names.known import Known, Name
-from mercury_ls.names.members import KnownNames
+from mercury_ls.names.known import Name, NameList
+from mercury_ls.names.members import NameSources
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import InlineRequest
 from mercury_ls.session.wiring import Wiring
@@ -31,7 +31,7 @@ class Analyser:
         self.closed = False
 
     async def ask(self, ask):
-        return Known((Name("join"), Name("split")))
+        return NameList((Name("join"), Name("split")))
 
     async def close(self):
         self.closed = True
@@ -48,7 +48,7 @@ async def session(engine, tmp_path):
     await client.start()
     wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=lambda settings, on_status: client)
     made = wiring.session([], {}, lambda status: None)
-    made.know_names(KnownNames([Analyser()]))
+    made.know_names(NameSources([Analyser()]))
     yield made
     await made.end()
 
@@ -87,7 +87,7 @@ async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(sess
     before.look_ahead(session.files.documents[URI].snapshot(), 9)
     await before.settled()
     (analyser,) = before.analysers
-    session.know_names(KnownNames())
+    session.know_names(NameSources())
     await before._closing
     assert analyser.closed
     assert session.questions.names.about(session.files.documents[URI].snapshot(), 9) == ()

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.completion.offers import Answer
 from mercury_ls.lsp import next_edit as handlers
-from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, Position, SuggestParams
+from mercury_ls.lsp.protocol import SyncedDocument as TextDocument
 from mercury_ls.lsp.server import Server
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
@@ -578,7 +578,7 @@ async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session,
     text = "import abc\n\nvalue = json.dumps(abc)\n"
     uri = opened(session, tmp_path / "here.py", text)
     at = text.index("json")
-    session.next_edits.diagnosed(uri, 1, (Diagnostic(at, at + 4, "undefined name"),))
+    session.next_edits.diagnosed(uri, 1, (FileDiagnostic(at, at + 4, "undefined name"),))
     offer = (await session.next_edits.ask(uri, at)).offer
     assert [edit.text for edit in offer.edits] == ["import json\n"]
     session.change(uri, 2, [((2, 0, 2, 0), "\n")], "utf-16")

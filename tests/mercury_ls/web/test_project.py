@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.web.service import Client, Wish
+from mercury_ls.web.service import ApiClient, Wish
 from mercury_ls.web.text import Text
 from tests.mercury_ls.web.serving import served
 
@@ -39,7 +39,7 @@ async def asked(engine, project, path, **more):
         while service.workspace.step(0.0):
             await asyncio.sleep(0)
         text = Text(path, USES, len(USES))
-        answers = [each async for each in service.complete(text, Wish(invoked=True), Client())]
+        answers = [each async for each in service.complete(text, Wish(invoked=True), ApiClient())]
         reading.cancel()
         with suppress(asyncio.CancelledError):
             await reading
@@ -63,6 +63,6 @@ async def test_without_a_project_nothing_is_read(tmp_path):
     engine = Told()
     async with served(engine) as (service, _):
         await service.read_projects()
-        async for _ in service.complete(Text("plan.py", USES, len(USES)), Wish(invoked=True), Client()):
+        async for _ in service.complete(Text("plan.py", USES, len(USES)), Wish(invoked=True), ApiClient()):
             pass
     assert engine.request.snippets == ()

@@ -11,12 +11,12 @@ from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, HOLES, LINE, MASK, O
 from mercury_training.rows import examples
 from mercury_training.rows.examples import Gap, Site, completion, left_to_right, next_edit
 from mercury_training.rows.loader import Batches
-from mercury_training.rows.packing import Shape, pack, stack
+from mercury_training.rows.packing import RowShape, pack, stack
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.training.small import TOKENIZER, edit_row, open_rows, source, write_corpus
 
 BUDGET = Budget()
-SHAPE = Shape(512, 192)
+SHAPE = RowShape(512, 192)
 MODES = {SPECIALS.index(name) for name in ("<line>", "<block>", "<region>")}
 
 
@@ -228,7 +228,7 @@ def test_a_canvas_target_is_the_token_of_the_clean_row_at_its_place(packed):
 
 @pytest.mark.slow
 def test_worker_processes_give_the_same_batches_in_the_same_order(tmp_path):
-    corpus, shape = write_corpus(tmp_path), Shape(256, 64)
+    corpus, shape = write_corpus(tmp_path), RowShape(256, 64)
     alone = Batches(corpus, tmp_path / "scratch", 0, 0).take(3, 4, shape, 20)
     workers = Batches(corpus, tmp_path / "scratch", 0, 2)
     helped = workers.take(3, 4, shape, 20)
@@ -242,9 +242,9 @@ def test_worker_processes_give_the_same_batches_in_the_same_order(tmp_path):
 def test_another_shape_or_row_starts_anew(tmp_path):
     corpus = write_corpus(tmp_path)
     batches = Batches(corpus, tmp_path / "scratch", 0, 0)
-    first = batches.take(1, 1, Shape(256, 64), 0)[0]
-    longer = batches.take(1, 1, Shape(512, 64), 1)[0]
-    again = batches.take(1, 1, Shape(256, 64), 0)[0]
+    first = batches.take(1, 1, RowShape(256, 64), 0)[0]
+    longer = batches.take(1, 1, RowShape(512, 64), 1)[0]
+    again = batches.take(1, 1, RowShape(256, 64), 0)[0]
     assert longer.ids.shape == (1, 576)
     assert np.array_equal(first.ids, again.ids)
 
@@ -252,7 +252,7 @@ def test_another_shape_or_row_starts_anew(tmp_path):
 def test_examples_that_do_not_fit_are_refused():
     example = many(lambda draw: completion(TOKENIZER, place(), BUDGET, draw), 3)[0]
     with pytest.raises(AssertionError, match="fit"):
-        pack([example] * 9, Shape(256, 64), TOKENIZER.vocabulary, np.random.default_rng(0))
+        pack([example] * 9, RowShape(256, 64), TOKENIZER.vocabulary, np.random.default_rng(0))
 
 
 def test_typed_lines_are_told_as_edits():
@@ -282,7 +282,7 @@ def test_every_row_has_the_hints_of_the_path_that_it_sees(kind, monkeypatch):
 
 def test_packed_rows_have_the_hints_of_their_examples_and_canvases():
     example = left_to_right(TOKENIZER, Window("a.py", "python", ""), np.tile(np.arange(100, 110), 8), 80)
-    found = pack([example], Shape(80, 8), TOKENIZER.vocabulary, np.random.default_rng(0))
+    found = pack([example], RowShape(80, 8), TOKENIZER.vocabulary, np.random.default_rng(0))
     assert found.hints[:80].tolist() == example.hints().tolist()
     parent = int(found.positions[80]) - 1
     assert found.hints[80:].tolist() == example.hints_ahead(parent, 8).tolist()

@@ -7,7 +7,7 @@ import torch
 from mercury_engine.model.adapter import adapted
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
-from mercury_training.rows.packing import Shape, stack
+from mercury_training.rows.packing import RowShape, stack
 from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates, is_hidden_matrix
 from mercury_training.train.schedule import Phase
@@ -31,7 +31,7 @@ def learnt(precision=torch.float32):
 @pytest.fixture(scope="module")
 def batch(tmp_path_factory):
     rows = open_rows(write_corpus(tmp_path_factory.mktemp("corpus")))
-    return [stack([rows.packed(number, Shape(128, 48))]) for number in range(2)]
+    return [stack([rows.packed(number, RowShape(128, 48))]) for number in range(2)]
 
 
 def test_a_model_says_the_same_with_products_that_have_learnt_nothing():
@@ -43,7 +43,7 @@ def test_a_model_says_the_same_with_products_that_have_learnt_nothing():
 def test_only_products_learn_and_they_do(batch, precision):
     trainer = learnt(precision)
     before = create(CONFIG, 0).state_dict()
-    losses = [trainer.step(batch, Phase(Shape(128, 48), 1.0))[0].clean for _ in range(6)]
+    losses = [trainer.step(batch, Phase(RowShape(128, 48), 1.0))[0].clean for _ in range(6)]
     assert losses[-1] < losses[0] - 0.05
     assert all(lora.is_factor(name) for name in trainer.weights)
     for name, weight in trainer.model.named_parameters():
@@ -54,7 +54,7 @@ def test_only_products_learn_and_they_do(batch, precision):
 
 def test_merging_and_adding_as_an_adapter_come_to_the_same(batch):
     trainer = learnt()
-    trainer.step(batch, Phase(Shape(128, 48), 1.0))
+    trainer.step(batch, Phase(RowShape(128, 48), 1.0))
     merged = lora.merged(trainer.model)
     torch.testing.assert_close(logits(merged), logits(trainer.model))
     factors = {name: factor.numpy() for name, factor in lora.factors(trainer.model).items()}

@@ -26,7 +26,7 @@ from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
 from mercury_training.rows.examples import answered
-from mercury_training.rows.packing import Shape, pack, stack
+from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.train import command, state, trainer
 from mercury_training.train import run as train
 from mercury_training.train.optimizer import Rates
@@ -49,7 +49,7 @@ SMALLEST = ModelConfig(
     role_scalars=True,
     hints=True,
 )
-RECIPE = Recipe(SMALLEST, Shape(256, 64), Shape(512, 128), 1024)
+RECIPE = Recipe(SMALLEST, RowShape(256, 64), RowShape(512, 128), 1024)
 
 
 @pytest.fixture(scope="module")
@@ -383,7 +383,7 @@ def test_the_schedule():
     assert rate_factor(0.875, "whole") == 0.5
     assert rate_factor(1.0, "whole") == rate_factor(1.0, "decay") == 0
     assert phase(0.1) == Phase(RECIPE.shape, 1.0, canvases=False)
-    assert phase(0.1).seen == Shape(256, 0)
+    assert phase(0.1).seen == RowShape(256, 0)
     assert phase(0.2, lr_scale=0.5) == Phase(RECIPE.shape, 0.5)
     assert phase(0.0, "decay") == Phase(RECIPE.decay_shape, 1.0, decaying=True)
     assert phase(0.8).shape == RECIPE.decay_shape
@@ -463,7 +463,7 @@ def draft(model, row, size=32):
 def test_ten_lines_are_learned_by_heart_and_filled_in_by_reading_and_by_drafting():
     config = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
     trainer = Trainer(config, Rates(), seed=0)
-    shape, draw = Shape(704, 192), np.random.default_rng(0)
+    shape, draw = RowShape(704, 192), np.random.default_rng(0)
     pieces = [cut(missing, mode) for missing, mode in CUTS]
     known = [answered(TOKENIZER, row, (tuple(answer),)) for row, answer in pieces]
     for step in range(UPDATES):

@@ -18,7 +18,7 @@ from mercury_training.errors import TrainingError
 from mercury_training.tune import exam
 from mercury_training.tune import project as projects
 from mercury_training.tune import run as tuning
-from mercury_training.tune.exam import Mark
+from mercury_training.tune.exam import ExamMark
 from mercury_training.tune.project import history_of, split
 from mercury_training.tune.run import TuningPlan, tune
 from tests.repositories import committed, git
@@ -201,7 +201,9 @@ def test_better_is_certainly_better_and_nothing_certainly_worse(figures, better)
 
 def marks(*files):
     """For each file so many pieces of ten bytes, all with the same bits."""
-    return [Mark(f"part{number}.py", bits, 10) for number, (bits, pieces) in enumerate(files) for _ in range(pieces)]
+    return [
+        ExamMark(f"part{number}.py", bits, 10) for number, (bits, pieces) in enumerate(files) for _ in range(pieces)
+    ]
 
 
 def test_many_pieces_of_few_files_are_as_few_witnesses():

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus import history, shards
-from mercury_training.corpus.collection import Kept, collect, collected, select, texts, write
+from mercury_training.corpus.collection import SelectedSource, collect, collected, select, texts, write
 from mercury_training.corpus.contamination import EvaluationRuns
 from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
 from mercury_training.corpus.pack import pack, unpack
@@ -72,7 +72,7 @@ class SourcesFile(Struct, frozen=True, forbid_unknown_fields=True):
             raise TrainingError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
 
 
-class Encoded(Struct, frozen=True):
+class EncodedSource(Struct, frozen=True):
     """The documents of one source, and a digest of what they were made from."""
 
     state: str
@@ -165,7 +165,7 @@ def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[
     return sorted(sources, key=lambda source: source.name not in recipe.held_out)
 
 
-def _tokenizer(recipe: SourcesFile, root: Path, out: Path, selected: list[Kept], work: Path) -> Tokenizer:
+def _tokenizer(recipe: SourcesFile, root: Path, out: Path, selected: list[SelectedSource], work: Path) -> Tokenizer:
     path = out / "tokenizer.json"
     if not path.exists() and recipe.tokenizer:
         write(path, (root / recipe.tokenizer).read_bytes())
@@ -176,7 +176,7 @@ def _tokenizer(recipe: SourcesFile, root: Path, out: Path, selected: list[Kept],
     return Tokenizer.load(path)
 
 
-def _sample(selected: list[Kept], work: Path) -> Iterator[str]:
+def _sample(selected: list[SelectedSource], work: Path) -> Iterator[str]:
     """An even share of every source, in a fixed order."""
     size = sum(len(text) for documents in selected for text in texts(documents, work))
     draw = random.Random(0)
@@ -184,12 +184,12 @@ def _sample(selected: list[Kept], work: Path) -> Iterator[str]:
         yield from (text for text in texts(documents, work) if draw.random() < SAMPLE / size)
 
 
-def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
+def _encode(kept: SelectedSource, tokenizer: Tokenizer, out: Path, work: Path) -> EncodedSource:
     """Tokens of one source, kept as long as vocabulary and selection stay."""
     index = _tokens_path(work, kept).with_suffix(".index")
     state = hashlib.sha256((out / "tokenizer.json").read_bytes() + msgspec.msgpack.encode(kept)).hexdigest()
     if index.exists():
-        encoded = msgspec.msgpack.decode(index.read_bytes(), type=Encoded)
+        encoded = msgspec.msgpack.decode(index.read_bytes(), type=EncodedSource)
         if encoded.state == state:
             return encoded
     candidates = collected(work, kept.source).candidates
@@ -202,17 +202,19 @@ def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
         )
         parts.append(tokens.tobytes())
         start = stop
-    encoded = Encoded(state, documents)
+    encoded = EncodedSource(state, documents)
     write(_tokens_path(work, kept), b"".join(parts))
     write(index, msgspec.msgpack.encode(encoded))
     return encoded
 
 
-def _tokens_path(work: Path, documents: Kept) -> Path:
+def _tokens_path(work: Path, documents: SelectedSource) -> Path:
     return work / "encoded" / f"{documents.source.key}.u16"
 
 
-def _splits(recipe: SourcesFile, encoded: list[tuple[Kept, Encoded]], out: Path, work: Path) -> dict[str, int]:
+def _splits(
+    recipe: SourcesFile, encoded: list[tuple[SelectedSource, EncodedSource]], out: Path, work: Path
+) -> dict[str, int]:
     """Tokens in each split."""
     tokens = {}
     for split, held_out in (("train", False), ("held_out", True)):
@@ -223,7 +225,11 @@ def _splits(recipe: SourcesFile, encoded: list[tuple[Kept, Encoded]], out: Path,
 
 
 def _edits(
-    encoded: list[tuple[Kept, Encoded]], recipe: SourcesFile, evaluation: EvaluationRuns, out: Path, work: Path
+    encoded: list[tuple[SelectedSource, EncodedSource]],
+    recipe: SourcesFile,
+    evaluation: EvaluationRuns,
+    out: Path,
+    work: Path,
 ) -> dict[str, dict[str, int]]:
     """Edit rows of the kept files of every repository; how many of each kind in each split."""
     repositories = [member for member in encoded if member[0].source.kind == "git"]
@@ -276,7 +282,7 @@ def _texts(row: shards.EditRow) -> Iterator[str]:
 
 def _manifest(
     recipe: SourcesFile,
-    encoded: list[tuple[Kept, Encoded]],
+    encoded: list[tuple[SelectedSource, EncodedSource]],
     tokens: dict[str, int],
     rows: dict[str, dict[str, int]],
     evaluation: EvaluationRuns,

@@ -17,7 +17,17 @@ from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.sources import CorpusSource, files, is_reserved
 from mercury_training.progress import shown
 
-__all__ = ["Collected", "FilteredFile", "Kept", "collect", "collected", "filtered", "select", "texts", "write"]
+__all__ = [
+    "Collected",
+    "FilteredFile",
+    "SelectedSource",
+    "collect",
+    "collected",
+    "filtered",
+    "select",
+    "texts",
+    "write",
+]
 
 
 class FilteredFile(Struct, frozen=True, array_like=True):
@@ -36,7 +46,7 @@ class Collected(Struct, frozen=True):
     dropped: dict[str, int]
 
 
-class Kept(Struct, frozen=True):
+class SelectedSource(Struct, frozen=True):
     """The files of a source that were selected: numbers of its candidates."""
 
     source: CorpusSource
@@ -83,7 +93,7 @@ def select(
     evaluation: EvaluationRuns,
     work: Path,
     dropped: Counter[str],
-) -> list[Kept]:
+) -> list[SelectedSource]:
     """Without evaluation text and copies, and with no more of a language than its cap in million bytes.
 
     The first source of a copy keeps it. A cap takes files in a fixed random order, so that it thins all sources.
@@ -102,10 +112,10 @@ def select(
             numbers[name].append(number)
         else:
             dropped["over the language's cap"] += 1
-    return [Kept(source, sorted(numbers[source.name])) for source in sources if numbers[source.name]]
+    return [SelectedSource(source, sorted(numbers[source.name])) for source in sources if numbers[source.name]]
 
 
-def texts(documents: Kept, work: Path) -> Iterator[str]:
+def texts(documents: SelectedSource, work: Path) -> Iterator[str]:
     candidates = collected(work, documents.source).candidates
     return (candidates[number].text for number in documents.numbers)
 

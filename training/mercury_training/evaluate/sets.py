@@ -61,7 +61,7 @@ class Sources(Struct, frozen=True):
     sources: list[Revision]
 
 
-class Taken(Struct, frozen=True):
+class TakenRows(Struct, frozen=True):
     """Where a row was cut from."""
 
     repo: str
@@ -197,7 +197,7 @@ def _fim_row(document: CorpusFile, commit: str, text: str, cut: Cut) -> FimRow:
 
 def _files_of(folder: Path) -> set[tuple[str, str]]:
     """The repository and path of every row of a set."""
-    return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, Taken)}
+    return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, TakenRows)}
 
 
 def _read_files(corpora: Sequence[Corpus], training: Training) -> None:

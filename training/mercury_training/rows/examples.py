@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.tokens.blocks import Block, Stream, with_answers, without_modes
-from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, Row, answer_ids, freeze, lay_out
+from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, LayoutRow, answer_ids, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
@@ -160,7 +160,7 @@ def _example(
     return answered(tokenizer, row, answers)
 
 
-def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
+def answered(tokenizer: Tokenizer, row: LayoutRow, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
     """A row with its answers, one for each hole."""
     stream, first, base = with_answers(row, answers), row.holes[0].anchor + 1, len(row.ids)
     listener = HintBuilder.of(row, tokenizer, hints=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mercury_training.corpus.shards import Corpus
 from mercury_training.errors import TrainingError
-from mercury_training.rows.packing import EditTable, Packed, PackedRows, Shape, stack
+from mercury_training.rows.packing import EditTable, Packed, PackedRows, RowShape, stack
 
 __all__ = ["Batches", "held_out", "open_rows"]
 
@@ -18,7 +18,7 @@ HELD_OUT_SEED = 1
 AHEAD = 8
 """Micro-batches that are laid out ahead for each worker."""
 
-_rows_of_worker: tuple[PackedRows, Shape]
+_rows_of_worker: tuple[PackedRows, RowShape]
 
 
 class Batches:
@@ -30,18 +30,18 @@ class Batches:
     def __init__(self, corpus: Path, scratch: Path, seed: int, workers: int, rank: int = 0, world: int = 1) -> None:
         self._source = (corpus, scratch, seed)
         self._workers, self._rank, self._world = workers, rank, world
-        self._asked: tuple[Shape, int] | None = None
+        self._asked: tuple[RowShape, int] | None = None
         self._found: Iterator[Packed] = iter(())
         self._pool: ProcessPoolExecutor | None = None
 
-    def take(self, count: int, micro: int, shape: Shape, row: int) -> list[Packed]:
+    def take(self, count: int, micro: int, shape: RowShape, row: int) -> list[Packed]:
         """`count` batches of `micro` rows: with those of the other processes, the rows from number `row` on."""
         if self._asked != (shape, micro):
             self._asked = shape, micro
             self._found = self._start(shape, micro, row)
         return [next(self._found) for _ in range(count)]
 
-    def _start(self, shape: Shape, micro: int, row: int) -> Iterator[Packed]:
+    def _start(self, shape: RowShape, micro: int, row: int) -> Iterator[Packed]:
         self.close()
         numbers = _numbers(row + self._rank * micro, micro, self._world * micro)
         if not self._workers:
@@ -73,7 +73,7 @@ def open_rows(corpus: Path, scratch: Path, seed: int) -> PackedRows:
     return PackedRows(corpus_shards.train, edits, corpus_shards.tokenizer, seed)
 
 
-def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
+def held_out(corpus: Path, scratch: Path, shape: RowShape, rows_wanted: int) -> Packed:
     """The same rows every time, from text that is never trained on."""
     corpus_shards = Corpus.open(corpus)
     if not len(corpus_shards.held_out.tokens):
@@ -85,7 +85,7 @@ def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Pac
     return stack([rows.packed(number, shape) for number in range(rows_wanted)])
 
 
-def _begin(corpus: Path, scratch: Path, seed: int, shape: Shape) -> None:
+def _begin(corpus: Path, scratch: Path, seed: int, shape: RowShape) -> None:
     """Open the corpus in a worker. Workers ignore SIGTERM: the run ends them itself, after its last step."""
     global _rows_of_worker
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -97,7 +97,7 @@ def _batch(numbers: list[int]) -> Packed:
     return _batch_of(rows, numbers, shape)
 
 
-def _batch_of(rows: PackedRows, numbers: list[int], shape: Shape) -> Packed:
+def _batch_of(rows: PackedRows, numbers: list[int], shape: RowShape) -> Packed:
     return stack([rows.packed(number, shape) for number in numbers])
 
 

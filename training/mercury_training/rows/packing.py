@@ -27,7 +27,7 @@ from mercury_training.corpus.shards import EditRow, Split, damage_named
 from mercury_training.rows.corruption import CanvasRows, answer_canvases, text_canvases
 from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
 
-__all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "Shape", "pack", "stack"]
+__all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "RowShape", "pack", "stack"]
 
 RANGES = 3
 """The most ranges that a row sees: its clean context, the answers written so far, its canvas and siblings."""
@@ -49,7 +49,7 @@ SHORTEST = 128
 TRIES = 8
 
 
-class Shape(Struct, frozen=True):
+class RowShape(Struct, frozen=True):
     """How many clean tokens and how many canvas rows a packed row has."""
 
     clean: int
@@ -114,7 +114,7 @@ class PackedRows:
         frequency = np.bincount(split.tokens[:: max(1, len(split.tokens) // 4_000_000)], minlength=tokenizer.vocabulary)
         self._rarity = -np.log((frequency + 1) / (frequency.sum() + len(frequency)))
 
-    def packed(self, number: int, shape: Shape) -> Packed:
+    def packed(self, number: int, shape: RowShape) -> Packed:
         draw = np.random.default_rng([self._seed, number])
         examples: list[TrainingExample] = []
         room = shape.clean
@@ -197,7 +197,7 @@ class PackedRows:
         return tuple(Snippet(path, text) for _, path, text in best)
 
 
-def pack(examples: list[TrainingExample], shape: Shape, vocabulary: int, draw: np.random.Generator) -> Packed:
+def pack(examples: list[TrainingExample], shape: RowShape, vocabulary: int, draw: np.random.Generator) -> Packed:
     """Examples one after the other, padding, then canvases: about half of them on answers, the rest in text."""
     sizes = [len(example.stream.ids) for example in examples]
     offsets = np.cumsum([0, *sizes])

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mercury_training.rows.packing import Shape
+from mercury_training.rows.packing import RowShape
 
 __all__ = ["Phase", "Stage", "phase_at", "rate_factor"]
 
@@ -22,16 +22,16 @@ class Phase(Struct, frozen=True):
     """How one update is made: the shape of its rows, the factor on all learning rates, whether canvases are trained,
     and over how many tokens besides the targets the softmax is taken (None: over all)."""
 
-    shape: Shape
+    shape: RowShape
     rate: float
     canvases: bool = True
     decaying: bool = False
     sampled_softmax: int | None = None
 
     @property
-    def seen(self) -> Shape:
+    def seen(self) -> RowShape:
         """The part of each row that is trained on."""
-        return self.shape if self.canvases else Shape(self.shape.clean, 0)
+        return self.shape if self.canvases else RowShape(self.shape.clean, 0)
 
     @property
     def certainty(self) -> bool:
@@ -42,8 +42,8 @@ class Phase(Struct, frozen=True):
 def phase_at(
     progress: float,
     stage: Stage,
-    shape: Shape,
-    decay_shape: Shape,
+    shape: RowShape,
+    decay_shape: RowShape,
     *,
     warm: bool = False,
     lr_scale: float = 1.0,

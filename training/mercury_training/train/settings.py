@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
 from mercury_engine.model.network import CONFIG_FILE
-from mercury_training.rows.packing import Shape
+from mercury_training.rows.packing import RowShape
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Stage
 
@@ -24,16 +24,16 @@ class Recipe(Struct, frozen=True):
     """A model, the shape of its rows before and in the decay, and how many clean tokens make an update."""
 
     config: ModelConfig
-    shape: Shape
-    decay_shape: Shape
+    shape: RowShape
+    decay_shape: RowShape
     update: int
     rates: Rates = Rates()
 
 
 RECIPES = {
-    "quicksilver": Recipe(QUICKSILVER, Shape(1024, 384), Shape(2048, 768), 262_144),
-    "bootstrap": Recipe(BOOTSTRAP, Shape(512, 192), Shape(1024, 384), 8192),
-    "tiny": Recipe(msgspec.structs.replace(TINY, vocabulary=16_384), Shape(256, 96), Shape(512, 192), 2048),
+    "quicksilver": Recipe(QUICKSILVER, RowShape(1024, 384), RowShape(2048, 768), 262_144),
+    "bootstrap": Recipe(BOOTSTRAP, RowShape(512, 192), RowShape(1024, 384), 8192),
+    "tiny": Recipe(msgspec.structs.replace(TINY, vocabulary=16_384), RowShape(256, 96), RowShape(512, 192), 2048),
 }
 
 
@@ -90,6 +90,6 @@ class TrainSettings(Struct, frozen=True, kw_only=True):
 def recipe_for(model: Path, rank: int) -> Recipe:
     """For an existing model: half of its context, all of it in the decay, at careful rates."""
     config = read_config(model / CONFIG_FILE)
-    half = Shape(config.context // 2, 3 * config.context // 16)
-    whole = Shape(2 * half.clean, 2 * half.canvas)
+    half = RowShape(config.context // 2, 3 * config.context // 16)
+    whole = RowShape(2 * half.clean, 2 * half.canvas)
     return Recipe(config, half, whole, 32 * half.clean, LOW_RANK if rank else ADAPTATION)

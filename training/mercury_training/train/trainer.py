@@ -18,7 +18,7 @@ from torch import Tensor
 from mercury_engine.model import network as models
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.network import Model
-from mercury_training.rows.packing import Packed, Shape
+from mercury_training.rows.packing import Packed, RowShape
 from mercury_training.train import attention, processes
 from mercury_training.train.losses import Totals, entropy_weights, linear_cross_entropy, row_weights, sample_vocabulary
 from mercury_training.train.optimizer import Optimizer, Rates, clip
@@ -102,7 +102,7 @@ class Trainer:
         return _mean_losses(sums), norm
 
     @torch.no_grad()
-    def evaluate(self, batch: Packed, shape: Shape) -> Losses:
+    def evaluate(self, batch: Packed, shape: RowShape) -> Losses:
         """Row by row, whatever the batch's size."""
         sums = torch.zeros(5, device=self.device)
         for row in range(len(batch.ids)):
@@ -110,7 +110,7 @@ class Trainer:
         processes.release(self.model)
         return _mean_losses(sums)
 
-    def footprint(self, batch: Packed, shape: Shape) -> int:
+    def footprint(self, batch: Packed, shape: RowShape) -> int:
         """Bytes of GPU memory that the batch's first row takes uncompiled; compiled, rows take less."""
         torch.cuda.reset_peak_memory_stats(self.device)
         before = torch.cuda.memory_allocated(self.device)
@@ -183,7 +183,7 @@ class Trainer:
         tiles = partial(attention.tiles, heads=heads, kv_heads=kv_heads, dtype=self.precision)
         return Computation(forward, tiles, attention.attend_tiles)
 
-    def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
+    def _tensors(self, batch: Packed, shape: RowShape) -> list[Tensor]:
         arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets, batch.weights)
         *numbers, weights = (self._sent(array[:, : shape.rows]) for array in arrays)
         return [*(numbers_on_device.long() for numbers_on_device in numbers), weights]
@@ -216,7 +216,7 @@ class Trainer:
         """The weights that learn, in the computing copy."""
         return ((name, weight) for name, weight in self.computing.named_parameters() if name in self.weights)
 
-    def _totals(self, batches: Sequence[Packed], shape: Shape) -> Totals:
+    def _totals(self, batches: Sequence[Packed], shape: RowShape) -> Totals:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
         canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
         sums = torch.tensor([clean, canvas], device=self.device)

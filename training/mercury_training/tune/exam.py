@@ -61,7 +61,7 @@ COSTS = (TEXT, EDITS)
 """Lower is better."""
 
 
-class Mark(Struct, frozen=True):
+class ExamMark(Struct, frozen=True):
     """The result of one question about a file: `points` per `size`, such as bits per bytes; an answer has size 1."""
 
     path: str
@@ -72,10 +72,10 @@ class Mark(Struct, frozen=True):
 class Marks(Struct, frozen=True):
     """A mark for each held-out piece of text, for each later edit, and two for each answer."""
 
-    text: list[Mark]
-    edits: list[Mark]
-    likeness: list[Mark]
-    exact: list[Mark]
+    text: list[ExamMark]
+    edits: list[ExamMark]
+    likeness: list[ExamMark]
+    exact: list[ExamMark]
 
 
 class Exam(Struct, frozen=True):
@@ -152,18 +152,18 @@ def take(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
     began = time.monotonic()
     due = itertools.takewhile(lambda row: time.monotonic() - began < seconds, exam.places)
     answers = [(row, suggest(engine, row).text) for row in due]
-    likeness = [Mark(row.path, similarity(answer, row.middle)) for row, answer in answers]
-    return Marks(text, edits, likeness, [Mark(row.path, exact(answer, row.middle)) for row, answer in answers])
+    likeness = [ExamMark(row.path, similarity(answer, row.middle)) for row, answer in answers]
+    return Marks(text, edits, likeness, [ExamMark(row.path, exact(answer, row.middle)) for row, answer in answers])
 
 
-def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
+def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> ExamMark:
     rows = held_out.read(runtime, tokenizer, piece)
-    return Mark(piece.path, rows.bits, rows.bytes)
+    return ExamMark(piece.path, rows.bits, rows.bytes)
 
 
-def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: TrainingExample) -> Mark:
+def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: TrainingExample) -> ExamMark:
     size = len(tokenizer.decode_bytes(example.answers[0]))
-    return Mark(path, sum(held_out.bits(runtime, example, example.base)), size)
+    return ExamMark(path, sum(held_out.bits(runtime, example, example.base)), size)
 
 
 def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
@@ -176,11 +176,11 @@ def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
     return tuple(figure for figure in figures if figure is not None)
 
 
-def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure | None:
+def _figure(name: str, before: Sequence[ExamMark], after: Sequence[ExamMark]) -> Figure | None:
     """Points over sizes. The bootstrap resamples whole files: what is learned of a file shows in all of it, so its
     pieces are not independent."""
     pairs = [(first, later) for first, later in zip(before, after, strict=True) if first.size]
-    files: dict[str, list[tuple[Mark, Mark]]] = {}
+    files: dict[str, list[tuple[ExamMark, ExamMark]]] = {}
     for pair in pairs:
         files.setdefault(pair[0].path, []).append(pair)
     if len(files) < FILES:
@@ -191,7 +191,7 @@ def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure 
     return Figure(name, len(pairs), *means, round(change.low, 4), round(change.high, 4))
 
 
-def _change(pairs: Iterable[tuple[Mark, Mark]]) -> float:
+def _change(pairs: Iterable[tuple[ExamMark, ExamMark]]) -> float:
     pairs_of_points = list(pairs)
     return sum(later.points - first.points for first, later in pairs_of_points) / sum(
         first.size for first, _ in pairs_of_points

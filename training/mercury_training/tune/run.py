@@ -23,7 +23,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tuning_data import Material, Tuning
 from mercury_training import jsonl
 from mercury_training.corpus.shards import CorpusFile, Split
-from mercury_training.rows.packing import EditTable, PackedRows, Shape, stack
+from mercury_training.rows.packing import EditTable, PackedRows, RowShape, stack
 from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Phase, rate_factor
@@ -135,7 +135,7 @@ def _learn(
     rates = LOW_RANK if plan.rank else WHOLE
     precision = torch.bfloat16 if native_precision().get_type_name() == "bf16" else torch.float32
     trainer = Trainer(config, rates, seed=plan.seed, precision=precision, model=model)
-    shape = Shape(config.context // 2, 3 * config.context // 16)
+    shape = RowShape(config.context // 2, 3 * config.context // 16)
     with tempfile.TemporaryDirectory() as scratch:
         rows, size = _rows(project, tokenizer, Path(scratch), plan.seed)
         count = max(1, UPDATE // shape.clean)
@@ -147,7 +147,7 @@ def _learn(
 def _steps(
     trainer: Trainer,
     rows: PackedRows,
-    shape: Shape,
+    shape: RowShape,
     size: tuple[int, int],
     deadline: float,
     say: Callable[[str], None],

@@ -9,7 +9,17 @@ from msgspec import Struct
 from mercury_engine.api import EngineError, InfillRequest, Window
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "has_marks", "refuse", "too_long", "window_of"]
+__all__ = [
+    "EditAsk",
+    "EditFormat",
+    "EditPrompt",
+    "cursor_of",
+    "fitting",
+    "has_marks",
+    "refuse",
+    "too_long",
+    "window_of",
+]
 
 MOST_EXTRA_LINES = 20
 """An answer that adds more has gone astray."""
@@ -26,7 +36,7 @@ FENCE = re.compile(r"\A\s*```.*$|^\s*```\s*\Z", re.MULTILINE)
 Item = TypeVar("Item")
 
 
-class Asked(Struct, frozen=True):
+class EditPrompt(Struct, frozen=True):
     """`prompt` asks for a new text of `window[start:end]`; `take` finds it in the answer, None where there is none. It
     ends with as many line feeds as before, which models are careless about. An answer that contains one of `ends` is
     whole, whatever follows. With `closing` behind them, the first lines of an answer can be taken too; None where they
@@ -96,8 +106,8 @@ def has_marks(new: str, old: str) -> bool:
     return any(mark not in old for mark in MARKS.findall(new)) or (bool(FENCE.search(new)) and not FENCE.search(old))
 
 
-class Ask(Protocol):
-    def __call__(self, request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+class EditAsk(Protocol):
+    def __call__(self, request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
         """A prompt of at most `budget` tokens about the window of the request's first span."""
         ...
 
@@ -107,7 +117,7 @@ class EditFormat(Struct, frozen=True):
 
     name: str
     names: str
-    ask: Ask
+    ask: EditAsk
 
 
 def window_of(request: InfillRequest) -> Window:

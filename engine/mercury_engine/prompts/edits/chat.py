@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
@@ -37,7 +37,7 @@ exactly, never leave any out or abbreviate them, and leave the marks out. If no 
 """
 
 
-def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, cursor = window_of(request), cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
@@ -59,7 +59,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
         most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
         copied=old,
     )
-    return Asked(prompt, window.text, region.start, region.end, partial(_lines_in, old), closing="\n```")
+    return EditPrompt(prompt, window.text, region.start, region.end, partial(_lines_in, old), closing="\n```")
 
 
 def _message(window: Window, region: Region, cursor: int, about: Sequence[Piece]) -> tuple[Piece, ...]:

@@ -8,12 +8,12 @@ from mercury_engine.api import Edit, Window
 from mercury_engine.prompts.fim import changed_lines, edit_lines
 from mercury_engine.prompts.lines import bare_lines, lines_of
 
-__all__ = ["Hunk", "hunk_of", "newest", "place_of", "unified"]
+__all__ = ["DiffHunk", "hunk_of", "newest", "place_of", "unified"]
 
 CONTEXT_LINES = 3
 
 
-class Hunk(Struct, frozen=True):
+class DiffHunk(Struct, frozen=True):
     """What changed, and the lines around it, each behind its sign; the first of them is line `start`, from 1 on."""
 
     start: int
@@ -29,7 +29,7 @@ def newest(edits: Sequence[Edit], limit: int) -> list[Edit]:
     return [edit for edit in reversed(edits) if edit_lines(edit)][:limit]
 
 
-def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> Hunk:
+def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> DiffHunk:
     """The edit with at most `context` lines above and below what differs."""
     old, new = ([*bare_lines(f"{edit.above}{text}"), *bare_lines(edit.below)] for text in (edit.before, edit.after))
     shared = min(len(old), len(new))
@@ -38,7 +38,7 @@ def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> Hunk:
     above, below = old[:head][-context:], old[len(old) - tail :][:context]
     lines = changed_lines(old[head : len(old) - tail], new[head : len(new) - tail])
     start = edit.line + 1 - len(bare_lines(edit.above)) + head - len(above)
-    return Hunk(start, (*(f" {line}" for line in above), *lines, *(f" {line}" for line in below)))
+    return DiffHunk(start, (*(f" {line}" for line in above), *lines, *(f" {line}" for line in below)))
 
 
 def unified(edit: Edit) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
@@ -25,7 +25,7 @@ FILE = "<|/current_file_content|>"
 MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", FILE)
 
 
-def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, cursor = request.windows[0], cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
@@ -43,7 +43,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
         most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
         copied=old,
     )
-    return Asked(prompt, window.text, region.start, region.end, _code_in, closing=f"\n{FENCE}")
+    return EditPrompt(prompt, window.text, region.start, region.end, _code_in, closing=f"\n{FENCE}")
 
 
 def _message(

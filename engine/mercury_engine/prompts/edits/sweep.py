@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 
 from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
 from mercury_engine.prompts.edits.history import hunk_of, newest, place_of
 from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
@@ -55,7 +55,7 @@ def _rows(request: InfillRequest) -> tuple[list[str], int]:
     return lines, min(text.count("\n", 0, cursor_of(request)), len(lines) - 1)
 
 
-def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     path, (lines, row) = window_of(request).path, _rows(request)
     for radius in RADII:
         block = _block(request, lines, row, radius)
@@ -73,7 +73,7 @@ def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
     return _asked(request, block, joined([*files, *changes, *section]), "", count)
 
 
-def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, (lines, row) = window_of(request), _rows(request)
     for radius in RADII:
         block = _block(request, lines, row, radius)
@@ -100,12 +100,12 @@ def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
 
 def _asked(
     request: InfillRequest, block: _Block, pieces: tuple[Piece, ...], prefill: str, count: Callable[[str], int]
-) -> Asked:
+) -> EditPrompt:
     copied = block.old[len(prefill) :]
     limit = count(copied) + max(request.spans[0].budget, ROOM_TO_GROW)
     prompt = Prompt(pieces, stop_tokens=STOPS, most_tokens=limit, copied=copied)
     take = partial(_window, block.old, prefill, block.at)
-    return Asked(prompt, window_of(request).text, block.start, block.start + len(block.old), take, (FILE,))
+    return EditPrompt(prompt, window_of(request).text, block.start, block.start + len(block.old), take, (FILE,))
 
 
 def _opening(path: str, near: str, retrieved: Sequence[Piece]) -> Sequence[Piece]:

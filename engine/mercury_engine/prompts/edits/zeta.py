@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
 from mercury_engine.prompts.edits.region import Region, nearby
@@ -84,14 +84,14 @@ def _most(region: Region, window: Window, request: InfillRequest, count: Callabl
     return count(window.text[region.start : region.end]) + max(request.spans[0].budget, ROOM_TO_GROW)
 
 
-def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window = window_of(request)
     marks = (START, END, CURSOR_HERE)
     pieces, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
     old = window.text[region.start : region.end]
     stops = (f"\n{END}",)
     prompt = Prompt(pieces, "", stops, (Special("<|endoftext|>"),), _most(region, window, request, count), old)
-    return Asked(prompt, window.text, region.start, region.end, _between_marks, (END,))
+    return EditPrompt(prompt, window.text, region.start, region.end, _between_marks, (END,))
 
 
 def _instruction(
@@ -121,22 +121,22 @@ def _between_marks(answer: str) -> str | None:
     return region.partition(END)[0].replace(CURSOR_HERE, "")
 
 
-def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window = window_of(request)
     marks = (CURSOR, CURRENT, UPDATED)
     pieces, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
     old = window.text[region.start : region.end]
     prompt = Prompt(pieces, "", (UPDATED,), (ENDED,), _most(region, window, request, count), old)
-    return Asked(prompt, window.text, region.start, region.end, _until_updated, (UPDATED,))
+    return EditPrompt(prompt, window.text, region.start, region.end, _until_updated, (UPDATED,))
 
 
-def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window = window_of(request)
     marks = (CURSOR, MARKER)
     pieces, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
     old = window.text[region.start : region.end]
     prompt = Prompt(pieces, "", (), (ENDED,), _most(region, window, request, count), old)
-    return Asked(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,), None)
+    return EditPrompt(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,), None)
 
 
 def _seed(

@@ -3,12 +3,12 @@ read here."""
 
 from mercury_engine.prompts.received.gap import gap_in
 from mercury_engine.prompts.received.inception import edit_in
-from mercury_engine.prompts.received.parts import Gap, Region
+from mercury_engine.prompts.received.parts import ReceivedGap, ReceivedRegion
 from mercury_engine.prompts.received.zeta import region_in
 
-__all__ = ["Gap", "Region", "edit_in", "received"]
+__all__ = ["ReceivedGap", "ReceivedRegion", "edit_in", "received"]
 
 
-def received(prompt: str) -> Gap | Region | None:
+def received(prompt: str) -> ReceivedGap | ReceivedRegion | None:
     """What a prompt asks for, by the tokens in it; None if it is plain text."""
     return region_in(prompt) or gap_in(prompt)

@@ -4,14 +4,14 @@ import re
 
 from mercury_engine.api import Snippet
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
-from mercury_engine.prompts.received.parts import Gap
+from mercury_engine.prompts.received.parts import ReceivedGap
 
 __all__ = ["gap_in"]
 
 PLACE = re.compile(r"\{(prefix|suffix)\}")
 
 
-def gap_in(prompt: str) -> Gap | None:
+def gap_in(prompt: str) -> ReceivedGap | None:
     """By the dialect of which the prompt has the most tokens: several have the same ones around a gap."""
     matches = [(dialect, parts) for dialect in DIALECTS if (parts := _parts(dialect, prompt))]
     if not matches:
@@ -25,7 +25,7 @@ def gap_in(prompt: str) -> Gap | None:
         path, _, prefix = prefix.partition("\n")
         files = [*files[:-1], (path, "")]
     *others, (path, _) = files or [("", "")]
-    return Gap(prefix, suffix, path, tuple(Snippet(*other) for other in others if other[1].strip()))
+    return ReceivedGap(prefix, suffix, path, tuple(Snippet(*other) for other in others if other[1].strip()))
 
 
 def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:

@@ -4,7 +4,7 @@ import re
 
 from mercury_engine.api import Snippet
 from mercury_engine.prompts.edits.inception import CLOSE, CURSOR, FENCE, FILE, NOTHING, OPEN
-from mercury_engine.prompts.received.parts import Region, edits_in, marked
+from mercury_engine.prompts.received.parts import ReceivedRegion, edits_in, marked
 
 __all__ = ["edit_in"]
 
@@ -13,7 +13,7 @@ SNIPPET, SNIPPET_PATH = "recently_viewed_code_snippet", "code_snippet_file_path:
 HISTORY = "edit_diff_history"
 
 
-def edit_in(message: str) -> Region | None:
+def edit_in(message: str) -> ReceivedRegion | None:
     """None if the message has no code to edit."""
     head, mark, rest = message.partition(OPEN)
     inside, closed, tail = rest.partition(CLOSE)
@@ -26,7 +26,7 @@ def edit_in(message: str) -> Region | None:
     if after and not after.startswith("\n"):
         after = "\n" + after  # some write a line feed of their own after the region, and some do not
     history = message.partition(f"<|{HISTORY}|>\n")[2].partition(f"<|/{HISTORY}|>")[0]
-    return Region(
+    return ReceivedRegion(
         path[1] if path else "",
         before + old + after,
         len(before),

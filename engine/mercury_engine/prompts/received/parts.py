@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, Snippet
 
-__all__ = ["Gap", "Region", "edits_in", "marked"]
+__all__ = ["ReceivedGap", "ReceivedRegion", "edits_in", "marked"]
 
 LINES_AROUND = 3
 HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -16,7 +16,7 @@ PATH = re.compile(r"(--- |\+\+\+ )(?:[ab]/)?(.*)")
 NO_FILE = "/dev/null"
 
 
-class Gap(Struct, frozen=True):
+class ReceivedGap(Struct, frozen=True):
     """A text with a gap in it, and other files. The answer is what fills the gap."""
 
     prefix: str
@@ -25,7 +25,7 @@ class Gap(Struct, frozen=True):
     snippets: tuple[Snippet, ...] = ()
 
 
-class Region(Struct, frozen=True):
+class ReceivedRegion(Struct, frozen=True):
     """A part of a file, of which `text[start:end]` is to be rewritten, and the last edits, oldest first. `answer` makes
     of the region's new text what the program expects, also where nothing is new."""
 

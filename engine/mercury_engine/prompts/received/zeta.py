@@ -20,7 +20,7 @@ from mercury_engine.prompts.edits.zeta import (
     SUFFIX,
     UPDATED,
 )
-from mercury_engine.prompts.received.parts import Region, edits_in, marked
+from mercury_engine.prompts.received.parts import ReceivedRegion, edits_in, marked
 
 __all__ = ["region_in"]
 
@@ -29,7 +29,7 @@ HISTORY = "edit_history"
 ELLIPSIS = "\n..."
 
 
-def region_in(prompt: str) -> Region | None:
+def region_in(prompt: str) -> ReceivedRegion | None:
     if START in prompt and END in prompt:
         return _between_marks(prompt)
     if SUFFIX in prompt and PREFIX in prompt and MIDDLE in prompt:
@@ -37,7 +37,7 @@ def region_in(prompt: str) -> Region | None:
     return None
 
 
-def _between_marks(prompt: str) -> Region | None:
+def _between_marks(prompt: str) -> ReceivedRegion | None:
     """Zeta 1: the line feeds beside the marks are the format's own."""
     events, _, excerpt = prompt.partition(EXCERPT)
     path, _, body = excerpt.lstrip().removeprefix(FENCE).partition("\n")
@@ -58,7 +58,7 @@ def _answered_between_marks(new: str) -> str:
     return f"{START}\n{new}\n{END}"
 
 
-def _of_seed(prompt: str) -> Region | None:
+def _of_seed(prompt: str) -> ReceivedRegion | None:
     """Zeta 2 and 2.1: suffix first, then files, of which the last one has the region at its end."""
     _, _, tail = prompt.partition(SUFFIX)
     after, _, tail = tail.partition(PREFIX)
@@ -114,6 +114,6 @@ def _region(
     *,
     snippets: tuple[Snippet, ...] = (),
     edits: tuple[Edit, ...] = (),
-) -> Region:
+) -> ReceivedRegion:
     start = len(before)
-    return Region(path, before + old + after, start, start + len(old), start + cursor, answer, snippets, edits)
+    return ReceivedRegion(path, before + old + after, start, start + len(old), start + cursor, answer, snippets, edits)

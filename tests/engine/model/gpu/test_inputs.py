@@ -70,8 +70,8 @@ def passing(cached, blocks, **options):
 def test_passes_of_several_lengths_lie_side_by_side():
     drafting = np.arange(5) > 0
     passes = [
-        passing(63, [Block(1, 62), Block(4, 63, causal=False)], wanted=[0, 2], drafting_R=drafting),
-        passing(2, [Block(3, 1)], wanted=[2]),
+        passing(63, [Block(1, 62), Block(4, 63, causal=False)], rows=[0, 2], drafting_R=drafting),
+        passing(2, [Block(3, 1)], rows=[2]),
     ]
     parts = filled(Bucket(4, 8, 8, 8), passes, [[7, 3], [5]])
     assert parts["slots_N"][:9].tolist() == [7 * 64 + 63, *range(192, 196), -1, -1, -1, 5 * 64 + 2]
