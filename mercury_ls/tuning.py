@@ -34,7 +34,7 @@ LARGEST_PROJECT = 48 << 20
 PREFIX, LOCK = "making-", "lock"
 INSTALL = "pip install '.[train]' in a clone of mercury-ls"
 
-Train = Callable[["Order", "Material", Path], int]
+Train = Callable[["TuneOrder", "Material", Path], int]
 
 
 class TuningError(Exception):
