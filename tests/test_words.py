@@ -1,0 +1,62 @@
+"""A variable is named after what it holds, not by a participle, pronoun or adverb; a class name means one thing."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("mercury_ls", "engine/mercury_engine", "kernels/mercury_kernels", "training/mercury_training")
+VAGUE = frozenset(
+    """also again another asked beside both by called done each found given gone heard held here it kept known left made
+    meant more most now of one ones opened others rest said same seen shown so such taken them then there these those
+    told wanted what which who written""".split()
+)
+MOST_VAGUE = 0.01
+SHARED_CLASS_NAMES = 10
+
+
+def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """What is assigned, iterated over, a parameter or an alias of an import, with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+                yield name, node.lineno
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def check(source: str, *names: str) -> None:
+    assert [name for name, _ in bindings(ast.parse(source))] == list(names)
+
+
+def test_every_way_to_bind_a_name_counts():
+    check("a = 1", "a")
+    check("for a, b in c: pass", "a", "b")
+    check("with a as b: c.d = e", "b")
+    check("[a for a in b]", "a")
+    check("(a := b)", "a")
+    check("def a(b, *c, d=e, **f): pass", "b", "c", "d", "f")
+    check("lambda a: b", "a")
+    check("import a, b as c", "c")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_variables_are_named_after_what_they_hold(package):
+    names = [(path, *binding) for path in modules(package) for binding in bindings(ast.parse(path.read_text("utf-8")))]
+    vague = [f"{path.relative_to(ROOT)}:{line} {name}" for path, name, line in names if name.strip("_") in VAGUE]
+    assert len(vague) <= MOST_VAGUE * len(names), "\n".join(vague)
+
+
+def test_a_class_name_means_one_thing():
+    places = defaultdict(list)
+    for path in (path for package in PACKAGES for path in modules(package)):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    shared = [place for same in places.values() if len(same) > 1 for place in same]
+    assert sum(len(same) > 1 for same in places.values()) <= SHARED_CLASS_NAMES, "\n".join(shared)
