@@ -68,8 +68,8 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     renames = Renames.of(learned, files, project)
     for file in files:
         candidates = []
-        for some in following(file, situation, learned, homes, project):
-            candidates += some
+        for batch in following(file, situation, learned, homes, project):
+            candidates += batch
             yield []
         yield permitted(candidates, renames, {file.uri: file})
     needed = imports.needed(snapshot, situation.edits, situation.neighbours)
@@ -138,10 +138,13 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     for candidate in ranked:
         in_file = by_file.setdefault(candidate.uri, [])
         covered = any(is_part_of(candidate, whole) for whole in templates)
-        if not covered and not any(collide(candidate, other) for other in in_file):
+        if not covered and not any(collide(candidate, offered) for offered in in_file):
             in_file.append(candidate)
     return tuple(
-        sorted((candidate for some in by_file.values() for candidate in some), key=lambda candidate: -candidate.p_edit)
+        sorted(
+            (candidate for in_file in by_file.values() for candidate in in_file),
+            key=lambda candidate: -candidate.p_edit,
+        )
     )
 
 

@@ -111,7 +111,7 @@ def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot |
     removed = rule.lines_before.count("\n")
     old = [*(shape_at(home, rule.line - n) for n in (1, 2)), *(shape_at(home, rule.line + grown + n) for n in (0, 1))]
     new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + removed + n) for n in (0, 1))]
-    return sum(mine == other for mine, other in zip(old, new, strict=True)) / len(old)
+    return sum(mine == theirs for mine, theirs in zip(old, new, strict=True)) / len(old)
 
 
 @cached

@@ -24,7 +24,7 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
             place = {"path": edit.path, "line": edit.line + lesson.line, "places": ((edit.path, edit.line),)}
             rule = replace(lesson, age=age, since=age, **place)
             earlier = merged.get(rule.key)
-            merged[rule.key] = rule if earlier is None else earlier.again(rule)
+            merged[rule.key] = rule if earlier is None else earlier.joined(rule)
     rules = [*merged.values()]
     return tuple(rule for rule in rules if not any(map(rule.is_undone_by, rules)))[:MOST_RULES]
 

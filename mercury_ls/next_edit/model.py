@@ -129,8 +129,8 @@ def requests(
             close[-1].append(region)
         else:
             close.append([region])
-    close.sort(key=lambda some: -max(region.chance for region in some))
-    return [(tuple(some), request(question, some, room)) for some in close[:MOST_REQUESTS]]
+    close.sort(key=lambda together: -max(region.chance for region in together))
+    return [(tuple(together), request(question, together, room)) for together in close[:MOST_REQUESTS]]
 
 
 def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -> InfillRequest:

@@ -55,10 +55,10 @@ def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     words = re.findall(r"\w+", rule.before)
     if not words or rule.after.strip() or not (KEYWORDS | CONSTANTS).issuperset(words):
         return False
-    first = OPERAND.search(rule.lines_before.partition(rule.before)[0])
+    edited_operand = OPERAND.search(rule.lines_before.partition(rule.before)[0])
     line = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
-    other = OPERAND.search(line)
-    return (first and first.group().strip()) != (other and other.group().strip())
+    operand = OPERAND.search(line)
+    return (edited_operand and edited_operand.group().strip()) != (operand and operand.group().strip())
 
 
 def removes_another(place: Place, snapshot: Snapshot) -> bool:

@@ -109,7 +109,7 @@ async def rewritten_by(
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
         infill = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
-        rewrite: region.Rewrite | Silence = Silence(NO_DRAFT)
+        rewrite: region.RegionRewrite | Silence = Silence(NO_DRAFT)
         async with aclosing(engine.infill(infill)) as drafts:
             while draft := await next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
@@ -130,16 +130,16 @@ async def next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draf
 
 
 async def with_written(
-    question: NextQuestion, candidates: Sequence[Candidate], rewrite: region.Rewrite | Silence, by_rule: Answer
+    question: NextQuestion, candidates: Sequence[Candidate], rewrite: region.RegionRewrite | Silence, by_rule: Answer
 ) -> Answer:
     """The answer by the rules and what the model has written, or why that adds nothing."""
     if isinstance(rewrite, Silence):
         return by_rule if by_rule.offer else replace(by_rule, silence=f"{by_rule.silence}; {rewrite.reason}")
-    answer = await checked(question, region.merged(question, candidates, rewrite.edits), ranking.load().bar)
+    answer = await checked(question, region.merged_candidates(question, candidates, rewrite.edits), ranking.load().bar)
     return with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, rewrite)
 
 
-def with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Rewrite) -> Answer:
+def with_evidence(question: NextQuestion, answer: Answer, rewrite: region.RegionRewrite) -> Answer:
     """The answer with what the model's edits are judged by, whether they are in it or not."""
     evidence = rewrite.evidence
     if answer.offer and answer.offer.kind == "region":

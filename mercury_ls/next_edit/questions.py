@@ -27,7 +27,7 @@ def questions(situation: Situation) -> Iterator[Candidate]:
     complained = {snapshot.line_of(diagnostic.start) for diagnostic in situation.diagnostics}
     edited = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
     typed = {number for first, stop in edited for number in range(first, max(stop, first + 1))}
-    went, shapes = gone(edits), shapes_of(edits)
+    went, shapes = changed_names(edits), shapes_of(edits)
     mentioning = lines_with(snapshot, went)
     near = range(max(line - NEAR_LINES, 0), min(line + NEAR_LINES + 1, snapshot.line_count))
     for number in sorted({*near, *mentioning, *complained} - typed):
@@ -69,11 +69,11 @@ def lines_with(snapshot: Snapshot, names: set[str]) -> dict[int, float]:
     return chances
 
 
-def gone(edits: Sequence[Edit]) -> set[str]:
+def changed_names(edits: Sequence[Edit]) -> set[str]:
     """Names that the last edits changed or introduced."""
     words = [(set(syntax.identifiers(e.before)), set(syntax.identifiers(e.after))) for e in edits[-3:]]
     return set(sorted({word for old, new in words for word in old ^ new if len(word) > 2} - KEYWORDS)[:MOST_NAMES])
 
 
 def shapes_of(edits: Sequence[Edit]) -> set[str]:
-    return {shape_of(x) for edit in edits[-3:] for x in edit.before.splitlines() if len(x.strip()) > 3}
+    return {shape_of(line) for edit in edits[-3:] for line in edit.before.splitlines() if len(line.strip()) > 3}

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
-from mercury_ls.code.diagnostics import FileDiagnostic as Said
+from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
@@ -23,7 +23,7 @@ from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
-__all__ = ["SURE_ENOUGH", "Rewrite", "edits_of", "merged", "places", "request", "rewritten"]
+__all__ = ["SURE_ENOUGH", "RegionRewrite", "edits_of", "merged_candidates", "places", "request", "rewritten"]
 
 SURE_ENOUGH = 0.6
 """A rule's edit as likely as this does not wait for long for a model that may know more."""
@@ -49,8 +49,10 @@ def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[
         yield question.files[best.uri], best.start
 
 
-def request(question: Question, snapshot: Snapshot, offset: int, diagnostics: Sequence[Said] = ()) -> InfillRequest:
-    """`said` are the diagnostics of the snapshot."""
+def request(
+    question: Question, snapshot: Snapshot, offset: int, diagnostics: Sequence[FileDiagnostic] = ()
+) -> InfillRequest:
+    """`diagnostics` are those of the snapshot."""
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
         session=question.session,
@@ -64,14 +66,14 @@ def request(question: Question, snapshot: Snapshot, offset: int, diagnostics: Se
     )
 
 
-def diagnostic(snapshot: Snapshot, reported: Said) -> Diagnostic:
+def diagnostic(snapshot: Snapshot, reported: FileDiagnostic) -> Diagnostic:
     line = snapshot.line_of(reported.start)
     return Diagnostic(
         snapshot.path, line, reported.start - snapshot.line_start(line), reported.message, reported.severity
     )
 
 
-class Rewrite(Struct, frozen=True):
+class RegionRewrite(Struct, frozen=True):
     """The edits of a next-edit model's answer, which belong together, and what they are judged by."""
 
     edits: tuple[Candidate, ...]
@@ -80,7 +82,7 @@ class Rewrite(Struct, frozen=True):
 
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, candidates: Sequence[Candidate]
-) -> Rewrite | Silence:
+) -> RegionRewrite | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
     start, end = region = window(snapshot, offset, question.budget.characters)
     if not filled.complete:
@@ -100,7 +102,7 @@ def rewritten(
         for edit in edits
     ]
     reason = unwelcome(question, candidates_of_model, candidates)
-    return discarded(reason) if reason else Rewrite(tuple(candidates_of_model), evidence)
+    return discarded(reason) if reason else RegionRewrite(tuple(candidates_of_model), evidence)
 
 
 def discarded(reason: str) -> Silence:
@@ -172,26 +174,32 @@ def moved(edit: TextEdit, distance: int) -> TextEdit:
     return replace(edit, start=edit.start + distance, end=edit.end + distance)
 
 
-def merged(question: NextQuestion, candidates: Sequence[Candidate], rewrite: Sequence[Candidate]) -> list[Candidate]:
+def merged_candidates(
+    question: NextQuestion, candidates: Sequence[Candidate], rewrite: Sequence[Candidate]
+) -> list[Candidate]:
     """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
     the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
     parts = [[candidate for candidate in candidates if is_part(question, candidate, edit)] for edit in rewrite]
     whole = [
-        [candidate for candidate in some if is_same(question, candidate, edit)]
-        for some, edit in zip(parts, rewrite, strict=True)
+        [candidate for candidate in steps if is_same(question, candidate, edit)]
+        for steps, edit in zip(parts, rewrite, strict=True)
     ]
     if all(whole):
-        agreed = [(candidate, edit) for some, edit in zip(whole, rewrite, strict=True) for candidate in some]
-        likelier = {place_of(candidate): both(candidate, edit) for candidate, edit in agreed}
+        agreed = [(candidate, edit) for equals, edit in zip(whole, rewrite, strict=True) for candidate in equals]
+        likelier = {place_of(candidate): strengthened(candidate, edit) for candidate, edit in agreed}
         return list(distinct([likelier.get(place_of(candidate), candidate) for candidate in candidates]))
-    replaced = {place_of(candidate): candidate.p_edit for some in parts for candidate in some}
+    replaced = {place_of(candidate): candidate.p_edit for steps in parts for candidate in steps}
     likeliest = max(replaced.values(), default=0.0)
-    own = [replace(edit, p_edit=either(edit.p_edit, likeliest)) for edit in rewrite]
+    own = [replace(edit, p_edit=chance_of_either(edit.p_edit, likeliest)) for edit in rewrite]
     return list(distinct([*(candidate for candidate in candidates if place_of(candidate) not in replaced), *own]))
 
 
-def both(ruled: Candidate, rewritten: Candidate) -> Candidate:
-    return replace(ruled, p_edit=either(ruled.p_edit, rewritten.p_edit), p_due=either(ruled.p_due, rewritten.p_edit))
+def strengthened(ruled: Candidate, rewritten: Candidate) -> Candidate:
+    return replace(
+        ruled,
+        p_edit=chance_of_either(ruled.p_edit, rewritten.p_edit),
+        p_due=chance_of_either(ruled.p_due, rewritten.p_edit),
+    )
 
 
 def is_same(question: NextQuestion, first: Candidate, second: Candidate) -> bool:
@@ -216,6 +224,6 @@ def edit_of(candidate: Candidate) -> TextEdit:
     return TextEdit(candidate.start, candidate.end, candidate.text or "")
 
 
-def either(first: float, second: float) -> float:
+def chance_of_either(first: float, second: float) -> float:
     """The chance that one of two independent signs is right."""
     return 1.0 - (1.0 - first) * (1.0 - second)

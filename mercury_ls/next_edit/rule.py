@@ -60,7 +60,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         """The code that the rule writes in other places as well."""
         return self.after
 
-    def again(self, earlier: "Rule") -> "Rule":
+    def joined(self, earlier: "Rule") -> "Rule":
         """The rule after an earlier edit that did the same."""
         places = (*self.places, *earlier.places)
         return replace(self, count=self.count + 1, since=earlier.age, places=places)

@@ -31,8 +31,8 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
         return Silence(reason)
     yield
     candidates: list[Candidate] = []
-    for some in batches(situation):
-        candidates += scored(some)
+    for batch in batches(situation):
+        candidates += scored(batch)
         yield
     if not candidates and (reason := clashes(situation)):
         return Silence(reason)

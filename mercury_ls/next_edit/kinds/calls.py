@@ -230,9 +230,9 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
         return False
     whose = qualifier_of(node)
     if not scopes.declares(symbol.node):
-        other = qualifier_of(symbol.node)
+        declared_with = qualifier_of(symbol.node)
         return is_qualified(node) == is_qualified(symbol.node) and (
-            whose == other or symbol.modules.isdisjoint((whose, other))
+            whose == declared_with or symbol.modules.isdisjoint((whose, declared_with))
         )
     # `Store.save(store, path)` names what stands before the brackets elsewhere.
     return not change.receiver or change.receiver.startswith("cls") or not is_capitalized(whose)

@@ -101,23 +101,23 @@ def needed(snapshot: Snapshot, edits: Sequence[Edit], neighbours: Sequence[Snaps
     for age, edit in enumerate(reversed(edits[-LATEST:])):
         if edit.path != snapshot.path or IMPORT.match(edit.after):
             continue
-        for name in fresh(edit):
+        for name in new_names(edit):
             if import_line := statement_for(name, snapshot, neighbours) if unbound(snapshot, name) else "":
                 rule = MissingImport(after=import_line, path=edit.path, line=edit.line, age=age)
                 yield from ((rule, place) for place in statement(snapshot, import_line))
 
 
-def fresh(edit: Edit) -> list[str]:
+def new_names(edit: Edit) -> list[str]:
     old_names = set(WORD.findall(edit.before)) | KEYWORDS
     return [name for name in dict.fromkeys(WORD.findall(edit.after)) if name not in old_names][:MOST_NAMES]
 
 
 def statement_for(name: str, snapshot: Snapshot, neighbours: Sequence[Snapshot]) -> str:
     kin = [other for other in neighbours if suffix(other.path) == suffix(snapshot.path) and other is not snapshot]
-    for other in kin:
-        for start, end in syntax.imports(other):
-            text = other.text[start:end]
-            if "\n" not in text and name in bound_by(text) and means_the_same(text, other.path, snapshot.path):
+    for neighbour in kin:
+        for start, end in syntax.imports(neighbour):
+            text = neighbour.text[start:end]
+            if "\n" not in text and name in bound_by(text) and means_the_same(text, neighbour.path, snapshot.path):
                 return text
     return stdlib_names.statement(name, suffix(snapshot.path), snapshot.text)
 
@@ -162,16 +162,16 @@ def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
         yield place
         return
     import_spans = section(snapshot, import_spans, text)
-    like = [
+    alike = [
         span for span in import_spans if first_word(snapshot.text[slice(*span)]) == first_word(text)
     ] or import_spans
-    if not like:
+    if not alike:
         return
-    later = next((start for start, end in like if snapshot.text[start:end] > text), None)
-    line = snapshot.line_of(like[-1][1]) + 1 if later is None else snapshot.line_of(later)
+    later = next((start for start, end in alike if snapshot.text[start:end] > text), None)
+    line = snapshot.line_of(alike[-1][1]) + 1 if later is None else snapshot.line_of(later)
     if line < snapshot.line_count:
         start = snapshot.line_start(line)
-        ending = ";" if snapshot.text[like[0][0] : like[0][1]].endswith(";") else ""
+        ending = ";" if snapshot.text[alike[0][0] : alike[0][1]].endswith(";") else ""
         yield Place(start, start, text.rstrip(";") + ending + "\n", 1.0)
 
 

@@ -11,7 +11,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Template", "WholeLines", "found", "learned_template", "matches"]
+__all__ = ["Template", "WholeLines", "learned_template", "matches", "occurrences"]
 
 LONGEST_TEMPLATE = 120
 NAME = r"[^\W\d]\w*+"
@@ -48,7 +48,7 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
     template = learned_template(before, after)
     if template is None:
         return
-    for match in found(template, snapshot.text):
+    for match in occurrences(template, snapshot.text):
         values = match.groups()[1:]
         unchanged_values = sum(a == b for a, b in zip(values, template.values, strict=True))
         words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORD.search(b)]
@@ -57,7 +57,7 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
         yield match.end(1), match.end(), template.build(match), unchanged_values / max(len(values), 1)
 
 
-def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
+def occurrences(template: "Template", text: str) -> Iterator[re.Match[str]]:
     """Like `finditer`, but quicker: only lines with the mark can match."""
     if not template.mark:
         yield from template.pattern.finditer(text)
@@ -101,7 +101,7 @@ class Template(Struct, frozen=True):
 def learned_template(before: str, after: str) -> Template | None:
     if not 0 < len(tokens(before)) <= LONGEST_TEMPLATE:
         return None
-    margin, lost, unchanged_words = indentation(before), gone(before, after), unchanged(before, after)
+    margin, removed, unchanged_words = indentation(before), offsets_removed(before, after), unchanged(before, after)
     old = units(before, unchanged_words.__contains__)
     pattern, groups, values = [r"^([ \t]*)"], {}, []
     mark, mark_line, line = "", 0, 0
@@ -110,21 +110,21 @@ def learned_template(before: str, after: str) -> Template | None:
             gap = before[old[at - 1].end : unit.start]
             line += "\n" in gap
             pattern.append(gap_pattern(gap, margin, old[at - 1], unit))
-        neighbours = [other.text for other in old[max(at - 1, 0) : at + 2]]
+        neighbours = [token.text for token in old[max(at - 1, 0) : at + 2]]
         is_joined = any(re.fullmatch(JOINT, text) for text in neighbours)
         is_called = unit.text.isidentifier() and neighbours[-1] == "("
-        kind = "" if unit.start in lost else kind_of(unit.text, is_joined or is_called)
+        kind = "" if unit.start in removed else kind_of(unit.text, is_joined or is_called)
         if not kind and len(unit.text) > len(mark):
             mark, mark_line = unit.text, line
         pattern.append(hole(unit.text, kind, groups, values))
     pieces = [*new_pieces(after, units(after, groups.__contains__), groups, margin)]
-    names = [unit.text for unit in old if unit.start in lost and unit.text.isidentifier()]
+    names = [unit.text for unit in old if unit.start in removed and unit.text.isidentifier()]
     anchored = any(len(name) > 2 and name not in KEYWORDS for name in names)
     whole_lines = re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE)
     return Template(whole_lines, tuple(values), tuple(pieces), anchored, mark, mark_line)
 
 
-def gone(before: str, after: str) -> set[int]:
+def offsets_removed(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
     stay = set() if reordered else set(WORD.findall(after)) - KEYWORDS

@@ -5,7 +5,7 @@ import pytest
 from mercury_ls.code.documents import Document
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.kinds import insert
-from mercury_ls.next_edit.kinds.templates import found, learned_template
+from mercury_ls.next_edit.kinds.templates import learned_template, occurrences
 
 TEXT = """\
 def first(rows):
@@ -38,7 +38,7 @@ def test_templates_match_where_a_pattern_tried_at_every_line_does(end, count):
             template = learned_template(before, before.replace(old, new, 1))
             if template is not None:
                 expected = [match.span() for match in template.pattern.finditer(text)]
-                assert [match.span() for match in found(template, text)] == expected
+                assert [match.span() for match in occurrences(template, text)] == expected
                 matched += len(expected)
     assert matched > 50
 

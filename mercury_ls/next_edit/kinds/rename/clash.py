@@ -14,7 +14,7 @@ __all__ = ["clash"]
 def clash(rule: Rename, home: Snapshot, project: Project) -> str:
     """Why the rename would mix up two parameters or locals; empty if it would not."""
 
-    def found() -> str:
+    def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
         if node is None or scopes.is_member(node):
             return ""
@@ -24,7 +24,7 @@ def clash(rule: Rename, home: Snapshot, project: Project) -> str:
             f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more" if is_taken else ""
         )
 
-    return project.once(("clash", rule, home.path), found)
+    return project.once(("clash", rule, home.path), reason)
 
 
 def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int) -> bool:
@@ -34,12 +34,12 @@ def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int) -> bool:
     is_name = node is not None and node.type.endswith("identifier") and not scopes.is_member(node)
     if node is None or not is_name or is_made_by_user(rule, home, at):
         return False
-    other = scopes.binding(home, node)
-    if other is None:
+    declared = scopes.binding(home, node)
+    if declared is None:
         return own is not None and own.start <= at < own.end and not scopes.declares(node)
-    if own is not None and other.reach == own.reach:
+    if own is not None and declared.reach == own.reach:
         return True
-    start, end = other.reach
+    start, end = declared.reach
     reach = (0, len(home.text)) if own is None else own.reach
     uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
     return any(is_use(rule, home, use, own) for use in uses)

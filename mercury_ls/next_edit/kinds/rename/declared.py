@@ -72,17 +72,17 @@ def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
 def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
     """Where the file still declares it by its old name, and by the new one."""
 
-    def found() -> tuple[list[int], list[int]]:
+    def offsets() -> tuple[list[int], list[int]]:
         symbol = renamed_symbol(rule, home)
         return declarations(rule.before, home, symbol), declarations(rule.after, home, symbol)
 
-    return project.once(("declarations", rule, home.path), found)
+    return project.once(("declarations", rule, home.path), offsets)
 
 
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to."""
     old, new = old_and_new(rule, home, project)
-    spaces = [{space_at(home, at) for at in some if has_body(home, at)} for some in (old, new)]
+    spaces = [{space_at(home, at) for at in places if has_body(home, at)} for places in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
 
 

@@ -28,7 +28,7 @@ class Rename(PieceRule, frozen=True, kw_only=True):
     def copied(self) -> str:
         return ""
 
-    def again(self, earlier: Rule) -> Rule:
+    def joined(self, earlier: Rule) -> Rule:
         """An edit of code says more than one of a comment."""
         is_comment = [COMMENT.match(rename.lines_after) is not None for rename in (self, earlier)]
         kept_rename = replace(earlier, age=self.age) if is_comment == [True, False] else self

@@ -24,7 +24,7 @@ STRINGS = frozenset({"string", "string_content"})
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> str:
-    """Names the places beside the edits `made`, each a file and an offset; empty if there are none."""
+    """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
     symbol = renamed_symbol(rule, home)
     unjudged_places = [
         place for file in files for place in unjudged(symbol, rule.before, home, file, project, places_offered)

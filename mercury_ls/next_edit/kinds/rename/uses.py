@@ -232,7 +232,7 @@ class Uses(Struct, dict=True):
         return [imported for imported in matching if self.project.brings(self.snapshot, imported, name, self.home.path)]
 
     def _is_called(self, alias: str, name: str, offset: int) -> bool:
-        """Whether `said` in this file refers to what the home calls `name`."""
+        """Whether `alias` in this file refers to what the home calls `name`."""
         if self._is_local(alias, offset) or self._is_hidden(alias, offset):
             return False
         if around := self._imported_around(alias, offset):
