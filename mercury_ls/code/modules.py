@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from os.path import basename, dirname, join, normpath
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
@@ -22,6 +22,8 @@ from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
 __all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
+
+T = TypeVar("T")
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 CRATE_ROOTS = ("lib.rs", "main.rs")
@@ -74,7 +76,7 @@ class Project:
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
         return Project(snapshots, self._read, self._exists, self._mentioning)
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Computed for the first file that asks, then remembered."""
         if key not in self._said:
             self._said[key] = make()

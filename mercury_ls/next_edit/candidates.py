@@ -13,7 +13,7 @@ from mercury_ls.code.modules import Project
 from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
-from mercury_ls.next_edit.kinds import KINDS, imports
+from mercury_ls.next_edit.kinds import imports, kind_of
 from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -67,25 +67,31 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
     renames = Renames.of(learned, files, project)
     for file in files:
-        candidates = []
+        candidates: list[Candidate] = []
         for batch in following(file, situation, learned, homes, project):
             candidates += batch
             yield []
         yield permitted(candidates, renames, {file.uri: file})
     needed = imports.needed(snapshot, situation.edits, situation.neighbours)
-    yield [
-        of_place(snapshot, *rule_and_place, {"age": math.log2(1 + rule_and_place[0].age)}) for rule_and_place in needed
-    ]
+    yield [of_place(snapshot, rule, place, {"age": math.log2(1 + rule.age)}) for rule, place in needed]
     complaints = imports.complained_of(snapshot, situation.diagnostics, situation.neighbours)
-    yield [of_place(snapshot, *complaint, {"diagnosed": 1.0}) for complaint in complaints]
+    yield [of_place(snapshot, rule, place, {"diagnosed": 1.0}) for rule, place in complaints]
 
 
 def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
     """A place without a text is a call whose new argument a model has to write."""
-    kind = rule.kind if place.text is not None else "call"
-    at = snapshot.uri, place.start, place.end, place.text
-    flags = {"reach": place.reach, "bound": place.bound, "certain": place.certain}
-    return Candidate(*at, kind, rule, features, **flags)
+    return Candidate(
+        uri=snapshot.uri,
+        start=place.start,
+        end=place.end,
+        text=place.text,
+        kind=rule.kind if place.text is not None else "call",
+        rule=rule,
+        features=features,
+        reach=place.reach,
+        bound=place.bound,
+        certain=place.certain,
+    )
 
 
 def clashes(situation: Situation) -> str:
@@ -155,7 +161,7 @@ def following(
     Files that are not open are searched only for names."""
     typed, lines_typed = typed_ranges(snapshot, situation.edits), edited_lines(snapshot, situation.edits)
     accepted = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
-    edited = [(age, number) for age, reach in lines_typed for number in lines_of(snapshot, *reach)]
+    edited = [(age, number) for age, (start, end) in lines_typed for number in lines_of(snapshot, start, end)]
     for rule in learned:
         elsewhere = is_made_once_elsewhere(rule, snapshot, situation)
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
@@ -170,12 +176,12 @@ def following(
         lines = sorted(snapshot.line_of(place.start) for place in free)
         locals_of_rule = ranges_of_locals(rule, snapshot, home) if free else {}
         around = Surroundings(snapshot, situation, lines, edited, locals_of_rule)
-        suppress = KINDS[rule.kind].suppress
+        kind = kind_of(rule)
         fitting = [
             place
             for place in free
             if not is_foreign(rule, place, around)
-            and not suppress(rule, place, snapshot)
+            and not kind.suppress(rule, place, snapshot)
             and not is_about_its_place(rule, place, snapshot)
             and not repeats_neighbour(place, around)
         ]
@@ -204,7 +210,7 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
 def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """At most 64 in the order of the text, but all certain places of a rename."""
     places: list[Place] = []
-    for place in KINDS[rule.kind].find(rule, snapshot, home, project):
+    for place in kind_of(rule).find(rule, snapshot, home, project):
         text = place.text and in_the_files_lines(place.text, snapshot)
         places.append(place if text == place.text else replace(place, text=text))
         if len(places) == MOST_PLACES and not place.certain:

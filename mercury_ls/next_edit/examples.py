@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from mercury_ls.next_edit.rule import Rule
 __all__ = ["Example", "ExampleHunk", "Piece", "PieceRule", "balanced", "example", "is_rename"]
 
 NEIGHBOURS = 4
-COMMON = ("before", "after", "lines_before", "lines_after", "line", "column", "changed")
 
 
 class Piece(Struct, frozen=True):
@@ -55,9 +54,18 @@ class PieceRule(Rule, frozen=True, kw_only=True):
     right: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, piece: Piece, **fields: Any) -> Self:
-        common = {name: getattr(piece, name) for name in COMMON}
-        return cls(**common, left=piece.left[-NEIGHBOURS:], right=piece.right[:NEIGHBOURS], **fields)
+    def of(cls, piece: Piece) -> Self:
+        return cls(
+            before=piece.before,
+            after=piece.after,
+            lines_before=piece.lines_before,
+            lines_after=piece.lines_after,
+            line=piece.line,
+            column=piece.column,
+            changed=piece.changed,
+            left=piece.left[-NEIGHBOURS:],
+            right=piece.right[:NEIGHBOURS],
+        )
 
 
 class ExampleHunk(Struct, frozen=True):
@@ -133,15 +141,15 @@ def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
 
 def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[ExampleHunk]:
     """Line by line where the lines can be paired, and all of it as one block."""
-    block = "".join(old), "".join(new)
+    before, after = "".join(old), "".join(new)
     if not pairs:
-        yield hunk(*block, line)
+        yield hunk(before, after, line)
         return
     own = [number for _, number in pairs]
     for at, number in pairs:
         goes_on = number + 1 < len(new) and number + 1 not in own
         yield hunk(old[at], new[number], line + number, goes_on=goes_on)
-    yield hunk(*block, line, is_block=True)
+    yield hunk(before, after, line, is_block=True)
 
 
 def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> ExampleHunk:
@@ -158,18 +166,20 @@ def pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
     before, after, old = hunk.before, hunk.after, tokens(hunk.before)
     for touch in balanced(before, after, hunk.touches):
         if not moved(before, after, touch, hunk.touches):
+            went, came = texts_of(before, after, touch)
             right = tuple(token.text for token in old if token.start >= touch.end)
             yield Piece(
-                *texts_of(before, after, touch),
-                tuple(token.text for token in old if token.end <= touch.start),
-                right,
-                before,
-                after,
-                hunk.line + after.count("\n", 0, touch.new_start),
-                touch.new_end - (after.rfind("\n", 0, touch.new_end) + 1),
-                hunk.changed,
-                bool(after[touch.new_end : touch.new_end + 1].strip()),
-                hunk.goes_on and not right,
+                before=went,
+                after=came,
+                left=tuple(token.text for token in old if token.end <= touch.start),
+                right=right,
+                lines_before=before,
+                lines_after=after,
+                line=hunk.line + after.count("\n", 0, touch.new_start),
+                column=touch.new_end - (after.rfind("\n", 0, touch.new_end) + 1),
+                changed=hunk.changed,
+                is_glued=bool(after[touch.new_end : touch.new_end + 1].strip()),
+                is_cut=hunk.goes_on and not right,
             )
 
 

@@ -21,8 +21,8 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
     merged: dict[Hashable, Rule] = {}
     for age, edit in enumerate(reversed(edits)):
         for lesson in lessons(edit.before, edit.after):
-            place = {"path": edit.path, "line": edit.line + lesson.line, "places": ((edit.path, edit.line),)}
-            rule = replace(lesson, age=age, since=age, **place)
+            line, places = edit.line + lesson.line, ((edit.path, edit.line),)
+            rule = replace(lesson, age=age, since=age, path=edit.path, line=line, places=places)
             earlier = merged.get(rule.key)
             merged[rule.key] = rule if earlier is None else earlier.joined(rule)
     rules = [*merged.values()]

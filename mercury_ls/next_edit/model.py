@@ -21,6 +21,8 @@ from mercury_ls.next_edit.renamed import Renames
 
 __all__ = ["Opinion", "opinions", "place_of", "regions_of", "requests", "rescored", "unwelcome"]
 
+CandidatePlace = tuple[str, int, int, str | None]
+
 MOST_HOLES = 4
 """In one request: models are trained with as many."""
 MOST_REQUESTS = 3
@@ -71,7 +73,7 @@ def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[
     checked = [candidate for candidate in certain if candidate.rule == leader][:MOST_CHECKED]
     spans = [(candidate.uri, lines_of(files[candidate.uri], candidate.start, candidate.end)) for candidate in checked]
     lines = sorted(line_spans | {(uri, number) for uri, numbers in spans for number in numbers})
-    regions = []
+    regions: list[AskedRegion] = []
     for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
         numbers = [number for _, (_, number) in stretch]
         regions.append(region(files[uri], numbers[0], numbers[-1], ranked))
@@ -90,7 +92,8 @@ def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
 
 def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
     """The likeliest places, each with the lines above and below, where the change may be."""
-    files, lines_asked, places = question.files, set(), 0
+    files, places = question.files, 0
+    lines_asked: set[tuple[str, int]] = set()
     for candidate in ranked:
         snapshot = files[candidate.uri]
         lines = lines_of(snapshot, candidate.start, candidate.end)
@@ -165,15 +168,15 @@ def opinions(
     question: NextQuestion, regions: Sequence[AskedRegion], candidates: Sequence[Candidate], draft: Draft
 ) -> list[Opinion]:
     """About each candidate of the regions, and about the edits that the model wrote itself."""
-    opinions = []
+    collected: list[Opinion] = []
     for region, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, region.snapshot.text), region.snapshot)
-        opinions += [
+        collected += [
             Opinion(candidate, filled.p_accept, agreement(region, candidate, text)) for candidate in region.candidates
         ]
         if filled.complete and (edit := written_edit(question, region, text, candidates)):
-            opinions.append(Opinion(edit, filled.p_accept, 0.0))
-    return opinions
+            collected.append(Opinion(edit, filled.p_accept, 0.0))
+    return collected
 
 
 def agreement(region: AskedRegion, candidate: Candidate, text: str) -> float:
@@ -218,7 +221,9 @@ def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates
     return "" if is_welcome else "it would rename something else too"
 
 
-def rescored_probability(candidate: Candidate, candidates: Iterable[Candidate], chances: dict[tuple, float]) -> float:
+def rescored_probability(
+    candidate: Candidate, candidates: Iterable[Candidate], chances: dict[CandidatePlace, float]
+) -> float:
     """The rescored probability; if the model was not asked about the place, at most its rule's average."""
     if candidate.text is None or place_of(candidate) in chances:
         return chances.get(place_of(candidate), candidate.p_edit)
@@ -228,5 +233,5 @@ def rescored_probability(candidate: Candidate, candidates: Iterable[Candidate], 
     return min(candidate.p_edit, sum(other_chances) / len(other_chances)) if other_chances else candidate.p_edit
 
 
-def place_of(candidate: Candidate) -> tuple[str, int, int, str | None]:
+def place_of(candidate: Candidate) -> CandidatePlace:
     return candidate.uri, candidate.start, candidate.end, candidate.text

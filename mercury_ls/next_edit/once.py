@@ -25,7 +25,7 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if rule.count > 1 or place.certain or place.text is None:
         return False
     before, after = rule.before, rule.after
-    if {before.lower(), after.lower()} == TRUTHS or (not place.text and removes_another(place, snapshot)):
+    if frozenset({before.lower(), after.lower()}) == TRUTHS or (not place.text and removes_another(place, snapshot)):
         return True
     if (not before.strip() and STRING.fullmatch(after.strip(" ,\t"))) or removes_from_another(rule, place, snapshot):
         return True

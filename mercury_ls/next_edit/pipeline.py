@@ -26,7 +26,7 @@ from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import ranking, region
 from mercury_ls.next_edit.candidates import Candidate
-from mercury_ls.next_edit.kinds import KINDS
+from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.model import Opinion, opinions, regions_of, requests, rescored
@@ -328,7 +328,9 @@ def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: i
 
 def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[range]]:
     """The rows of a text that these changes, the last one first, replace, and those that they make of them."""
-    old, new, grown = [], [], 0
+    old: list[range] = []
+    new: list[range] = []
+    grown = 0
     for change in reversed(changes):
         row, came = text.count("\n", 0, change.start), change.text.count("\n")
         went = text.count("\n", change.start, change.end)
@@ -340,4 +342,4 @@ def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[r
 
 def label(candidate: Candidate) -> str:
     """What the offer is called, after its likeliest edit; where the edits are, each editor shows in its own way."""
-    return KINDS[candidate.rule.kind].label(candidate.rule) if candidate.rule is not None else "edit"
+    return kind_of(candidate.rule).label(candidate.rule) if candidate.rule is not None else "edit"

@@ -69,8 +69,15 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     @property
     def situation(self) -> Situation:
-        context = self.neighbours, self.diagnostics, self.project, self.history.accepted()
-        return Situation(self.snapshot, self.offset, self.edits, *context)
+        return Situation(
+            snapshot=self.snapshot,
+            offset=self.offset,
+            edits=self.edits,
+            neighbours=self.neighbours,
+            diagnostics=self.diagnostics,
+            project=self.project,
+            accepted=self.history.accepted(),
+        )
 
     @property
     def files(self) -> dict[str, Snapshot]:

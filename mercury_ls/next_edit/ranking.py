@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +27,7 @@ class Ranking(Struct, frozen=True):
     weights: dict[str, float]
     bar: float
     due: dict[str, float] = {}
-    fitted: dict[str, Any] = {}
+    fitted: dict[str, object] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
         weights = self.weights
@@ -62,7 +61,9 @@ def is_open(rescoring: RescoringWeights, probability: float, is_known: bool, bar
     one."""
     agreements = (1.0, -1.0) if is_known else (0.0,)
     possible = [(p_model, agreement) for agreement in agreements for p_model in (rescoring.surest, 0.0)]
-    decisions = [rescored_probability(rescoring, probability, *odds_pair) >= bar for odds_pair in possible]
+    decisions = [
+        rescored_probability(rescoring, probability, p_model, agreement) >= bar for p_model, agreement in possible
+    ]
     return any(decision != (is_known and probability >= bar) for decision in decisions)
 
 

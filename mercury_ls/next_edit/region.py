@@ -140,8 +140,7 @@ def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int
     if max(map(len, between)) > MOST_COMPARED:
         yield head, len(old) - tail, head, len(new) - tail
         return
-    matcher = SequenceMatcher(None, *between)
-    for tag, i, j, k, m in matcher.get_opcodes():
+    for tag, i, j, k, m in SequenceMatcher(None, between[0], between[1]).get_opcodes():
         if tag != "equal":
             yield head + i, head + j, head + k, head + m
 

@@ -45,7 +45,7 @@ def learn(example: Example) -> Iterator[Align]:
 
 def find(rule: Align, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """Lines that stand apart from the column of their table, after an edit that aligned lines of such a table."""
-    kinds = kinds_of(rule, home) if home else set()
+    kinds = kinds_of(rule, home) if home else frozenset[tuple[str, ...]]()
     for table in tables(snapshot) if kinds else ():
         second = max(row.width for row in table) + 1
         apart = [row for row in table if row.second != second]
@@ -60,7 +60,7 @@ def label(rule: Align) -> str:
 def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
     """The kinds of the tables that the edit aligned."""
     lines = range(rule.line, rule.line + rule.lines)
-    kinds = set()
+    kinds: set[tuple[str, ...]] = set()
     for table in tables(home):
         second = max(row.width for row in table) + 1
         edited = [row for row in table if home.line_of(row.start) in lines]

@@ -56,7 +56,7 @@ def learn(example: Example) -> Iterator[Argument]:
     for piece in example.pieces:
         if change := argument_of(piece):
             function, defines = change
-            yield (ParameterEdit if defines else Argument).of(piece, function=function)
+            yield replace((ParameterEdit if defines else Argument).of(piece), function=function)
 
 
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:

@@ -154,8 +154,9 @@ def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
 def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     """The arguments or parameters that the bracket at `offset` opens."""
     node = scopes.node_at(snapshot, offset)
-    is_call = node is not None and ("argument" in node.type or "parameter" in node.type or node.type == "token_tree")
-    return node if is_call and node.start_byte == snapshot.byte(offset) and not node.has_error else None
+    if node is None or node.start_byte != snapshot.byte(offset) or node.has_error:
+        return None
+    return node if "argument" in node.type or "parameter" in node.type or node.type == "token_tree" else None
 
 
 def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
@@ -173,8 +174,8 @@ def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     language = find(home.language, home.path)
     if language is not None and language.id == "python":
         around = symbol.node and symbol.node.parent and symbol.node.parent.parent
-        decorated = around is not None and around.type == "decorated_definition"
-        static = decorated and any(text_of(decorator) == "@staticmethod" for decorator in around.named_children)
+        decorated = around.named_children if around is not None and around.type == "decorated_definition" else []
+        static = any(text_of(decorator) == "@staticmethod" for decorator in decorated)
         return first if symbol.owner is not None and not static else ""
     return first if RECEIVER.match(first) else ""
 
@@ -262,7 +263,8 @@ def without_argument(call: CalledArguments, change: ArgumentChange) -> Place | N
     elif not 0 <= index < len(pieces) <= change.count + 1 or any(call.names[: index + 1]):
         return None
     if index == 0:
-        return Place(pieces[0][0], pieces[1][0] if len(pieces) > 1 else pieces[0][1], "")
+        (start, end), *following = pieces
+        return Place(start, following[0][0] if following else end, "")
     return Place(pieces[index - 1][1], pieces[index][1], "")
 
 
@@ -271,7 +273,8 @@ def split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> l
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]
         return [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in nodes]
-    depth, first, pieces, text = 0, start, [], snapshot.text
+    depth, first, text = 0, start, snapshot.text
+    pieces: list[tuple[int, int]] = []
     for piece in MARK.finditer(text, start, end):
         if piece.group() in "([{":
             depth += 1

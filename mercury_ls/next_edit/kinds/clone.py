@@ -55,10 +55,10 @@ def pieces_of(hunk: ExampleHunk) -> tuple[str, str, int] | None:
         # Broken into lines, or joined: nothing went and nothing came.
         return ("", "", 0) if old and hunk.before.count("\n") != hunk.after.count("\n") else None
     texts = [texts_of(hunk.before, hunk.after, touch) for touch in hunk.touches]
-    if not texts or (len(texts) == 1 and is_rename(*texts[0])):
+    if not texts:
         return None
     went, came = map("\0".join, zip(*texts, strict=True))
-    return went, came, hunk.touches[0].new_end
+    return None if is_rename(went, came) else (went, came, hunk.touches[0].new_end)
 
 
 def find(rule: Clone, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:

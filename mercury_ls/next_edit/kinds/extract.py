@@ -52,10 +52,10 @@ def find(rule: Extract, snapshot: Snapshot, home: Snapshot | None, project: Proj
     _, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + len(indentation(rule.lines_after)))
     pattern = re.compile(sequence([token.text for token in tokens(rule.before)]))
     matches = (match.span() for match in pattern.finditer(snapshot.text, begun, last))
-    read = takewhile(lambda span: not is_written(snapshot.text, *span), matches)
+    read = takewhile(lambda span: not is_written(snapshot.text, span), matches)
     other_spans = (span for span in read if not declares_it(rule, snapshot, span[0]))
     uses = [span for span in other_spans if syntax.inside(snapshot, span[0]) is None]
-    if CALLED.search(rule.before) and (len(uses) > 1 or any(is_another_call(rule, snapshot, *span) for span in uses)):
+    if CALLED.search(rule.before) and (len(uses) > 1 or any(is_another_call(rule, snapshot, span) for span in uses)):
         return
     for start, end in uses:
         yield with_likeness(Place(start, end, rule.after, bound=True), (), (), snapshot)
@@ -70,14 +70,16 @@ def declares_it(rule: Extract, snapshot: Snapshot, start: int) -> bool:
     return bool(re.search(rf"{whole(rule.after)}[^=]*=[ \t]*$", head))
 
 
-def is_another_call(rule: Extract, snapshot: Snapshot, start: int, end: int) -> bool:
+def is_another_call(rule: Extract, snapshot: Snapshot, span: tuple[int, int]) -> bool:
     """Whether it is assigned to another variable as it is, or is compared with the first one."""
+    start, end = span
     line = snapshot.line_of(start)
     head, tail = snapshot.text[snapshot.line_start(line) : start], snapshot.text[end : snapshot.line_end(line)]
     alone = head.rstrip().endswith("=") and not tail.strip("; \t\r\n")
     return alone or bool(re.search(whole(rule.after), head + " " + tail))
 
 
-def is_written(text: str, start: int, end: int) -> bool:
+def is_written(text: str, span: tuple[int, int]) -> bool:
     """Whether it is assigned to there, or passed to where it may be."""
+    start, end = span
     return bool(ASSIGNED.match(text, end) or CHANGED.search(text[text.rfind("\n", 0, start) + 1 : start]))

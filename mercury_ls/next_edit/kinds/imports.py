@@ -162,9 +162,9 @@ def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
         yield place
         return
     import_spans = section(snapshot, import_spans, text)
-    alike = [
-        span for span in import_spans if first_word(snapshot.text[slice(*span)]) == first_word(text)
-    ] or import_spans
+    word = first_word(text)
+    alike = [(start, end) for start, end in import_spans if first_word(snapshot.text[start:end]) == word]
+    alike = alike or import_spans
     if not alike:
         return
     later = next((start for start, end in alike if snapshot.text[start:end] > text), None)
@@ -179,7 +179,7 @@ def section(snapshot: Snapshot, import_spans: list[tuple[int, int]], text: str) 
     """The block of standard-library imports of Python, for one more of these."""
     if suffix(snapshot.path) != ".py" or not is_own(text):
         return import_spans
-    own = [span for span in import_spans if is_own(snapshot.text[slice(*span)])]
+    own = [(start, end) for start, end in import_spans if is_own(snapshot.text[start:end])]
     return own or import_spans
 
 
@@ -192,7 +192,9 @@ def is_own(text: str) -> bool:
 def one_more(snapshot: Snapshot, import_spans: Sequence[tuple[int, int]], text: str) -> Place | None:
     """Joins `from a import c` to an existing `from a import b`, in alphabetical order."""
     named = NAMED.match(text) if suffix(snapshot.path) == ".py" else None
-    for start, end in import_spans if named else ():
+    if named is None:
+        return None
+    for start, end in import_spans:
         match = NAMED.match(snapshot.text, start, end)
         if match and match["module"] == named["module"]:
             names = list(re.finditer(r"\w+(?:[ \t]+as[ \t]+\w+)?", match["names"]))
@@ -206,7 +208,7 @@ def one_more(snapshot: Snapshot, import_spans: Sequence[tuple[int, int]], text: 
 
 def grouped(snapshot: Snapshot, import_spans: Sequence[tuple[int, int]], text: str) -> Place | None:
     """Go groups its imports in brackets, the standard library first."""
-    around = next((span for span in import_spans if GROUP.match(snapshot.text, *span)), None)
+    around = next((span for span in import_spans if GROUP.match(snapshot.text, span[0], span[1])), None)
     if around is None or suffix(snapshot.path) != ".go":
         return None
     path = text.removeprefix("import").strip()
@@ -238,11 +240,12 @@ def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end
     text = snapshot.text
     after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
     before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
-    if after:
-        return Place(*whole_line(snapshot, start, after.end()), "")
-    if before and before.group()[0] == ",":
+    if not after and before and before.group()[0] == ",":
         return Place(before.start(), end, "")
-    return Place(*whole_line(snapshot, *statement), "")
+    first, stop = (
+        whole_line(snapshot, start, after.end()) if after else whole_line(snapshot, statement[0], statement[1])
+    )
+    return Place(first, stop, "")
 
 
 def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:

@@ -45,7 +45,7 @@ def find(rule: Insert, snapshot: Snapshot, home: Snapshot | None, project: Proje
     count = len(LINES.findall(rule.lines_after))
     above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
     own_line = rule.line if home is snapshot else None
-    insertions = []
+    insertions: list[tuple[float, int, int, float, float]] = []
     for number in worth_comparing(above, below, snapshot, rule.line):
         if own_line is not None and own_line <= number <= own_line + count:
             continue
@@ -116,7 +116,7 @@ def resemblance(old: str | None, line: str | None) -> float:
 def transplanted(inserted: str, old: str, like: str, names: Mapping[str, str]) -> str:
     """The lines with the indentation and the names of the new neighbours."""
     before, after = indentation(old), indentation(like)
-    lines = []
+    lines: list[str] = []
     for line in LINES.findall(inserted):
         fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
         lines.append(WORD.sub(lambda match: names.get(match.group(), match.group()), fresh))

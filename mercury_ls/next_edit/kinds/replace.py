@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
@@ -32,7 +34,7 @@ def learn(example: Example) -> Iterator[Replace]:
         in_a_line = "\n" not in piece.before + piece.after and openness(piece.before) == 0
         if in_a_line and not piece.is_cut and not is_rename(piece.before, piece.after):
             function, _ = argument_of(piece) or ("", False)
-            yield Replace.of(piece, function=function, is_glued=piece.is_glued)
+            yield replace(Replace.of(piece), function=function, is_glued=piece.is_glued)
 
 
 def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -140,7 +142,8 @@ def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
     near, further = (((1, 0), (0, 1)), ((2, 0), (0, 2))) if went else (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
     patterns = [
-        tuple(pattern for size in sizes if (pattern := between(rule, went, *size))) for sizes in (near, further)
+        tuple(pattern for before, after in sizes if (pattern := between(rule, went, before, after)))
+        for sizes in (near, further)
     ]
     return patterns[0] or patterns[1]
 

@@ -103,7 +103,9 @@ def learned_template(before: str, after: str) -> Template | None:
         return None
     margin, removed, unchanged_words = indentation(before), offsets_removed(before, after), unchanged(before, after)
     old = units(before, unchanged_words.__contains__)
-    pattern, groups, values = [r"^([ \t]*)"], {}, []
+    pattern = [r"^([ \t]*)"]
+    groups: dict[str, int] = {}
+    values: list[str] = []
     mark, mark_line, line = "", 0, 0
     for at, unit in enumerate(old):
         if at:
@@ -127,7 +129,7 @@ def learned_template(before: str, after: str) -> Template | None:
 def offsets_removed(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
-    stay = set() if reordered else set(WORD.findall(after)) - KEYWORDS
+    stay = set[str]() if reordered else set(WORD.findall(after)) - KEYWORDS
     went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in changes))
     return {token.start for token in went if token.text not in stay}
 
@@ -146,13 +148,14 @@ def unchanged(before: str, after: str) -> set[str]:
 
 def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
     """The tokens, with each operand that stays whole as one token."""
-    tokens, end = [], 0
+    whole_tokens: list[Token] = []
+    end = 0
     for match in OPERAND.finditer(text):
         if is_whole(match.group()):
-            tokens += tokens_of_part(text, end, match.start())
-            tokens.append(Token(match.group(), *match.span()))
+            whole_tokens += tokens_of_part(text, end, match.start())
+            whole_tokens.append(Token(match.group(), match.start(), match.end()))
             end = match.end()
-    return [*tokens, *tokens_of_part(text, end, len(text))]
+    return [*whole_tokens, *tokens_of_part(text, end, len(text))]
 
 
 def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:

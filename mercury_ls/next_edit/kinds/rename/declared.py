@@ -45,7 +45,7 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
         return rule
     declarations = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
     declarations += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
-    moved = (declared for place in declarations for declared in at_declarations(rule, *place))
+    moved = (declared for file, first, lines in declarations for declared in at_declarations(rule, file, first, lines))
     return next((edit for edit in moved if is_declared(edit, homes[edit.path], project)), rule)
 
 

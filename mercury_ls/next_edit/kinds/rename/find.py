@@ -51,9 +51,9 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
     own = origin(rule, home)
-    code = [span for span in spans if within(snapshot, *span) == own]
+    code = [(start, end) for start, end in spans if within(snapshot, start, end) == own]
     if own is not None and (home is not snapshot or is_quoted(rule.left[-1:], rule.right[:1])):
-        code = [span for span in code if is_whole_text(rule, snapshot, *span)]
+        code = [(start, end) for start, end in code if is_whole_text(rule, snapshot, start, end)]
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         is_given = defines(rule.left, rule.right)
         return [] if is_given else [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
@@ -73,7 +73,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
             else [span for span in spans_of_symbol if not is_attribute(snapshot, span[0])]
         )
         spans_of_symbol = nearest(spans_of_symbol, snapshot, rule)
-    imported = uses.import_sites if uses is not None else frozenset()
+    imported = uses.import_sites if uses is not None else frozenset[int]()
     places = [
         Place(at, end, rule.after if at in imported else spelled(rule, snapshot, at, end, symbol))
         for at, end in spans_of_symbol
@@ -130,8 +130,8 @@ def symbol_in(
 
 def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
     """A word in a string or comment is no name in other files, unless it is all of the string in both places."""
-    neighbours = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
-    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(*neighbours)
+    before, after = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
+    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(before, after)
 
 
 def is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
@@ -195,7 +195,7 @@ def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places
         return False
     if not scopes.declares(symbol.node):
         spots = (sides(snapshot, place.start, place.end) for place in places)
-        return defines(rule.left, rule.right) and not any(defines(*spot) for spot in spots)
+        return defines(rule.left, rule.right) and not any(defines(before, after) for before, after in spots)
     nodes = (scopes.node_at(snapshot, place.start) for place in places)
     return not any(node is not None and redeclares(symbol, node) for node in nodes)
 

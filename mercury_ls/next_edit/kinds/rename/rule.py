@@ -49,8 +49,15 @@ def aliases(before: str, after: str) -> Iterator[Rename]:
             name, alias = match["name"], match["alias"]
             had = re.compile(rf"\b{name}\b(?![ \t]+as\b)")
             if had.search(before) and not had.search(after):
-                place = {"lines_before": before, "lines_after": line, "line": number, "column": match.end()}
-                yield Rename(before=name, after=alias, left=(name, "as"), **place)
+                yield Rename(
+                    before=name,
+                    after=alias,
+                    left=(name, "as"),
+                    lines_before=before,
+                    lines_after=line,
+                    line=number,
+                    column=match.end(),
+                )
 
 
 def label(rule: Rename) -> str:
