@@ -4,6 +4,9 @@ Shapes: B sequences, T rows of each, H query heads, K key heads, E head width, S
 sequence, W words of 32 rows, a whole number of pages.
 """
 
+# Triton: a launch takes options of the compiler that the kernel does not declare.
+# pyright: reportCallIssue=false
+
 import torch
 import triton
 import triton.language as tl

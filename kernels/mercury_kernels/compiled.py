@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 from torch import Tensor
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 
 from mercury_kernels.attention import PAGE, attend
@@ -112,7 +113,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
     outer = (shape.heads + 2 * shape.key_heads) * shape.head_width
     bias = empty(outer) if shape.bias else None
     norms = (empty(shape.head_width), empty(shape.head_width)) if shape.head_norm else None
-    turned = (empty(CONTEXT, shape.head_width // 2, dtype=torch.float32),) * 2
+    rotation = empty(CONTEXT, shape.head_width // 2, dtype=torch.float32)
     pages = -(-columns // PAGE)
     k = v = empty(pages * PAGE, shape.key_heads, shape.head_width)
     queries = shape.heads * shape.head_width
@@ -126,7 +127,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
             weight(outer, shape.width),
             bias,
             norms,
-            turned,
+            (rotation, rotation),
             whole(rows),
             whole(rows),
             k,
@@ -210,9 +211,11 @@ def resources(cubin: bytes) -> tuple[int, int]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        tool = triton.knobs.nvidia.cuobjdump.path
+        tool = knobs.nvidia.cuobjdump.path
         usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
-    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", usage).groups()
+    match = re.search(r"REG:(\d+) STACK:(\d+)", usage)
+    assert match, f"cuobjdump tells no registers: {usage}"
+    registers, stack = match.groups()
     return int(registers), int(stack)
 
 

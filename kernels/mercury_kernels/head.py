@@ -4,6 +4,9 @@ Shapes: N rows of a pass, W wanted rows, D width, V vocabulary, H hints of a row
 32 tokens.
 """
 
+# Triton: a launch takes options of the compiler; inside a kernel Triton's types are not those of Python.
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
+
 from typing import NamedTuple
 
 import torch

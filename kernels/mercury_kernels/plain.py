@@ -23,6 +23,7 @@ def add_product(
 ) -> None:
     added_NF = functional.linear(x_ND, floats(weight, x_ND.dtype), bias_F)
     if roles_2 is not None:
+        assert drafting_N is not None, "roles need to know which rows draft"
         added_NF = added_NF * roles_2[drafting_N.long(), None]
     stream_NF += added_NF
 

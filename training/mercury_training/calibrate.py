@@ -61,27 +61,27 @@ class Observation(Struct, frozen=True):
     weight: float = 1.0
 
 
-class RecordingCalibration:
+class RecordingCalibration(Calibration, frozen=True):
     """In place of a calibration: records the features that it gets, and finds every answer unlikely."""
 
-    def __init__(self) -> None:
-        self.seen: tuple[float, ...] = ()
+    latest: list[float] = field(default_factory=list)
 
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
-        self.seen = confidence.features(probabilities, complete=complete, names=names) if probabilities else ()
+        self.latest[:] = confidence.features(probabilities, complete=complete, names=names) if probabilities else ()
         return 0.0
 
 
-class RecordingPresentation(Presentation, frozen=True):
+class RecordingPresentation(Presentation, frozen=True, kw_only=True):
     """Keeps the features and the texts of all starts of the latest answer."""
 
+    recording: RecordingCalibration
     observed: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
 
     def show(
         self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
     ) -> Filled:
         starts = self.starts(answer, decoded, least)
-        self.observed[:] = [(self.calibration.seen, start.text.rstrip()) for start in starts]
+        self.observed[:] = [(tuple(self.recording.latest), start.text.rstrip()) for start in starts]
         return super().show(answer, decoded, old, least, names)
 
 
@@ -138,7 +138,7 @@ def answer_observations(
     """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. What a
     row counts for grows with the root of their number, since they are alike."""
     recording = RecordingCalibration()
-    watched = RecordingPresentation(tokenizer, recording, 1.0)
+    watched = RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
     engine = MercuryEngine(
         runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
     )
@@ -220,7 +220,8 @@ def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: LayoutRow, answer:
     following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
     positions = np.concatenate([row.positions, following])
     listener = HintBuilder.of(row, tokenizer, hints=runtime.config.hints)
-    return runtime.forward(fuse(0, listener.build(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
+    fused = fuse(0, listener.build(ids, positions), len(row.ids) - 1)
+    return np.asarray(runtime.forward(fused.rows, runtime.cache()).logits_WV)
 
 
 def _write(folder: Path, name: str, fitted: CopyBias | Calibration | None) -> None:

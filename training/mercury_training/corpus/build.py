@@ -150,13 +150,13 @@ def _check(recipe: SourcesFile, root: Path) -> None:
 
 def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[CorpusSource]:
     """Held-out sources first, so that near copies are removed from training; packages made from them are left out."""
-    places = (
+    mirrors, site_packages, wheels = (
         [str(root / folder) for folder in folders] for folders in (recipe.mirrors, recipe.site_packages, recipe.wheels)
     )
     left_out = {name.lower() for name in recipe.leave_out}
     left_out |= {f"pypi/{name.lower().rpartition('/')[2]}" for name in recipe.held_out}
     sources = [
-        *discover(*places, reserved),
+        *discover(mirrors, site_packages, wheels, reserved),
         *(CorpusSource(folder.name, "folder", str(root / folder.path), folder.revision) for folder in recipe.folders),
     ]
     sources = [source for source in sources if source.name.lower() not in left_out]

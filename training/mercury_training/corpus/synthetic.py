@@ -107,8 +107,7 @@ def _signature(lines: list[str], tree: ast.Module, draw: random.Random) -> list[
     }
     calls: dict[str, list[ast.Call]] = {}
     for node in ast.walk(tree):
-        name = _called(node)
-        if name in defined and node.end_lineno == node.lineno:
+        if isinstance(node, ast.Call) and (name := _called(node)) in defined and node.end_lineno == node.lineno:
             calls.setdefault(name, []).append(node)
     eligible = sorted(name for name, nodes in calls.items() if len({call.lineno for call in nodes}) == len(nodes) <= 10)
     if not eligible:
@@ -137,9 +136,9 @@ def _header_end(line: str) -> int:
     return line.index("->") if "->" in line else len(line)
 
 
-def _called(node: ast.AST) -> str:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-        return node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name | ast.Attribute):
+        return call.func.id if isinstance(call.func, ast.Name) else call.func.attr
     return ""
 
 

@@ -117,10 +117,14 @@ class WithoutHints:
 
     def __init__(self, runtime: Runtime) -> None:
         self.config = msgspec.structs.replace(runtime.config, hints=False)
-        self._runtime = runtime
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._runtime, name)
+        self.name, self.device, self.precision, self.batch = (
+            runtime.name,
+            runtime.device,
+            runtime.precision,
+            runtime.batch,
+        )
+        self.cache, self.pass_bytes = runtime.cache, runtime.pass_bytes
+        self.forward, self.forwards = runtime.forward, runtime.forwards
 
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
@@ -135,7 +139,8 @@ def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
     *_, last = engine.infill(infill)
     ended = time.perf_counter()
     forwards, settled = (
-        None if later is None else later - earlier for later, earlier in zip(_work(engine), before, strict=True)
+        None if earlier is None or later is None else later - earlier
+        for earlier, later in zip(before, _work(engine), strict=True)
     )
     (filled,) = last.spans
     return Suggestion(

@@ -66,7 +66,7 @@ def bits(runtime: Runtime, example: TrainingExample, header: int) -> Iterator[fl
         cache.append(forward, range(stop - start))
         first = max(start, header - 1)
         if first < stop:
-            logits_RV = forward.logits_WV[first - start : stop - start].astype(np.float64)
+            logits_RV = np.asarray(forward.logits_WV[first - start : stop - start], np.float64)
             yield float(_surprise(logits_RV, ids[first + 1 : stop + 1]).sum() / math.log(2))
 
 

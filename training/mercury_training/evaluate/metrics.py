@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -28,6 +29,8 @@ Z = 1.959964
 """Of the normal distribution: intervals are 95 % confidence intervals."""
 
 Grams = Counter[str]
+
+T = TypeVar("T")
 
 
 class Interval(Struct, frozen=True):
@@ -84,8 +87,8 @@ def wilson(successes: int, count: int) -> Interval:
 
 
 def bootstrap(
-    values: Sequence[float],
-    statistic: Callable[[Sequence[float]], float],
+    values: Sequence[T],
+    statistic: Callable[[Sequence[T]], float],
     *,
     seed: int = 0,
 ) -> Interval:

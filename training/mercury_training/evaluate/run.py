@@ -70,8 +70,8 @@ def read_sets(run: Run) -> dict[str, list[FimRow]]:
         if not files:
             raise TrainingError(f"{folder}: neither {' nor '.join(FILES)} in it; name a folder with one")
         sets |= {f"{folder.resolve().name}/{path.stem}": read_rows(path) for path in files}
-    for name in run.humaneval_kinds if run.humaneval else ():
-        sets[f"humaneval/{name}"] = read_humaneval(run.humaneval, name)
+    if run.humaneval is not None:
+        sets |= {f"humaneval/{name}": read_humaneval(run.humaneval, name) for name in run.humaneval_kinds}
     return {name: sample(rows, run.limit) for name, rows in sets.items()}
 
 

@@ -277,8 +277,10 @@ def _per_forward(results: Sequence[Result]) -> float | None:
 
 
 def _parses(row: FimRow, answer: str) -> bool | None:
-    truth = count_errors(row.language, row.prefix + row.middle + row.suffix)
-    return None if truth is None else count_errors(row.language, row.prefix + answer + row.suffix) <= truth
+    errors, true_errors = (
+        count_errors(row.language, row.prefix + middle + row.suffix) for middle in (answer, row.middle)
+    )
+    return None if errors is None or true_errors is None else errors <= true_errors
 
 
 def _percent(results: Sequence[Result], field: str) -> str:

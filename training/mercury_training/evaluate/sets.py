@@ -121,7 +121,7 @@ def build(
     fim = _first((row for row in fim if row.id not in training.seen), _fim_group, lambda group: PER_KIND)
     fresh = (row for row in edits if row["id"] not in training.seen)
     edits = _first(fresh, _edit_group, lambda group: PER_CLASS[group[1]])
-    files = dict(zip(FILES, (jsonl.encode(fim), jsonl.encode(edits)), strict=True))
+    files: dict[str, bytes] = dict(zip(FILES, (jsonl.encode(fim), jsonl.encode(edits)), strict=True))
     manifest = {
         "corpus": {"tokens": sources.tokens, "sha256": _digest((folder / "manifest.json").read_bytes())},
         "seed": seed,

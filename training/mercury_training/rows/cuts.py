@@ -60,16 +60,21 @@ def is_copy(text: str, cut: Cut) -> bool:
     return len(middle) >= SHORTEST_COPY and (middle in text[: cut.start] or middle in text[cut.stop :])
 
 
-def row_of(text: str, cut: Cut, **origin: str) -> FimRow:
-    """The row of a cut; `origin` is the row's id and where the text comes from."""
+def row_of(text: str, cut: Cut, *, id: str, repo: str, commit: str, licence: str, path: str, language: str) -> FimRow:
+    """The row of a cut, with its id and where the text comes from."""
     return FimRow(
+        id=id,
+        repo=repo,
+        commit=commit,
+        licence=licence,
+        path=path,
+        language=language,
         kind=cut.kind,
         sub=cut.sub,
         copy=is_copy(text, cut),
         prefix=text[: cut.start],
         suffix=text[cut.stop :],
         middle=text[cut.start : cut.stop],
-        **origin,
     )
 
 

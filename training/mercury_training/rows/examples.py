@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, InfillRequest, Snippet, Span, SpanMode, Window
 from mercury_engine.tokens.blocks import Block, Stream, with_answers, without_modes
 from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, LayoutRow, answer_ids, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
@@ -76,7 +76,7 @@ class Gap(Struct, frozen=True):
 
     start: int
     stop: int
-    mode: str
+    mode: SpanMode
 
 
 def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room: int) -> TrainingExample | None:

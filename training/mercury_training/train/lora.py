@@ -68,5 +68,5 @@ def merged(model: Model) -> Model:
     return plain
 
 
-def _with_matrices(model: Model) -> list[nn.Module]:
+def _with_matrices(model: Model) -> list[nn.Linear | nn.Embedding]:
     return [module for module in model.modules() if isinstance(module, nn.Linear | nn.Embedding)]

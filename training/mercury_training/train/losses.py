@@ -109,7 +109,7 @@ def linear_cross_entropy(
 class LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        context,
+        ctx,
         hidden_RD,
         weight_VD,
         targets_R,
@@ -141,18 +141,19 @@ class LinearCrossEntropy(torch.autograd.Function):
             total += loss
             hidden_gradient_RD[rows] = gradient_CV @ weight_VD
             weight_gradient_VD += gradient_CV.T @ hidden_CD
-            if hint_logits_RH is not None:
+            if hint_gradient_RH is not None:
                 hint_gradient_RH[rows] = gradient_CV.gather(1, hints_RH[rows])
             losses.append(losses_C)
             rights.append(right_C)
-        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), hint_gradient_RH)
+        ctx.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), hint_gradient_RH)
         outputs = total, torch.cat(losses), torch.cat(rights)
-        context.mark_non_differentiable(*outputs[1:])
+        ctx.mark_non_differentiable(*outputs[1:])
         return outputs
 
     @staticmethod
-    def backward(context, scale, _losses, _rights):
-        hidden_gradient_RD, weight_gradient_VD, hint_gradient_RH = context.saved_tensors
+    def backward(ctx, *grad_outputs):
+        scale = grad_outputs[0]
+        hidden_gradient_RD, weight_gradient_VD, hint_gradient_RH = ctx.saved_tensors
         trusted = None if hint_gradient_RH is None else hint_gradient_RH * scale
         return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7, trusted
 

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 import torch
 from msgspec import Struct
 from torch import Tensor
+from torch import _foreach_lerp_ as lerp_all  # pyright: ignore[reportPrivateImportUsage]
+from torch import _foreach_mul_ as scale_all  # pyright: ignore[reportPrivateImportUsage]
+from torch import _foreach_norm as norms  # pyright: ignore[reportPrivateImportUsage]
 
 from mercury_training.train.lora import is_factor
 from mercury_training.train.processes import global_norm, local, part, whole, wrapped
@@ -68,7 +71,7 @@ class Optimizer:
         for name in self._others:
             self._adam(name, local_gradients[name], factor)
         share = 1 - min(EMA, self.steps / (self.steps + 10))
-        torch._foreach_lerp_(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
+        lerp_all(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
 
     def skip(self) -> None:
         """Count an update that could not be made: a resumed run counts it, too."""
@@ -130,9 +133,9 @@ def newton_schulz(updates_NRC: Tensor) -> Tensor:
 def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) -> float:
     """Scale all gradients so that their global norm is at most `limit`; returns the norm that they had."""
     local_gradients = [local(gradient) for gradient in gradients]
-    found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(local_gradients)))
-    norm = float(global_norm(found) if sharded else found)
-    torch._foreach_mul_(local_gradients, min(1.0, limit / (norm + 1e-6)))
+    local_norm = torch.linalg.vector_norm(torch.stack(norms(local_gradients)))
+    norm = float(global_norm(local_norm) if sharded else local_norm)
+    scale_all(local_gradients, min(1.0, limit / (norm + 1e-6)))
     return norm
 
 

@@ -48,6 +48,7 @@ def shard(model: Model, device: torch.device, precision: torch.dtype, *, compile
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     for module in (*model.layers, model):
+        assert isinstance(module, FSDPModule), "fully_shard makes every module one that can be told how to reduce"
         module.set_gradient_divide_factor(1.0)
         # gloo cannot scale while it sums, not even by 1.
         module.set_force_sum_reduction_for_comms(True)
@@ -66,7 +67,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def wrapped(local_tensor: Tensor, like: Tensor) -> Tensor:
-    """The tensor, sharded like `like`, of which `here` is this process' part."""
+    """The tensor, sharded like `like`, of which `local_tensor` is this process' part."""
     if not isinstance(like, DTensor):
         return local_tensor
     return DTensor.from_local(
@@ -89,12 +90,12 @@ def whole(tensor: Tensor) -> Tensor:
 
 def gathered(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Whole, one after the other, in the first process' CPU memory; the others get nothing, but have to call this."""
-    found = {}
+    whole_tensors = {}
     for name, tensor in tensors.items():
         complete = whole(tensor)
         if rank() == 0:
-            found[name] = complete.cpu()
-    return found
+            whole_tensors[name] = complete.cpu()
+    return whole_tensors
 
 
 def rank() -> int:

@@ -36,11 +36,11 @@ def make_trainer(settings: TrainSettings) -> Trainer:
 def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
     """Load the checkpoint that the run continues, with its moments if it has any, and return where that stands."""
     start = settings.start
-    if not start.resume and start.checkpoint is None:
+    folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
+    if folder is None:
         if settings.checkpoints.exists():
             raise TrainingError(f"{settings.out}: already holds a run; add --resume, or name another --out")
         return TrainState(stage=settings.stage, warm=start.model is not None)
-    folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
     is_model = not start.resume and (folder / CONFIG_FILE).exists()
     loaded, weights, moments = _exported(folder, settings.recipe.config) if is_model else state.read(folder)
     trainer.load(state.grown(weights, trainer.weights))

@@ -91,7 +91,7 @@ class Trainer:
             loss.backward()
             sums += counted
             self._gather()
-        gradients = {name: weight.grad for name, weight in self.weights.items()}
+        gradients = {name: _gradient(weight) for name, weight in self.weights.items()}
         processes.all_reduce([sums] if self.sharded else [*gradients.values(), sums])
         norm = clip(gradients.values(), CLIP, sharded=self.sharded)
         if not math.isfinite(norm):
@@ -158,6 +158,7 @@ class Trainer:
             hint_logits_RH = self.computing.trusted(hidden_BTD.flatten(0, 1), hints_RH)
         sample = None
         if phase.sampled_softmax is not None:
+            assert draw is not None, "a sampled softmax draws its tokens"
             sample = sample_vocabulary(self.config.vocabulary, targets.flatten(), phase.sampled_softmax, draw, hints_RH)
             hints_RH = sample.hints_RH
         loss, losses, right = linear_cross_entropy(
@@ -208,7 +209,7 @@ class Trainer:
         if self.computing is self.model:
             return
         for name, weight in self._computing():
-            gradient, mine = weight.grad.float(), self.weights[name]
+            gradient, mine = _gradient(weight).float(), self.weights[name]
             mine.grad = gradient if mine.grad is None else mine.grad.add_(gradient)
             weight.grad = None
 
@@ -222,6 +223,11 @@ class Trainer:
         sums = torch.tensor([clean, canvas], device=self.device)
         processes.all_reduce([sums])
         return Totals(*sums.tolist())
+
+
+def _gradient(weight: Tensor) -> Tensor:
+    assert weight.grad is not None, "the loss depends on every weight that learns"
+    return weight.grad
 
 
 def _only(batch: Packed, row: int) -> Packed:

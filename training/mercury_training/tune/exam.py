@@ -187,8 +187,8 @@ def _figure(name: str, before: Sequence[ExamMark], after: Sequence[ExamMark]) ->
         return None
     change = bootstrap(list(files.values()), lambda drawn: _change(pair for pairs in drawn for pair in pairs))
     total = sum(first.size for first, _ in pairs)
-    means = (round(sum(mark.points for mark in marks) / total, 4) for marks in zip(*pairs, strict=True))
-    return Figure(name, len(pairs), *means, round(change.low, 4), round(change.high, 4))
+    old_mean, new_mean = (round(sum(mark.points for mark in marks) / total, 4) for marks in zip(*pairs, strict=True))
+    return Figure(name, len(pairs), old_mean, new_mean, round(change.low, 4), round(change.high, 4))
 
 
 def _change(pairs: Iterable[tuple[ExamMark, ExamMark]]) -> float:

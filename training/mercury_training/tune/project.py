@@ -166,8 +166,10 @@ def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple
         cuts_of_file = dict.fromkeys(cut for _ in range(rounds) for cut in cuts(text.language, text.text, draw))
         for cut in cuts_of_file:
             name = f"{text.path} {cut.start} {cut.stop}"
-            origin = {"repo": "", "commit": "", "licence": "", "path": text.path, "language": text.language}
-            yield row_of(text.text, cut, id=name, **origin), surroundings(text.text, cut)
+            row = row_of(
+                text.text, cut, id=name, repo="", commit="", licence="", path=text.path, language=text.language
+            )
+            yield row, surroundings(text.text, cut)
 
 
 def _tells_secrets(row: EditRow) -> bool:

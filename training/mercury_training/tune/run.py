@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -108,7 +109,8 @@ def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lamb
 
 
 def _runtime(config: ModelConfig, weights: Weights, plan: TuningPlan) -> Runtime:
-    return OpenvinoRuntime(config, weights, threads=plan.threads, precision=native_precision())
+    runtime = OpenvinoRuntime(config, weights, threads=plan.threads, precision=native_precision())
+    return cast(Runtime, runtime)  # it takes its own caches alone, as every runtime does
 
 
 def _described(project: ProjectSplit) -> str:
