@@ -23,7 +23,6 @@ BENCH = {
     "bench/abuse": "Hostile clients, signals and shortages against the real processes",
     "bench/decode": "What an answer of the engine costs, and what it is worth",
     "bench/kernels": "What a GPU's kernels and passes take, against what its memory and arithmetic allow",
-    "bench/models": "What models of other people cost in process, beside llama.cpp and openvino-genai",
     "bench/harness": "How real processes are driven, watched and timed",
     "bench/next_edit": "How good next edits are, and the rows that say so",
     "bench/oracle": "What a perfect model loses before its answers reach the screen",

@@ -53,10 +53,8 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "oracle", "report"),
-        *("abuse", "demo", "documents", "edit_candidates", "effort", "engine_call", "judge", "load"),
-        *("own_rows", "ratchet", "renames", "long_files", "names_cost", "server"),
-        *("structured", "team"),
+        *("harness", "next_edit", "replay", "decode", "kernels", "quality", "oracle", "report"),
+        *("abuse", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet", "server"),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""

@@ -1,21 +1,16 @@
 """Whom the judge of suggestions serves how well: made-up users and servers, without an editor or a model.
 
-    python -m bench.judge
-
 A user keeps what is right; a server is right with some probability, and gives no log probabilities, constant ones, ones
 that say little, or ones that tell right answers from wrong ones. Of each pair: the share of answers shown, the share of
-these that are right, and the share shown of what is worth showing to this user. `fresh` is the first hour, `later`
-after 300 answers.
+these that are right, and the share shown of what is worth showing to this user.
 """
 
-import argparse
 import math
 import random
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from mercury_ls.completion.judge import MOST_OUTCOMES, UNTAUGHT, Evidence, Outcome, fitted
 
@@ -37,7 +32,6 @@ WRONG = 0.4
 SPOILING = (1.6, 3.0)
 """The loss of the one to three wrong tokens of an answer that is otherwise sure of itself."""
 CERTAIN = 1e6
-RATES = (0.05, 0.15, 0.3, 0.5, 1.0)
 
 
 class Answered(Struct, frozen=True):
@@ -52,28 +46,6 @@ class Served(Struct, frozen=True):
     shown: float
     right_when_shown: float
     worth_showing_shown: float
-
-
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--seeds", type=int, default=3)
-    given = arguments.parse_args()
-    print(f"{'right':>5}  {'log probabilities':17}  {'fresh: shown':>12} {'right':>5} {'due':>5}", end="")
-    print(f"  {'later: shown':>12} {'right':>5} {'due':>5}")
-    for rate in RATES:
-        for server in SERVERS:
-            fresh, later = (averaged(server, rate, learning, given.seeds) for learning in (0, LEARNING))
-            print(f"{rate:5.0%}  {server:17}  {row(fresh)}  {row(later)}", flush=True)
-
-
-def row(served: Served) -> str:
-    return "{:>12} {:>5} {:>5}".format(*("-" if math.isnan(value) else f"{value:.0%}" for value in astuple(served)))
-
-
-def averaged(server: Server, rate: float, learning: int, seeds: int) -> Served:
-    runs = [measured(server, rate, learning, seed) for seed in range(seeds)]
-    columns = zip(*map(astuple, runs), strict=True)
-    return Served(*(share([value for value in column if not math.isnan(value)]) for column in columns))
 
 
 def measured(
@@ -147,7 +119,3 @@ def density(losses: Sequence[float], means: tuple[float, float], steps: int = 16
     lowest, highest = means
     grid = [lowest + (highest - lowest) * (step + 0.5) / steps for step in range(steps)]
     return sum(math.exp(-sum(losses) / mean - len(losses) * math.log(mean)) for mean in grid) / steps
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.judge import BLOCK_TOKENS, SERVERS, measured
+from tests.mercury_ls.completion.made_up_users import BLOCK_TOKENS, SERVERS, measured
 
 EACH_SERVER = pytest.mark.parametrize("server", SERVERS)
 

@@ -1,3 +1,0 @@
-from bench.models.command import main
-
-main()
