@@ -39,6 +39,11 @@ class Screen(pyte.Screen):
         if not private:
             super().report_device_status(mode)
 
+    def select_graphic_rendition(self, *attributes: int, private: bool = False) -> None:
+        """Nor have those for the state of the keyboard, which look like colours."""
+        if not private:
+            super().select_graphic_rendition(*attributes)
+
 
 class Terminal:
     """A running editor. `lines` is what a person would see; `log` is what its language servers of ours have to say."""
@@ -99,9 +104,7 @@ class Terminal:
         return bool(ready)
 
     def children(self) -> list[int]:
-        """The programs that this one has started, by whichever of its threads."""
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(child) for thread in threads for child in thread.read_text(encoding="ascii").split()]
+        return children(self.process.pid)
 
     def kill_server(self) -> None:
         (server,) = self.children()
@@ -111,3 +114,9 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._end)
+
+
+def children(process: int) -> list[int]:
+    """The programs that this one has started, by whichever of its threads."""
+    threads = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text(encoding="ascii").split()]

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 
+from mercury_ls.editor import NAMED
 from mercury_ls.settings.schema import find
 from tests.editors.documented import EDITORS, blocks
 
@@ -23,11 +24,17 @@ def test_sublime_texts_is_json_that_starts_the_server():
     assert all(find(f"{group}.{name}") for group, tree in client["initializationOptions"].items() for name in tree)
 
 
-def test_vims_is_json_that_starts_the_server():
-    (configuration,) = blocks("vim", "json")
-    server = json.loads(configuration)["languageserver"]["mercury"]
-    assert [server["command"], *server["args"]] == ["mercury-ls", "--stdio"]
-    assert all(find(f"{group}.{name}") for group, tree in server["initializationOptions"].items() for name in tree)
+def test_vims_settings_are_real_ones():
+    (settings,) = blocks("vim", "json")
+    assert all(find(name.removeprefix("mercury.")) for name in json.loads(settings))
+
+
+def test_vims_runtimepath_is_an_extension_of_coc():
+    (configuration,) = blocks("vim", "vim")
+    assert f"set runtimepath+={NAMED}/vim\n" in configuration
+    manifest = json.loads((EDITORS / "vim/package.json").read_text(encoding="utf-8"))
+    assert "coc" in manifest["engines"]
+    assert (EDITORS / "vim" / manifest["main"]).is_file()
 
 
 def test_kakounes_is_toml_that_starts_the_server():

