@@ -17,13 +17,6 @@ def test_every_editor_takes_at_most_three_steps():
         assert 1 <= len(steps) <= 3, readme
 
 
-def test_sublime_texts_is_json_that_starts_the_server():
-    (configuration,) = blocks("sublime", "json")
-    client = json.loads(configuration)["clients"]["mercury"]
-    assert client["command"] == ["mercury-ls", "--stdio"]
-    assert all(find(f"{group}.{name}") for group, tree in client["initializationOptions"].items() for name in tree)
-
-
 def test_vims_settings_are_real_ones():
     (settings,) = blocks("vim", "json")
     assert all(find(name.removeprefix("mercury.")) for name in json.loads(settings))
@@ -35,13 +28,6 @@ def test_vims_runtimepath_is_an_extension_of_coc():
     manifest = json.loads((EDITORS / "vim/package.json").read_text(encoding="utf-8"))
     assert "coc" in manifest["engines"]
     assert (EDITORS / "vim" / manifest["main"]).is_file()
-
-
-def test_kakounes_is_toml_that_starts_the_server():
-    (configuration,) = blocks("kakoune", "kak")
-    servers = tomllib.loads(re.search(r"lsp_servers %\{(.*?)\}", configuration, re.DOTALL)[1])
-    assert servers["mercury"]["command"] == "mercury-ls"
-    assert servers["mercury"]["args"] == ["--stdio"]
 
 
 def test_helixs_settings_are_real_ones():
