@@ -1,6 +1,7 @@
 # Every target makes its own environment on first use; CI calls the same ones.
 
 VENV ?= .venv
+EXTRA ?= dev-all
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BASE := $(VENV)/.base
@@ -10,11 +11,12 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-editors test-gpu vscode bench release workflows clean
+.PHONY: help demo check fix test test-core quick test-editors test-gpu vscode bench release workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
+	@echo "make test-core  lint and run the quick tests that need no torch, Ray or Triton, in a small environment of its own"
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
@@ -31,7 +33,7 @@ $(BASE): pyproject.toml
 	@touch $(BASE)
 
 $(READY): $(BASE)
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[$(EXTRA)]'
 	@touch $(READY)
 
 demo: $(BASE)
@@ -58,6 +60,14 @@ fix: $(READY)
 test: check
 	$(PYTEST) -m "not editor"
 
+test-core:
+	$(MAKE) VENV=.venv-core EXTRA=dev quick
+
+quick: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) -m "not editor and not slow"
+
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package
 
@@ -70,7 +80,7 @@ test-gpu: $(READY)
 	PATH="$(abspath $(BIN)):$$PATH" sh kernels/gpu/test.sh
 
 bench: $(READY)
-	$(PIP) -e '.[dev,peers,train]'
+	$(PIP) -e '.[peers]'
 	$(BIN)/python -m bench.report $(QUICK)
 	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
 
@@ -79,4 +89,4 @@ release: $(BASE)
 	$(BIN)/python -m release
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-core .pytest_cache .ruff_cache .hypothesis

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import hypothesis
+import pytest
 from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
@@ -23,3 +24,43 @@ class Scheduling(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
+
+
+LARGE = {"ray", "torch", "transformers", "triton"}
+"""What `make test-core` does without; a test that imports one of them is skipped where it is not installed."""
+
+
+class Module(pytest.Module):
+    def collect(self):
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            skip_without(error.__cause__)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return Module.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        skip_without(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        skip_without(error)
+        raise
+
+
+def skip_without(error: BaseException | None) -> None:
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] in LARGE:
+        pytest.skip(f"{error.name} is not installed", allow_module_level=True)
