@@ -20,7 +20,7 @@ PACKAGES = (
 )
 BENCH = {
     "bench": "Measurements of the real thing, and the demo",
-    "bench/abuse": "Hostile clients, signals and shortages against the real processes",
+    "bench/abuse": "Hostile clients against the real processes",
     "bench/decode": "What an answer of the engine costs, and what it is worth",
     "bench/kernels": "What a GPU's kernels and passes take, against what its memory and arithmetic allow",
     "bench/harness": "How real processes are driven, watched and timed",

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import resource
 import signal
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from bench.abuse.oracle import due
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
 from bench.harness.usage import peak_mb, resident_mb
+from bench.harness.wire import frame, listening, received
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -23,14 +23,11 @@ __all__ = [
     "Pipe",
     "ServerProcess",
     "Socket",
-    "frame",
     "start",
 ]
 
 LARGEST_REPLY = 1 << 27
 READ_SECONDS = ANSWER_SECONDS = 20.0
-TEXT = "total = compute(1)\nother = 2\ntotal = "
-LISTENING = re.compile(r"listening on (.*?):(\d+), token in (.*)")
 TRACE = re.compile(r"Traceback|Task exception was never|was never awaited|Fatal Python|Segmentation")
 
 
@@ -63,8 +60,8 @@ class ServerProcess:
         """Port and token of a listening one."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.returncode is None:
-            if found := LISTENING.search(self.said):
-                return int(found[2]), Path(found[3].strip()).read_text(encoding="utf-8").strip()
+            if address := listening(self.said):
+                return address
             await asyncio.sleep(0.02)
         raise TimeoutError(f"the server does not listen: {self.said[-500:]}")
 
@@ -102,15 +99,9 @@ async def start(
     *arguments: str,
     environment: dict[str, str] | None = None,
     command: Sequence[str] = PYTHON,
-    limits: dict[int, int] | None = None,
     cwd: Path | None = None,
 ) -> ServerProcess:
     errors = sandbox.root / f"stderr-{time.monotonic_ns()}"
-
-    def prepare() -> None:
-        for number, most in (limits or {}).items():
-            resource.setrlimit(number, (most, most))
-
     with open(errors, "wb") as file:  # noqa: ASYNC230  a small local file
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -120,14 +111,9 @@ async def start(
             stderr=file,
             env=sandbox.environment() if environment is None else environment,
             limit=LARGEST_REPLY,
-            preexec_fn=prepare if limits else None,
             cwd=cwd or (REPOSITORY if command[0] != "/" else None),
         )
     return ServerProcess(process, errors)
-
-
-def frame(body: bytes, header: bytes = b"") -> bytes:
-    return (header or b"Content-Length: %d\r\n\r\n" % len(body)) + body
 
 
 class Link(Protocol):
@@ -162,12 +148,7 @@ class Pipe:
             raise TimeoutError(f"the server has read nothing for {READ_SECONDS:g} s") from None
 
     async def message(self) -> bytes | None:
-        """None at the end. Anything but the protocol on standard output is an error of the server."""
-        try:
-            header = await self._reader.readuntil(b"\r\n\r\n")
-            return await self._reader.readexactly(int(header.removeprefix(b"Content-Length: ")))
-        except (asyncio.IncompleteReadError, OSError):
-            return None
+        return await received(self._reader)
 
     async def close(self) -> None:
         """Without waiting: asyncio never says that a pipe is closed whose reader died first."""
@@ -218,7 +199,6 @@ class Conversation:
         self.wrong: list[str] = []
         self.replies: dict[str, dict[str, Any]] = {}
         self.is_gone = False
-        self.uri = ""
         self._answer = answer
         self._heard = asyncio.Event()
         self._open: set[str] = set()
@@ -242,34 +222,6 @@ class Conversation:
         id = id or f"ask {len(self.due)} {time.monotonic_ns()}"
         await self.send({"id": id, "method": method, "params": params})
         return await self.reply(id, seconds)
-
-    async def begin(self, root: Path, **options: object) -> None:
-        """Initialize, and open the document in which a suggestion is due."""
-        params = {
-            "processId": None,
-            "rootUri": root.as_uri(),
-            "capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"mercury": {}}},
-            "initializationOptions": {"mercury": {"suggest": {"adapt": False, "minimumProbability": 0.0}}, **options},
-        }
-        reply = await self.request("initialize", params, ANSWER_SECONDS)
-        if "error" in reply:
-            raise ConnectionError(f"initialize was refused: {reply['error']['message']}")
-        await self.send({"method": "initialized", "params": {}})
-        self.uri = (root / "total.py").as_uri()
-        document = {"uri": self.uri, "languageId": "python", "version": 1, "text": TEXT}
-        await self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-
-    async def change(self, version: int) -> None:
-        """The first line is another one, so that no answer is one of before."""
-        change = {"text": TEXT.replace("compute(1)", f"compute({version})")}
-        params = {"textDocument": {"uri": self.uri, "version": version}, "contentChanges": [change]}
-        await self.send({"method": "textDocument/didChange", "params": params})
-
-    async def ask(self) -> dict[str, Any]:
-        """For the suggestion."""
-        place = {"textDocument": {"uri": self.uri}, "position": {"line": 2, "character": 8}}
-        params = {**place, "context": {"triggerKind": 1}}
-        return await self.request("textDocument/inlineCompletion", params, ANSWER_SECONDS)
 
     async def reply(self, id: str, seconds: float) -> dict[str, Any]:
         key = json.dumps(id)

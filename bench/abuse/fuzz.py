@@ -18,11 +18,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from bench.abuse import hostile
-from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, Socket, frame, start
+from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, Socket, start
 from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Touch, Wait, store
 from bench.abuse.witness import audit
+from bench.harness.wire import frame
 
 __all__ = [
     "Driver",

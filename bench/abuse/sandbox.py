@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bench.harness.client import own_home
+
 __all__ = ["MARK", "PYTHON", "REPOSITORY", "Playground", "sandbox"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -21,42 +23,26 @@ MARK = "BENCH_ABUSE"
 
 
 class Playground:
-    """One folder, one engine server at most, any number of editors."""
+    """One folder for a server, its engine server and the project."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.mark = secrets.token_hex(8)
-        self.runtime = root / "run"
-        self.runtime.mkdir(mode=0o700)
-        self._projects = 0
 
     def environment(self, **more: str) -> dict[str, str]:
-        places = {f"XDG_{name}_HOME": str(self.root / name.lower()) for name in ("CONFIG", "STATE", "CACHE", "DATA")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MERCURY", "XDG_"))}
         return {
             **kept,
-            **places,
-            "HOME": str(self.root),
-            "MERCURY_LS_RUNTIME_DIR": str(self.runtime),
-            "MERCURY_ENGINE_MODEL": "fake",
+            **own_home(self.root),
             "MERCURY_ENGINE_IDLE_EXIT_MINUTES": "1",
             MARK: self.mark,
             **more,
         }
 
-    def project(self) -> Path:
-        self._projects += 1
-        root = self.root / f"project{self._projects}"
-        root.mkdir()
-        return root
-
-    def processes(self, word: str = "") -> list[int]:
-        """All that were started here, directly or not; those with `word` among their arguments."""
-        mark, wanted = f"{MARK}={self.mark}".encode(), word.encode()
-        return [pid for pid in pids() if mark in read(pid, "environ").split(b"\0") and has(pid, wanted)]
-
-    def engines(self) -> list[int]:
-        return self.processes("serve")
+    def processes(self) -> list[int]:
+        """All that were started here, directly or not."""
+        mark = f"{MARK}={self.mark}".encode()
+        return [pid for pid in pids() if mark in read(pid, "environ").split(b"\0")]
 
     def signal(self, pid: int, number: int) -> bool:
         """By a descriptor that is of this very process, looked at once more after it was opened."""
@@ -102,10 +88,6 @@ def sandbox() -> Iterator[Playground]:
 
 def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def has(pid: int, word: bytes) -> bool:
-    return not word or word in read(pid, "cmdline").split(b"\0")
 
 
 def read(pid: int, name: str) -> bytes:

@@ -1,11 +1,10 @@
 """The engine server with a fake engine that remembers what it must not be told.
 
-python -m bench.abuse.witness serve FILE [SECONDS]     into FILE, and so slow at each forward
+python -m bench.abuse.witness serve FILE     into FILE
 """
 
 import re
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ __all__ = ["Witness", "audit"]
 class Witness(FakeEngine):
     """Writes down every request that holds the canary."""
 
-    def __init__(self, seen: Path, seconds: float = 0.0) -> None:
-        super().__init__(pause=(lambda step: time.sleep(seconds)) if seconds else (lambda step: None))
+    def __init__(self, seen: Path) -> None:
+        super().__init__(pause=lambda step: None)
         self._seen = seen
 
     def infill(self, request: InfillRequest) -> Iterator[Any]:
@@ -63,8 +62,8 @@ def audit(folder: Path, seen: Path, hidden: tuple[str, ...]) -> dict[str, str]:
 
 
 def main() -> int:
-    seen, seconds = Path(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
-    return daemon.run(daemon.Options(idle_minutes=1), lambda report: Witness(seen, seconds))
+    seen = Path(sys.argv[2])
+    return daemon.run(daemon.Options(idle_minutes=1), lambda report: Witness(seen))
 
 
 if __name__ == "__main__":

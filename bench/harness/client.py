@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -12,7 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Client", "RequestError", "capabilities", "free_port", "isolated", "running", "until_ready"]
+from bench.harness.wire import frame, received
+
+__all__ = ["Client", "RequestError", "capabilities", "isolated", "own_home", "running", "until_ready"]
 
 COMMAND = (sys.executable, "-m", "mercury_ls", "--stdio")
 GONE = "the server is gone"
@@ -47,7 +48,7 @@ class Client:
 
     def send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.process.stdin.write(frame(body))
 
     def notify(self, method: str, params: Any) -> None:
         self.send({"method": method, "params": params})
@@ -82,16 +83,9 @@ class Client:
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
 
     async def _read(self) -> None:
-        while True:
-            length = 0
-            while line := (await self.process.stdout.readline()).strip():
-                name, _, value = line.partition(b":")
-                length = int(value) if name.lower() == b"content-length" else length
-            if not length:
-                return self._lost()
-            body = await self.process.stdout.readexactly(length)
-            now = time.perf_counter()
-            self._arrived(json.loads(body), now)
+        while (body := await received(self.process.stdout)) is not None:
+            self._arrived(json.loads(body), time.perf_counter())
+        self._lost()
 
     def _arrived(self, message: dict[str, Any], now: float) -> None:
         if "method" in message and "id" in message:
@@ -191,7 +185,7 @@ async def wait_for(client: Client, method: str, seconds: float) -> dict[str, Any
 def isolated(root: Path) -> dict[str, str]:
     """The environment of a server that neither reads nor writes anything of the user's own."""
     runtime = root / "run"
-    runtime.mkdir(mode=0o700)
+    runtime.mkdir(mode=0o700, exist_ok=True)
     return {
         "MERCURY_LS_RUNTIME_DIR": str(runtime),
         "MERCURY_ENGINE_MODEL": "fake",
@@ -200,6 +194,10 @@ def isolated(root: Path) -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return bound.getsockname()[1]
+def own_home(root: Path) -> dict[str, str]:
+    """The same for somebody who has a home of his own there, where nothing was installed or added yet."""
+    return isolated(root) | {
+        "HOME": str(root),
+        "XDG_CACHE_HOME": str(root / "cache"),
+        "XDG_DATA_HOME": str(root / "data"),
+    }

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from bench.harness.client import Client, RequestError, isolated, running, until_ready
+from bench.harness.client import Client, RequestError, own_home, running, until_ready
 from bench.oracle.rows import Row
 from bench.oracle.truth import common
 from mercury_ls.code.documents import Document, Snapshot
@@ -135,9 +135,7 @@ async def desk(oracle: "Oracle", *options: str, **settings: str) -> AsyncIterato
     with TemporaryDirectory() as folder:
         home, root = Path(folder).resolve(), Path(folder).resolve() / "project"
         (root / ".git").mkdir(parents=True)
-        own = {"HOME": home, "XDG_DATA_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
-        environment = isolated(home) | {name: str(path) for name, path in own.items()}
-        environment |= {"MERCURY_LOG_LEVEL": "error", **settings}
+        environment = own_home(home) | {"MERCURY_LOG_LEVEL": "error", **settings}
         del environment["MERCURY_ENGINE_MODEL"]
         await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes", *options)
         environment["MERCURY_ENGINE_MODEL"] = NAME

@@ -10,6 +10,7 @@ import pytest_asyncio
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
+from bench.harness.wire import listening
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.e2e.raw import Raw
 
@@ -159,9 +160,6 @@ async def listening_server(kind: str, environment: dict[str, str]):
     process = await asyncio.create_subprocess_exec(
         *COMMAND, f"--{kind}", "127.0.0.1:0", env=environment, stderr=asyncio.subprocess.PIPE
     )
-    line = ""
-    while "listening on" not in line:
-        line = (await process.stderr.readline()).decode()
-    port = int(line.split("listening on ")[1].split(",")[0].rsplit(":", 1)[1])
-    token = Path(line.rsplit("token in ", 1)[1].strip()).read_text(encoding="utf-8").strip()
-    return process, port, token
+    while not (address := listening((await process.stderr.readline()).decode())):
+        assert process.returncode is None
+    return process, *address

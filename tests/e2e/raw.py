@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.harness.wire import frame, received
 from tests.e2e.environment import COMMAND
 
 
@@ -20,6 +21,7 @@ class Raw:
         initialize: bool = True,
         options: Any = None,
         arguments: Sequence[str] = (),
+        command: Sequence[str] = COMMAND,
     ):
         self.environment = environment
         self.root = root
@@ -28,15 +30,13 @@ class Raw:
         self.notified: list[dict[str, Any]] = []
         self.versions: dict[str, int] = {}
         self._initialize = initialize
-        self._arguments = arguments
+        self._command = (*command, "--stdio", *arguments)
         self._replies: dict[Any, dict] = {}
         self._next = 100_000
 
     async def __aenter__(self) -> "Raw":
         self.process = await asyncio.create_subprocess_exec(
-            *COMMAND,
-            "--stdio",
-            *self._arguments,
+            *self._command,
             env=self.environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -71,8 +71,7 @@ class Raw:
         self.process.stdin.write(data)
 
     def send(self, message: Any) -> None:
-        body = json.dumps(message).encode()
-        self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.write(frame(json.dumps(message).encode()))
 
     async def read(self) -> dict[str, Any]:
         """The next reply; notifications are kept aside."""
@@ -85,9 +84,9 @@ class Raw:
                 self.states.append(message["params"]["state"])
 
     async def _message(self) -> dict[str, Any]:
-        header = await self.process.stdout.readuntil(b"\r\n\r\n")
-        assert header.startswith(b"Content-Length: "), header
-        return json.loads(await self.process.stdout.readexactly(int(header.split(b":")[1])))
+        body = await received(self.process.stdout)
+        assert body is not None, "the server has ended"
+        return json.loads(body)
 
     async def answer(self, id: Any) -> dict[str, Any]:
         while id not in self._replies:

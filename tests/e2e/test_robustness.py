@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.e2e.raw import Raw
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -151,6 +152,17 @@ async def test_a_stopped_engine_is_replaced(environment, project):
             assert engine_process(environment) != stopped
             await first.until("unavailable")
             await first.until("ready")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no ulimit")
+async def test_a_server_and_its_engine_work_with_32_open_files(tmp_path_factory, project):
+    alone = home(tmp_path_factory.mktemp("few"))
+    few_files = ["sh", "-c", 'ulimit -n 32; exec "$@"', "sh", *COMMAND]
+    async with Raw(alone, project, command=few_files) as server:
+        await server.until("ready")
+        uri = server.open("few.py", "total = compute(1)\nother = 2\ntotal = ")
+        assert await server.inline(uri, 2, 8)
+    stop_engine(alone)
 
 
 async def test_a_client_that_disappears_takes_its_server_along(environment, project):
