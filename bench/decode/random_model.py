@@ -24,7 +24,7 @@ from mercury_engine.model.openvino_runtime import load
 from mercury_engine.model.runtime import Rows
 runtime = load(Path(sys.argv[1]))
 rows = np.arange(8, dtype=np.int32)
-runtime.forward(Rows(rows + 64, rows, wanted=[7]), runtime.cache())
+runtime.forward(Rows(rows + 64, rows, rows=[7]), runtime.cache())
 print(time.perf_counter() - started)
 """
 

@@ -21,10 +21,10 @@ class TeamError(Exception):
 
 
 class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
-    """Between `least` and `most` engines, so many that each works on about `requests` at a time; each reserves `cpus`
+    """Between `minimum` and `maximum` engines, so many that each works on about `requests` at a time; each reserves `cpus`
     cores, and `gpus` devices, of the machine that it is on."""
 
-    least: Annotated[int, Meta(ge=1, le=1024)] = 1
+    minimum: Annotated[int, Meta(ge=1, le=1024)] = 1
     maximum: Annotated[int, Meta(ge=1, le=1024)] = 1
     requests: Annotated[float, Meta(gt=0)] = 4.0
     cpus: Annotated[float, Meta(ge=0)] = 1.0
@@ -65,17 +65,17 @@ def read_config(path: Path) -> TeamConfig:
             raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
     if len(set(config.users.values())) < len(config.users):
         raise TeamError(f"{path}: users: two have the same token: {ADD} for each")
-    if config.replicas.maximum < config.replicas.least:
-        raise TeamError(f"{path}: replicas.most is {config.replicas.maximum}, less than least, {config.replicas.least}")
+    if config.replicas.maximum < config.replicas.minimum:
+        raise TeamError(f"{path}: replicas.maximum is {config.replicas.maximum}, less than minimum, {config.replicas.minimum}")
     return config
 
 
 def lacking(replicas: Replicas, available: Mapping[str, float]) -> str:
     """What there is too little of for the engines that are to run at all times, by Ray's names, if anything."""
     for name, amount in (("CPU", replicas.cpus), ("GPU", replicas.gpus)):
-        if replicas.least * amount > available.get(name, 0):
-            needed = f"{replicas.least} engines that reserve {amount:g} {name}s each"
-            return f"replicas: {needed} do not fit on {available.get(name, 0):g}: lower least or {name.lower()}s"
+        if replicas.minimum * amount > available.get(name, 0):
+            needed = f"{replicas.minimum} engines that reserve {amount:g} {name}s each"
+            return f"replicas: {needed} do not fit on {available.get(name, 0):g}: lower minimum or {name.lower()}s"
     return ""
 
 

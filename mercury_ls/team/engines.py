@@ -243,8 +243,8 @@ def left(config: TeamConfig) -> None:
 
 def scaled(replicas: Replicas) -> AutoscalingConfig:
     return AutoscalingConfig(
-        min_replicas=replicas.least,
-        initial_replicas=replicas.least,
+        min_replicas=replicas.minimum,
+        initial_replicas=replicas.minimum,
         max_replicas=replicas.maximum,
         target_ongoing_requests=replicas.requests,
     )

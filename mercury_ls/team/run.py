@@ -74,7 +74,7 @@ async def serve(
     from mercury_ls.web.service import Service
 
     stopped, changed = asyncio.Event(), asyncio.Event()
-    sys.stderr.write(f"mercury-ls serve: starting Ray and {counted(config.replicas.least, 'engine')}\n")
+    sys.stderr.write(f"mercury-ls serve: starting Ray and {counted(config.replicas.minimum, 'engine')}\n")
     loop, ordered = asyncio.get_running_loop(), ThreadPoolExecutor(1)
 
     async def deploy(config: TeamConfig) -> Any:

@@ -50,7 +50,7 @@ class Team:
         for user in users:
             self.tokens[user], digests[user] = new_token()
         lines = "".join(f"  {user}: {digest}\n" for user, digest in digests.items())
-        replicas = "{least: 2, most: 2, cpus: 0.1}"
+        replicas = "{minimum: 2, maximum: 2, cpus: 0.1}"
         self.path.write_text(f"users:\n{lines}listen: 127.0.0.1:0\nrequests_per_user: 2\nreplicas: {replicas}\n")
 
     @property
@@ -236,7 +236,7 @@ async def test_users_and_engines_are_replaced_without_a_failed_request(team):
 async def test_engines_that_find_no_room_keep_nobody_who_was_removed(team):
     text, before = team.path.read_text(), team.engines()
     without_ada = re.sub(r"  ada: .*\n", "", text)
-    team.path.write_text(without_ada.replace("least: 2, most: 2", "least: 900, most: 900"))
+    team.path.write_text(without_ada.replace("minimum: 2, maximum: 2", "minimum: 900, maximum: 900"))
     os.kill(team.process.pid, signal.SIGHUP)
     until(
         lambda: "; the engines stay as they are: " in team.log.read_text(),

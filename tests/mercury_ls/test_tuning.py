@@ -153,7 +153,7 @@ from mercury_ls import tuning
 
 popen = subprocess.Popen
 subprocess.Popen = lambda command, **more: popen([sys.executable, "-c", {trainer!r}], **more)
-tuning.run(tuning.Order(Path("."), 1.0), tuning.Material("", []), Path({out!r}))
+tuning.run(tuning.TuneOrder(Path("."), 1.0), tuning.Material("", []), Path({out!r}))
 """
 
 

@@ -19,7 +19,7 @@ def draft(count=12, source="copy", agreed=7):
 
 
 def choice(costs=CPU, acceptance=None, **situation):
-    known = {"pending": 1, "left": 9.0, "canvas_sizes": (8, 16, 32, 64)}
+    known = {"pending": 1, "remaining": 9.0, "canvas_sizes": (8, 16, 32, 64)}
     return choose(DraftSituation(**known | situation), costs, acceptance or Acceptance())
 
 
@@ -65,7 +65,7 @@ def test_of_several_drafts_the_most_promising_is_verified():
 
 
 def test_redrafting_pays_where_rows_cost_nothing_and_the_draft_is_sure():
-    sure = {"proposals": [draft(agreed=99)], "redraft_sizes": (8, 16, 32), "left": 60.0}
+    sure = {"proposals": [draft(agreed=99)], "redraft_sizes": (8, 16, 32), "remaining": 60.0}
     assert choice(FLAT, **sure).kind == "redraft"
     assert choice(STEEP, **sure).kind != "redraft"
 
@@ -80,13 +80,13 @@ rates = st.lists(st.floats(0.1, 50.0), min_size=5, max_size=5).map(lambda costs:
 
 
 @given(rates, st.integers(1, 300), st.floats(1.0, 100.0), st.integers(0, 12), st.integers(0, 20))
-def test_no_action_is_expected_to_be_slower_than_plain_autoregression(times, pending, left, agreed, wrong):
+def test_no_action_is_expected_to_be_slower_than_plain_autoregression(times, pending, remaining, agreed, wrong):
     costs = Costs((1, 8, 16, 32, 64), times)
     action = choice(
         costs,
         taught("copy", 5, wrong),
         pending=pending,
-        remaining=left,
+        remaining=remaining,
         proposals=[draft(agreed=agreed)],
         redraft_sizes=(8, 16),
     )

@@ -14,7 +14,7 @@ def read(tmp_path, text):
 
 
 def test_what_is_not_written_has_a_default(tmp_path):
-    config = read(tmp_path, f"users:\n  ada: {'a' * 64}\nreplicas: {{least: 2, most: 4}}\n")
+    config = read(tmp_path, f"users:\n  ada: {'a' * 64}\nreplicas: {{minimum: 2, maximum: 4}}\n")
     assert config.users == {"ada": "a" * 64}
     assert config.listen == "127.0.0.1:8391"
     assert config.replicas == Replicas(2, 4)
@@ -26,12 +26,12 @@ def test_what_is_not_written_has_a_default(tmp_path):
         ("users: {}", "users is empty.*--new-token"),
         ("users: {ada: secret}", "users.ada is not the SHA-256 of a token.*--new-token"),
         (f"users: {{'../ada': a{DIGEST[1:]}}}", "'../ada' is not a valid name"),
-        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 3}}", "replicas.most is 1, less than least, 3"),
-        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 0}}", "replicas.least"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: 3}}", "replicas.maximum is 1, less than minimum, 3"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: 0}}", "replicas.minimum"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
         (f"users: {{ada: a{DIGEST[1:]}, bob: a{DIGEST[1:]}}}", "two have the same token.*--new-token"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nlisten: 2024-99-99", "month must be in 1..12"),
-        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: {'9' * 5000}}}", "integer string conversion"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: {'9' * 5000}}}", "integer string conversion"),
         ("users:\n  ada: [", "at line 3, column 1; docs/TEAM.md has an example"),
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor.* at line 1, column 1; "),
     ],
@@ -58,9 +58,9 @@ def test_a_new_token_is_accepted_by_its_digest(tmp_path):
     ("replicas", "said"),
     [
         (Replicas(2, 900), ""),
-        (Replicas(900, 900), "replicas: 900 engines that reserve 1 CPUs each do not fit on 2: lower least or cpus"),
+        (Replicas(900, 900), "replicas: 900 engines that reserve 1 CPUs each do not fit on 2: lower minimum or cpus"),
         (Replicas(900, 900, cpus=0), ""),
-        (Replicas(gpus=0.5), "replicas: 1 engines that reserve 0.5 GPUs each do not fit on 0: lower least or gpus"),
+        (Replicas(gpus=0.5), "replicas: 1 engines that reserve 0.5 GPUs each do not fit on 0: lower minimum or gpus"),
     ],
 )
 def test_engines_that_find_no_room_are_told(replicas, said):
