@@ -1,6 +1,6 @@
 """The boundary of the engine: frozen plain data and one protocol. The editor side imports hardly anything else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct, field
@@ -19,6 +19,7 @@ __all__ = [
     "EngineError",
     "EngineInfo",
     "Filled",
+    "Finish",
     "InfillRequest",
     "Members",
     "Message",
@@ -40,6 +41,9 @@ PROTOCOL_VERSION = 1
 """Part of the socket's name, so that two installed versions never talk to each other."""
 
 Effort = Literal["instant", "low", "medium", "high"]
+
+Finish = Literal["", "stop", "length", "tool_calls"]
+"""Why an answer ended; empty while it grows."""
 
 
 WITHOUT_OPENVINO = (
@@ -277,7 +281,7 @@ class ChatReply(Struct, frozen=True):
     settled: int = 0
     calls: tuple[ToolCall, ...] = ()
     final: bool = False
-    finish: Literal["", "stop", "length", "tool_calls"] = ""
+    finish: Finish = ""
     prompt_tokens: int = 0
     answer_tokens: int = 0
     slots: tuple[Slot, ...] = ()
@@ -335,14 +339,14 @@ class EngineInfo(Struct, frozen=True):
 
 
 class Engine(Protocol):
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         """Drafts of growing quality, the last one `final`. Each yield is a cancel point after at most one forward.
 
         Several generators may be open at once, and be resumed in any order.
         """
         ...
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         """Encode ahead, so that the next keystroke finds its context cached. Each yield is a cancel point."""
         ...
 
@@ -352,6 +356,6 @@ class Engine(Protocol):
 class ChatEngine(Engine, Protocol):
     """An engine whose `info` says that it `chats`."""
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         """Growing and revised answers, the last one `final`. Each yield is a cancel point after at most one forward."""
         ...

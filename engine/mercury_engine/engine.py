@@ -1,7 +1,7 @@
 """The engine: lays requests out, reuses cached prefixes, and answers with growing drafts."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import count, product, repeat
 from pathlib import Path
@@ -120,12 +120,12 @@ class MercuryEngine:
             copy_bias,
         )
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         """Requests that take turns share their forwards where the device gains by it: see `ForwardBatcher`."""
         session = self._session(request)
         yield from self._batcher.run(self._answer(request, session), session)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         """Freezes the newest suffix, snippets and edits, then encodes the context up to its last row.
 
         With nothing left to encode, it measures the costs that starting had no time for. It shares no forwards.
@@ -241,16 +241,16 @@ class MercuryEngine:
 
     def _laid_out(self, session: EngineSession, request: InfillRequest) -> LayoutRow:
         """A rewrite always sees the newest edits, which it follows from; a completion those that were frozen."""
-        stale = session.frozen is None or not _inserts(request) or is_stale(session.frozen, request)
-        if stale:
-            session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
-        return lay_out(self._decoder.tokenizer, request, session.frozen, self._budget)
+        frozen = session.frozen
+        if frozen is None or not _inserts(request) or is_stale(frozen, request):
+            frozen = session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
+        return lay_out(self._decoder.tokenizer, request, frozen, self._budget)
 
     def _has_time(self, deadline_ms: float | None, started: float) -> bool:
         """Whether one more forward fits before the deadline."""
         if deadline_ms is None:
             return True
-        return (self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms
+        return bool((self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms)
 
     def _starter(
         self, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]

@@ -4,7 +4,7 @@ Behind a dot it copies only a name that exists, and writes the first of these if
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
 
@@ -76,7 +76,7 @@ class FakeEngine:
         self.forwards = 0
         self.open = 0
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         self.infills += 1
         sent = f"{request.windows[0].path} to {self._info.address}" if self._info.address else ""
         with self._running():
@@ -87,7 +87,7 @@ class FakeEngine:
                 spans = tuple(_draw(filled, step, passes, request) for filled in answers)
                 yield Draft(step, spans, final=step == passes, sent=sent)
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         self.chats += 1
         with self._running():
             drafts = conversation(request, self.says, passes := self._passes(request.effort))
@@ -95,7 +95,7 @@ class FakeEngine:
                 self._forward(step)
                 yield next(drafts)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         self.warms += 1
         with self._running():
             for step in range(1, self._passes("low") + 1):
@@ -106,7 +106,7 @@ class FakeEngine:
         return self._info
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
+    def _running(self) -> Generator[None]:
         self.open += 1
         try:
             yield
@@ -210,8 +210,12 @@ def _existing(request: InfillRequest, span: Span, continuations: list[tuple[str,
     names = next((m.names for m in request.members if m.role == "member" and m.receiver == ""), ())
     if not names:
         return continuations
-    typed = ENDING.search(request.windows[span.window].text[: span.start])[0]
-    real = [continuation for continuation in continuations if BEGINNING.match(typed + continuation[0])[0] in names]
+    typed = ENDING.search(request.windows[span.window].text[: span.start])[0]  # pyright: ignore[reportOptionalSubscript]
+    real = [
+        continuation
+        for continuation in continuations
+        if BEGINNING.match(typed + continuation[0])[0] in names  # pyright: ignore[reportOptionalSubscript]
+    ]
     return real or [(names[0].removeprefix(typed), SHORTEST_MATCH)]
 
 

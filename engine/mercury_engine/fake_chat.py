@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from mercury_engine.api import ChatReply, ChatRequest, Slot, ToolCall
+from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot, ToolCall
 
 __all__ = ["Says", "conversation"]
 
@@ -15,7 +15,7 @@ TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 MASK = "░"
 
 
-def conversation(request: ChatRequest, says: Says | None, passes: int) -> Iterator[ChatReply]:
+def conversation(request: ChatRequest, says: Says | None, passes: int) -> Generator[ChatReply]:
     """Every other token is there after the first of several passes, and every fourth is another one at first."""
     answer = _scripted(says, request)
     if answer is None:
@@ -60,7 +60,7 @@ def _last(request: ChatRequest) -> str:
     return request.messages[-1].content
 
 
-def _cut(text: str, request: ChatRequest) -> tuple[list[str], str]:
+def _cut(text: str, request: ChatRequest) -> tuple[list[str], Finish]:
     end = min((at for stop in request.stops if (at := text.find(stop)) >= 0), default=len(text))
     tokens = TOKEN.findall(text[:end])
     return tokens[: request.most_tokens], "length" if len(tokens) > request.most_tokens else "stop"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -66,9 +66,10 @@ class Process(Protocol):
 class EngineLink(Protocol):
     """The way to an engine, near or far, as a session uses it. Closing a generator cancels its request."""
 
-    status: Status
     roots: Sequence[str]
 
+    @property
+    def status(self) -> Status: ...
     async def start(self) -> None: ...
     async def close(self) -> None: ...
     def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
@@ -137,17 +138,17 @@ class EngineClient:
                 await self._keeper
         self._drop_idle()
 
-    def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
         """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
         return self._answers("/infill", request, lambda answer: answer.draft)
 
-    def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         """As `infill`; a request that nobody could answer raises `RequestError`."""
         return self._answers("/chat", request, lambda answer: answer.said)
 
     async def _answers(
         self, path: str, request: InfillRequest | ChatRequest, draft_of: Callable[[AnswerFrame], Drafted | None]
-    ) -> AsyncIterator[Drafted]:
+    ) -> AsyncGenerator[Drafted]:
         last: AnswerFrame | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):

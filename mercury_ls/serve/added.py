@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -176,9 +176,10 @@ def weigh(files: list[Path]) -> int:
 
 def convert(source: Path, target: Path, record: ModelRecord, report: Report) -> None:
     """The model in `source` as the engine opens it, in the folder `target`, which exists and is empty."""
-    from mercury_engine.model import convert
+    from mercury_engine.model.convert import Precision
+    from mercury_engine.model.convert import convert as into_own_format
 
-    convert.convert(source, target, record.precision, report)
+    into_own_format(source, target, cast("Precision", record.precision), report)
 
 
 def describe_gguf(file: Path, target: Path) -> int:

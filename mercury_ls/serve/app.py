@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
@@ -70,7 +70,7 @@ class Activity:
         self._since = clock()
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> Generator[None]:
         self._active += 1
         try:
             yield
@@ -198,7 +198,7 @@ def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tupl
 def closing(send: Send) -> Send:
     """Closes the connection after the response: without the token nobody may occupy one."""
 
-    async def and_close(message: dict[str, Any]) -> None:
+    async def and_close(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], CLOSE]}
         await send(message)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +24,7 @@ from mercury_ls.link.wire import PREFIX, Status, WireError
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from mercury_ls.serve.app import Activity, Handler
+    from mercury_ls.serve.app import Activity, Handler, Receive, Scope, Send
     from mercury_ls.serve.worker import LoadEngine, Worker
 
 __all__ = ["FAILED", "HTTP_PORT", "Face", "ListeningEndpoint", "Options", "run", "site", "status", "stop"]
@@ -254,7 +254,7 @@ async def serve(
 def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
     """The engine protocol has its own paths; everything else is the face's, whose requests keep the server alive."""
 
-    async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def application(scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["path"].startswith("/engine/"):
             await engine(scope, receive, send)
             return
@@ -274,7 +274,7 @@ def web_server(endpoint: ListeningEndpoint, handler: "Handler") -> "Server":
     server = uvicorn.Server(
         uvicorn.Config(
             handler,
-            http=connection,
+            http=connection,  # pyright: ignore[reportArgumentType]  it is called, like a class
             h11_max_incomplete_event_size=HEAD_BYTES,
             interface="asgi3",
             ws="none",
@@ -288,19 +288,22 @@ def web_server(endpoint: ListeningEndpoint, handler: "Handler") -> "Server":
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
-    server.capture_signals = nullcontext  # `stopping_signals` handles them, for both servers
+    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]  `stopping_signals` handles them, for both servers
     return server
 
 
 async def watch(
-    claim: Claim, server: "Server", stopped: asyncio.Event, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    claim: Claim | None,
+    server: "Server",
+    stopped: asyncio.Event,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Restores files of the claim that something deleted, and stops if another server has taken it over."""
     failed = ""
     while True:
         await sleep(WATCH_SECONDS)
         try:
-            listener = claim.renew() if server.started else None
+            listener = claim.renew() if claim is not None and server.started else None
             if listener is not None:
                 log.warning("%s was deleted and has been restored", listener.path)
                 await listen_at(server, listener.socket)

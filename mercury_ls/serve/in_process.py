@@ -1,6 +1,6 @@
 """An engine on a thread of this process, behind the interface of `EngineClient`."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, InfillRequest
@@ -35,10 +35,10 @@ class InProcessClient:
         if self._worker is not None:
             await self._worker.close()
 
-    def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
         return self._client().infill(request)
 
-    def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         return self._client().chat(request)
 
     async def warm(self, request: InfillRequest) -> None:
@@ -69,13 +69,13 @@ class WorkerClient:
     def for_client(self, name: str) -> "WorkerClient":
         return WorkerClient(self._worker, name, self.roots)
 
-    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
         check(request)
         async with aclosing(answers(self._worker.infill(self._name, normalized(request, self.roots)))) as drafts:
             async for draft in drafts:
                 yield draft
 
-    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatReply]:
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         check_chat(request)
         async with aclosing(answers(self._worker.chat(self._name, request))) as replies:
             async for reply in replies:
@@ -86,7 +86,7 @@ class WorkerClient:
         self._worker.warm(self._name, normalized(request, self.roots))
 
 
-async def answers(stream: DraftStream[Result]) -> AsyncIterator[Result]:
+async def answers(stream: DraftStream[Result]) -> AsyncGenerator[Result]:
     try:
         async for answer in stream:
             if isinstance(answer, Failure):

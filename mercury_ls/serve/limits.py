@@ -5,7 +5,7 @@ import ssl
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -123,7 +123,7 @@ class LimitedConnection(H11Protocol):
     def _most_expendable(self) -> "LimitedConnection":
         other_connections = [
             connection
-            for connection in self.connections
+            for connection in cast("set[LimitedConnection]", self.connections)
             if connection is not self and not connection.transport.is_closing()
         ]
         silent = [other for other in other_connections if other.cycle is None]

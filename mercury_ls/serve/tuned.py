@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -107,10 +107,10 @@ class TunedEngine:
         self._nearest: dict[str, Adapter | None] = {}
         self._engines: OrderedDict[Adapter, Engine] = OrderedDict()
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         return self._engine_for(request).infill(request)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         return self._engine_for(request).warm(request)
 
     def info(self) -> EngineInfo:

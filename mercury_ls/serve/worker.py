@@ -4,17 +4,26 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, zip_longest
 from threading import Condition, Thread
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, EngineError, InfillRequest, RequestError
+from mercury_engine.api import (
+    ChatEngine,
+    ChatReply,
+    ChatRequest,
+    Draft,
+    Engine,
+    EngineError,
+    InfillRequest,
+    RequestError,
+)
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
 __all__ = ["CANNOT_CHAT", "LATENCIES", "DraftStream", "LoadEngine", "Worker"]
@@ -119,7 +128,7 @@ class Worker:
                 self._drop_warm(client, session)
             self._work.notify()
 
-    async def statuses(self) -> AsyncIterator[Status]:
+    async def statuses(self) -> AsyncGenerator[Status]:
         """The current status, and each new one until the worker closes."""
         while not self._stopping:
             changed = self._changed
@@ -401,8 +410,8 @@ class DraftStream(Generic[Result]):
         self.deadline = deadline
         self.closed = False
         self.started = False
-        self.drafts: Iterator[Result] | None = None
-        self.best: Result = untouched(request)
+        self.drafts: Generator[Result] | None = None
+        self.best = cast("Result", untouched(request))
         self._loop = loop
         self._forget = forget
         self._arrived: deque[Result | Failure] = deque()
@@ -449,16 +458,16 @@ class Warm(Struct, eq=False):
     client: str
     request: InfillRequest
     stale: bool = False
-    steps: Iterator[None] | None = None
+    steps: Generator[None] | None = None
 
 
-def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Iterator[Draft] | Iterator[ChatReply]:
+def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:
     if isinstance(request, InfillRequest):
         return engine.infill(request)
     info = engine.info()
     if not info.chats:
         raise RequestError(CANNOT_CHAT.format(info.model))
-    return engine.chat(request)
+    return cast("ChatEngine", engine).chat(request)
 
 
 def describe(error: BaseException) -> str:

@@ -21,8 +21,8 @@ class TeamError(Exception):
 
 
 class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
-    """Between `minimum` and `maximum` engines, so many that each works on about `requests` at a time; each reserves `cpus`
-    cores, and `gpus` devices, of the machine that it is on."""
+    """Between `minimum` and `maximum` engines, so many that each works on about `requests` at a time. Each reserves
+    `cpus` cores, and `gpus` devices, of its machine."""
 
     minimum: Annotated[int, Meta(ge=1, le=1024)] = 1
     maximum: Annotated[int, Meta(ge=1, le=1024)] = 1
@@ -65,8 +65,11 @@ def read_config(path: Path) -> TeamConfig:
             raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
     if len(set(config.users.values())) < len(config.users):
         raise TeamError(f"{path}: users: two have the same token: {ADD} for each")
-    if config.replicas.maximum < config.replicas.minimum:
-        raise TeamError(f"{path}: replicas.maximum is {config.replicas.maximum}, less than minimum, {config.replicas.minimum}")
+    minimum, maximum = config.replicas.minimum, config.replicas.maximum
+    if maximum < minimum:
+        raise TeamError(
+            f"{path}: replicas.maximum is {config.replicas.maximum}, less than minimum, {config.replicas.minimum}"
+        )
     return config
 
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import ray
@@ -15,7 +15,7 @@ from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.config import AutoscalingConfig, RequestRouterConfig
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
-from ray.serve.handle import DeploymentHandle
+from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
@@ -92,8 +92,10 @@ def keep_local() -> None:
     the replicas of one machine need it on that machine only."""
     from ray.serve._private import replica
 
-    added = replica.add_port_to_grpc_server
-    replica.add_port_to_grpc_server = lambda server, address: added(server, address.replace("[::]", "127.0.0.1"))
+    added = replica.add_port_to_grpc_server  # pyright: ignore[reportPrivateImportUsage]
+    replica.add_port_to_grpc_server = lambda server, address: added(  # pyright: ignore[reportPrivateImportUsage]
+        server, address.replace("[::]", "127.0.0.1")
+    )
 
 
 def encoded(answer: Draft | ChatReply | Failure) -> bytes:
@@ -175,7 +177,10 @@ class ReplicatedEngine:
         """A draft replaces the one before, so that another engine may begin anew where one was lost."""
         sent, died = msgspec.msgpack.encode(request), 0
         for tries_left in reversed(range(TRIES)):
-            answers = self._handle(request.session, stream=True).answer.remote(method, self._name, sent)
+            answers = cast(
+                "DeploymentResponseGenerator[bytes]",
+                self._handle(request.session, stream=True).answer.remote(method, self._name, sent),
+            )
             try:
                 async for payload in answers:
                     answer = msgspec.msgpack.decode(payload, type=AnswerFrame)
@@ -219,7 +224,7 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
     replicas = config.replicas
     if not config.cluster and (wrong := lacking(replicas, ray.cluster_resources())):
         raise ValueError(wrong)
-    deployment = serve.deployment(EngineReplica).options(
+    deployment = cast("serve.Deployment", serve.deployment(EngineReplica)).options(
         name="engine",
         ray_actor_options={"num_cpus": replicas.cpus, "num_gpus": replicas.gpus},
         max_ongoing_requests=1024,
@@ -227,7 +232,7 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
         health_check_period_s=1.0,
         health_check_timeout_s=10.0,
         autoscaling_config=scaled(replicas),
-        request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
+        request_router_config=RequestRouterConfig(request_router_class=cast("Any", ConsistentHashRouter)),
     )
     serve.start(http_options={"location": "NoServer"})
     engines = deployment.bind(settings, is_local=not config.cluster, generation=time.time_ns())

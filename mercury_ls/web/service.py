@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Question, request, where, with_alternatives
 from mercury_ls.completion.target import Silence
 from mercury_ls.link import local
+from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
@@ -235,7 +236,7 @@ class Service:
             await files.parsed(uri)
             files.history = recorded(text, self.clock())
             text = replace(text, text=document.text)
-        engine = self.engine.for_client(client.name)
+        engine = cast("EngineLink", self.engine.for_client(client.name))  # whoever serves it starts and ends it
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
         return ApiPlace(text, uri, questions)

@@ -47,10 +47,12 @@ class Asking:
         text = request.windows[span.window].text
         before, old, after = text[: span.start], text[span.start : span.end], text[span.end :]
         if span.mode == "region":
+            assert self._edits is not None
             single = replace(request, spans=(span,))
             edit_prompt = self._edits.ask(single, budget=self._budget, count=self._count)
             prompt, read = edit_prompt.prompt, partial(_rewritten, edit_prompt, old)
         else:
+            assert self._dialect is not None
             prompt = fim_prompt(self._dialect, request, span, budget=self._budget, count=self._count, split=self._split)
             read = partial(_cut, before, after, request.windows[span.window].language, span.mode)
         prefix_ids, forced = self._tokenizer.split(prompt.forced)
@@ -66,7 +68,7 @@ class Asking:
         Where the suffix follows the prefix, the whole head begins the answer, as llama.vim does it: else the suffix
         would have to be read again with every word that is typed.
         """
-        if self._dialect.suffix_first or len(head) > LONGEST_HEAD:
+        if self._dialect is None or self._dialect.suffix_first or len(head) > LONGEST_HEAD:
             return self._tokenizer.split(head)
         return "", head
 

@@ -129,15 +129,18 @@ class AutoregressiveDecoding:
     def _verify(self, logits_WV: np.ndarray, draft: Proposal) -> int:
         """Commit what the rows predict while their input is what was committed, until names compete; how many tokens
         that settles."""
+        row = 0
         for row, logits_V in enumerate(logits_WV):
             choice = self._decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
             self._rivals = self._rivals_of(choice, logits_V)
             if self._rivals is not None:
                 return row
             self._commit(choice)
+            agrees = False
             if row < len(draft.ids):
                 agrees = draft.ids[row] == choice.token
-                self._decoder.acceptance.observe(draft.evidence[row], agrees)
+                if (evidence := draft.evidence[row]) is not None:
+                    self._decoder.acceptance.observe(evidence, agrees)
                 self._decoder.report.verified(draft.source, agrees)
             if self.answer.done or row == len(draft.ids) or not agrees:
                 break

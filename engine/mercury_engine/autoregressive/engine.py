@@ -1,7 +1,7 @@
 """The engine for other people's autoregressive models: reads what changed of a prompt, and decodes greedily."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import product
@@ -109,16 +109,16 @@ class AutoregressiveEngine:
         self._budget = _prompt_tokens(runtime, record)
         self._asking = Asking(record, tokenizer, self._budget)
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         session = self._session(request)
         yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         if self._talker is None:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
         time for."""
         session = self._session(request)
@@ -235,7 +235,7 @@ class AutoregressiveEngine:
         if request.deadline_ms is None:
             return True
         rows = min(decoding.pending, self._decoder.chunk)
-        return (self._clock() - started) * 1000 + self._decoder.costs.of(rows) < request.deadline_ms
+        return bool((self._clock() - started) * 1000 + self._decoder.costs.of(rows) < request.deadline_ms)
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:

@@ -3,7 +3,7 @@
 Shapes: R rows of a forward, C cached columns, S slots, V vocabulary.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -70,7 +70,7 @@ class ConversationCanvas:
         limit = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
         self._kept.keep(max(0, min(read, limit)) // (block or 1) * (block or 1) if not self._exact else 0)
 
-    def catch_up(self, ids: Sequence[int]) -> Iterator[None]:
+    def catch_up(self, ids: Sequence[int]) -> Generator[None]:
         """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
         block = self._manner.block or 1
         while not self._exact:
@@ -95,6 +95,7 @@ class ConversationCanvas:
         rows = [row for row in range(first, first + len(slots)) if row >= 0]
         logits_WV = self._forward(new, [*head, *drafted], rows)
         if first < 0:
+            assert self._carried_V is not None, "the slots before were read first"
             return np.concatenate([self._carried_V[None], logits_WV])
         if manner.shift and not head:
             self._carried_V = logits_WV[0].copy()

@@ -2,13 +2,13 @@
 
 import codecs
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from mercury_engine.api import ChatReply, ChatRequest, Slot
+from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot
 from mercury_engine.chat.calls import Dialogue, ParsedAnswer, dialogue_of
 from mercury_engine.chat.drafting import PACES, DraftBlock, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
@@ -70,12 +70,12 @@ class Talker:
     def bytes(self) -> int:
         return sum(conversation.cache.bytes for _, conversation in self._kept)
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         rendered = self.dialogue.render(request)
         with self._place(request.session, rendered) as conversation:
             yield from _Reply(self, request, rendered, conversation).run()
 
-    def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
+    def timed(self, forwards: Generator[Result]) -> Generator[Result]:
         started = self.clock()
         for result in forwards:
             self.forwards += 1
@@ -140,7 +140,7 @@ class _Reply:
         self._stopped_at: int | None = None
         self._step = 0
 
-    def run(self) -> Iterator[ChatReply]:
+    def run(self) -> Generator[ChatReply]:
         with self._room as self._most:
             yield from self._forwards()
 
@@ -149,9 +149,9 @@ class _Reply:
         """Whether the answer has room for what ends it."""
         return self._ending is not None and len(self._ending) <= self._most
 
-    def _forwards(self) -> Iterator[ChatReply]:
+    def _forwards(self) -> Generator[ChatReply]:
         """Past its deadline it ends without another forward."""
-        finish = ""
+        finish: Finish = ""
         self._canvas.begin(self._prompt)
         for _ in self._model.timed(self._canvas.catch_up(self._prompt)):
             self._step += 1
@@ -168,11 +168,11 @@ class _Reply:
         self._remember()
         yield self._said(finish)
 
-    def _forward(self) -> Iterator[str]:
+    def _forward(self) -> Generator[Finish]:
         """Why the answer ends after one forward, "" if it goes on."""
         yield self._write_freely() if self._guide is None else self._write_along(self._guide)
 
-    def _write_freely(self) -> str:
+    def _write_freely(self) -> Finish:
         start = len(self._ids) % self._model.manner.block if self._model.manner.block else 0
         count, window, ends = self._canvas.slots(self._ids), self._model.manner.window, self._model.vocabulary.ends
         block = self._block = self._block or DraftBlock(count, self._pace, ends, window=window, start=start)
@@ -187,7 +187,7 @@ class _Reply:
             return ""
         return self._finished(leading, "stop" if block.end < count else "")
 
-    def _finished(self, tokens: Sequence[Settled], finish: str) -> str:
+    def _finished(self, tokens: Sequence[Settled], finish: Finish) -> Finish:
         if self._block:
             self._revised |= {len(self._written) + at for at in self._block.revised}
         self._block = None
@@ -195,7 +195,7 @@ class _Reply:
         self._ids += [token for token, _ in tokens]
         return finish
 
-    def _write_along(self, guide: Guide) -> str:
+    def _write_along(self, guide: Guide) -> Finish:
         room, ends = self._most - len(self._written), self._model.vocabulary.ends
         logits_SV = self._canvas.logits(self._ids, [-1] * self._canvas.slots(self._ids))
         walked = walk(guide, logits_SV, self._chooser, ends, self._pace, room)
@@ -226,7 +226,7 @@ class _Reply:
             count = middle
         return list(tokens[:fits])
 
-    def _cut_short(self) -> str:
+    def _cut_short(self) -> Finish:
         """Under a grammar, with the shortest known ending; else where it stands."""
         if self._guide is None:
             return self._finished(self._block.leading if self._block else (), "length")
@@ -234,7 +234,7 @@ class _Reply:
             return "length"
         return self._finished([(token, 1.0) for token in self._ending or ()], "stop")
 
-    def _late_finish(self) -> str:
+    def _late_finish(self) -> Finish:
         """Ends the answer if another forward would end after the deadline; the first one may."""
         elapsed_ms = (self._model.clock() - self._started) * 1000
         next_ms = self._model.forward_ms if self._step else 0.0
@@ -261,9 +261,9 @@ class _Reply:
         self._stopped_at = min(stops, default=None)
         return bool(stops)
 
-    def _said(self, finish: str = "") -> ChatReply:
+    def _said(self, finish: Finish = "") -> ChatReply:
         text, certain = self._text(self._written)
-        slots = [slot or guess for slot, guess in zip(*self._drafted, strict=True) if slot or guess]
+        slots = [token for slot, guess in zip(*self._drafted, strict=True) if (token := slot or guess)]
         message = self._heard(self._text([*self._written, *slots])[0] if slots else text)
         settled = self._heard(text[:certain])
         held_back = 0 if finish else self._held_back(settled.text)
@@ -321,8 +321,9 @@ class _Reply:
         for at, (token, probability) in enumerate(self._written):
             text = spell([token]).decode("utf-8", "replace")
             yield Slot(text, probability, settled=True, revised=at in self._revised)
-        block = self._block
-        for at, slot in enumerate(block.slots[: block.end] if block else ()):
+        if (block := self._block) is None:
+            return
+        for at, slot in enumerate(block.slots[: block.end]):
             if slot is None:
                 yield Slot("")
             else:

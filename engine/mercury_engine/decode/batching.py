@@ -6,7 +6,7 @@ This is iteration-level batching (Orca, Yu et al. 2022) for generators that are 
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Runtime
@@ -107,8 +107,10 @@ class _Turn(Generic[Output]):
     def resume(self, forward: Forward | Exception | None = None) -> Pass | None:
         """The next pass that it needs, None once it has an outcome."""
         try:
-            failed = isinstance(forward, Exception)
-            yielded = self._steps.throw(forward) if failed else self._steps.send(forward)
+            if isinstance(forward, Exception):
+                yielded = self._steps.throw(forward)
+            else:
+                yielded = self._steps.send(cast("Forward", forward))  # None begins it
         except Exception as error:
             self.outcome = error
             return None
@@ -118,12 +120,12 @@ class _Turn(Generic[Output]):
         return None
 
 
-def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Iterator[None]:
+def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Generator[None]:
     """Compute each pass on its own; yields at each pause."""
     forward = None
     with suppress(StopIteration):
         while True:
-            forward_pass = passes.send(forward)
+            forward_pass = passes.send(cast("Forward", forward))
             forward = None if forward_pass is None else runtime.forward(forward_pass.rows, forward_pass.cache)
             if forward_pass is None:
                 yield
@@ -134,7 +136,7 @@ def until_pause(passes: Passes[Result]) -> Generator[Pass, Forward, bool]:
     forward = None
     while True:
         try:
-            forward_pass = passes.send(forward)
+            forward_pass = passes.send(cast("Forward", forward))
         except StopIteration:
             return False
         if forward_pass is None:

@@ -360,7 +360,9 @@ class Decoding:
     def _keep_redraft(self, logits_SV: np.ndarray) -> None:
         """A canvas behind a draft that was entirely right; its first slot has been committed by now."""
         self._keep_canvas(self.number, logits_SV)
-        self._canvases[self.number].advance(int(self.ids[-1]))
+        canvas = self._canvases[self.number]
+        assert canvas is not None, "it was just kept"
+        canvas.advance(int(self.ids[-1]))
 
     def _verify(self, fused: Fused, logits_WV: np.ndarray, cached: int, draft: Proposal) -> int:
         """Commit what clean rows predict while their input is what was committed; how many rows stay valid."""

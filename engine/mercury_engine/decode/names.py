@@ -67,7 +67,7 @@ class KnownNames:
     ) -> None:
         self._tokenizer = tokenizer
         self._compete = compete
-        self._typed = WORD.search(head)[0]
+        self._typed = WORD.search(head)[0]  # pyright: ignore[reportOptionalSubscript]
         self._before = head[: len(head) - len(respelled)]
         self._again = respelled
         self._begins = len(respelled) - len(self._typed)
@@ -93,10 +93,10 @@ class KnownNames:
         if not self._compete:
             return []
         ahead = max(context, self._tokenizer.token_bytes[token], key=len)
-        lead = LEAD.match(ahead)[0].decode("utf-8", "replace")
+        lead = LEAD.match(ahead)[0].decode("utf-8", "replace")  # pyright: ignore[reportOptionalSubscript]
         answer = said.decode("utf-8", "replace")
         line = (self._before + answer).rpartition("\n")[2][-LONGEST_LINE:]
-        begun = "" if lead else WORD.search(line)[0]
+        begun = "" if lead else WORD.search(line)[0]  # pyright: ignore[reportOptionalSubscript]
         is_name = len(lead.encode()) < len(ahead)
         if begun and answer and not context:
             return []
@@ -140,7 +140,7 @@ class KnownNames:
         at_cursor = start == self._begins
         if start < self._begins or not (receiver or at_cursor) or QUOTES_AND_COMMENTS.search(line):
             return None
-        members = self._members.get(("member", "" if at_cursor else receiver[1]))
+        members = self._members.get(("member", receiver[1] if receiver and not at_cursor else ""))
         return members.names if members and _is_closed(members) else None
 
     def _at_cursor(self, line: str, *, is_name: bool) -> Iterator[Members]:

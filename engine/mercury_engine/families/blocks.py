@@ -3,7 +3,7 @@
 Shapes: R rows of a forward, C cached columns, V vocabulary.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def encode(
     return logits_V
 
 
-def proceed(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[FillProgress]:
+def proceed(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Generator[FillProgress]:
     """Continue a text block by block, until it ends or is long enough; each progress is one forward."""
     family, answer = model.family, FillProgress()
     typed, rank = text.typed, target.rank

@@ -3,11 +3,11 @@
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -110,7 +110,7 @@ class FamilyEngine:
         self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
         self._forward_ms = 0.0
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         started, step = self._clock(), 0
         filled = [Filled(request.old(span)) for span in request.spans]
         for number, span in enumerate(request.spans):
@@ -121,12 +121,12 @@ class FamilyEngine:
                 yield Draft(step, tuple(filled))
         yield Draft(step + 1, tuple(filled), final=True)
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         if self._talker is None:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         """Encodes the text where an answer will not read it anew."""
         span = request.spans[0]
         if span.mode not in self._model.family.answers or self._is_exact(request):
@@ -176,7 +176,7 @@ class FamilyEngine:
             return False
         return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
 
-    def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Iterator[FillProgress]:
+    def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Generator[FillProgress]:
         if self._is_exact(request):
             with self._reserved(text, span, self._model.runtime.cache()):
                 yield from self._timed(fill(self._model, text, target))
@@ -185,7 +185,7 @@ class FamilyEngine:
         with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
             yield from self._timed(answer(self._model, text, target, encoded))
 
-    def _read_ahead(self, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[object]:
+    def _read_ahead(self, text: Around, target: FillTarget, encoded: Encoded) -> Generator[object, None, object]:
         if self._model.family.length == "continue":
             return encode(self._model, encoded, text.before)
         return read_ahead(self._model, text, target, encoded)
@@ -196,7 +196,7 @@ class FamilyEngine:
         on_gpu = not on_cpu(self._model.runtime)
         return self._model.family.length != "continue" and (on_gpu or request.effort == "high")
 
-    def _timed(self, passes: Iterator[Result]) -> Iterator[Result]:
+    def _timed(self, passes: Iterable[Result]) -> Generator[Result]:
         started = self._clock()
         for progress in passes:
             self._forward_ms = self._elapsed(started)
@@ -241,7 +241,7 @@ class FamilyEngine:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
         unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
         tail = request.windows[span.window].text[span.end :].partition("\n")[0]
-        cut_mode = "inside" if span.mode == "line" and tail.strip() else span.mode
+        cut_mode = "inside" if span.mode == "line" and tail.strip() else cast("Literal['line', 'block']", span.mode)
         return FillTarget(cut_mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
 
     def _limit(self, span: Span) -> int:

@@ -3,7 +3,7 @@
 Shapes: R rows of a forward, C cached columns, O open slots, V vocabulary.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class CanvasGap:
 
 def fill(
     model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded | None = None
-) -> Iterator[FillProgress]:
+) -> Generator[FillProgress]:
     """Denoise a gap; each progress is one forward."""
     gap = CanvasGap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     logits_OV = gap.read()
@@ -112,7 +112,7 @@ def fill(
         logits_OV = gap.read()
 
 
-def read_ahead(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Iterator[FillProgress]:
+def read_ahead(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Generator[FillProgress]:
     """Encode the text around a gap, unless it is; at most one forward."""
     gap = CanvasGap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     if not gap.is_read:

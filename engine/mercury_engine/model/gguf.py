@@ -76,7 +76,7 @@ class _Cursor:
 
     def __init__(self, path: Path, data: np.ndarray) -> None:
         self._path = path
-        self._data = memoryview(data)
+        self._data = memoryview(data)  # pyright: ignore[reportArgumentType]  arrays are buffers
         self._values = MOST_VALUES
         self.at = 0
 
@@ -365,8 +365,8 @@ def tokenizer_of(file: GgufFile) -> Any:
     try:
         if kind == "llama":
             return of_pieces(tokens, _scores(file, len(tokens)), special)
-        merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
-        if any(len(merge) != 2 for merge in merges):
+        merges = [(first, second) for first, _, second in (merge.partition(" ") for merge in _strings(file, "merges"))]
+        if not all(second for _, second in merges):
             raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
         vocabulary = {token: number for number, token in enumerate(tokens)}
         return byte_level(vocabulary, merges, special, _word(file, "tokenizer.ggml.pre", "gpt-2"))

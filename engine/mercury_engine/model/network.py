@@ -7,6 +7,7 @@ head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,12 +25,12 @@ __all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
 
-Attend = Callable[[Tensor, Tensor, Tensor, object], Tensor]
+Attend = Callable[[Tensor, Tensor, Tensor, Any], Tensor]
 
 WEIGHTS_FILE = "model.safetensors"
 
 
-def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None) -> Tensor:
+def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Any) -> Tensor:
     """Attention under a boolean mask, TS or BTS, true where a row sees a column; causal without a mask."""
     rows, columns = q_BHTE.shape[2], k_BKSE.shape[2]
     if mask is None:

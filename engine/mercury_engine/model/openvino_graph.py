@@ -5,6 +5,7 @@ H query heads, K key heads, G = H / K, E head width; B = 2 · layers · K blocks
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class _Graph:
         if self.config.role_scalars:
             parameters.append(self.drafting_R)
         results = [ops.result(node) for node in (logits_WV, key_values_BRE, *trusted)]
-        return ov.Model(results, parameters, self.config.name)
+        return ov.Model(results, parameters, self.config.name)  # pyright: ignore
 
     def _project(self, index: int, x_RD: ov.Node, rotation: Sequence[ov.Node]) -> tuple[ov.Node, ov.Node, ov.Node]:
         """Queries by row; keys and values by head, as attention and the cache need them."""
@@ -96,7 +97,7 @@ class _Graph:
         fused_RF = self._linear(self._norm(x_RD, f"{name}_norm"), *parts)
         heads = np.array([config.heads, config.kv_heads, config.kv_heads], np.int64)
         fused_RNE = _reshape(fused_RF, 0, -1, config.head_width)
-        q_RHE, k_RKE, v_RKE = ops.variadic_split(fused_RNE, np.int64(1), heads).outputs()
+        q_RHE, k_RKE, v_RKE = cast("list[ov.Node]", ops.variadic_split(fused_RNE, np.int64(1), heads).outputs())
         if config.qk_norm:
             q_RHE, k_RKE = self._norm(q_RHE, f"{name}.query_norm"), self._norm(k_RKE, f"{name}.key_norm")
         scaled_RHE = ops.multiply(q_RHE, np.float32(config.head_width**-0.5))

@@ -18,7 +18,7 @@ from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.openvino_graph import build
-from mercury_engine.model.runtime import Pass, Rows, score_bytes
+from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
 from mercury_engine.tokens.vocabulary import PAD
@@ -68,7 +68,8 @@ class OpenvinoCache:
         self._precision = precision
         self._buffer_BCE = np.zeros((blocks, COLUMN_STEP, width), STORED[precision])
 
-    def append(self, forward: OpenvinoForward, rows: Sequence[int]) -> None:
+    def append(self, forward: Forward, rows: Sequence[int]) -> None:
+        assert isinstance(forward, OpenvinoForward)
         stop = self.length + len(rows)
         if stop > self.columns:
             self._resize(padded_columns(stop))
@@ -183,7 +184,8 @@ class OpenvinoRuntime:
     def pass_bytes(self, rows: int, columns: int) -> int:
         return score_bytes(self.config, rows, columns)
 
-    def forward(self, rows: Rows, cache: OpenvinoCache) -> OpenvinoForward:
+    def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
+        assert isinstance(cache, OpenvinoCache)
         self._check(rows)
         inputs, compiled = self._inputs(rows, cache), self._fitting()
         started = time.perf_counter()

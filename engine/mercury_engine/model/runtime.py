@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -92,8 +92,9 @@ class Rows:
         self.positions_R = positions_R
         self.mask_RC = mask_RC
         self.drafting_R = drafting_R
-        hinted = hints_RH is not None and hints_RH.shape[1] > 0
-        self.hints_RH = hints_RH if hinted else np.full((len(ids_R), HINTS), PAD, np.int32)
+        if hints_RH is None or not hints_RH.shape[1]:
+            hints_RH = np.full((len(ids_R), HINTS), PAD, np.int32)
+        self.hints_RH = hints_RH
         self.wanted = range(len(ids_R)) if rows is None else rows
         self.permitted_V = permitted_V
 
@@ -126,10 +127,10 @@ class Predictions:
             )
         return choices
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._fetch()[self._rows], dtype)
 
-    def __getitem__(self, key: object) -> "Predictions | np.ndarray":
+    def __getitem__(self, key: Any) -> "Predictions | np.ndarray":
         """Some of several rows, as they are; of one row or of columns the numbers."""
         if self._rows.ndim and not isinstance(key, tuple):
             return Predictions(self._fetch, self._choices, self._rows[key])
@@ -145,13 +146,15 @@ class Predictions:
 
 
 class Forward(Protocol):
-    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`."""
+    """The result of one forward: float32 logits of the wanted rows, or `Predictions`, which can stand in for such an
+    array, and keys and values for `Cache.append`."""
 
-    logits_WV: np.ndarray | Predictions
+    logits_WV: np.ndarray
 
 
 class Cache(Protocol):
-    """Keys and values of clean rows, in the order in which they were appended."""
+    """Keys and values of clean rows, in the order in which they were appended. A cache and the forwards that it keeps
+    are of the same runtime."""
 
     length: int
 
@@ -189,11 +192,16 @@ class Runtime(Protocol):
     `batch`: how many passes are worth computing together; 1 where batching gains nothing.
     """
 
-    config: ModelConfig
-    name: str
-    device: str
-    precision: str
-    batch: int
+    @property
+    def config(self) -> ModelConfig: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def batch(self) -> int: ...
 
     def cache(self) -> Cache: ...
 
@@ -205,7 +213,7 @@ class Runtime(Protocol):
         """Does not change the cache."""
         ...
 
-    def forwards(self, passes: Sequence[Pass]) -> list[Forward]:
+    def forwards(self, passes: Sequence[Pass]) -> Sequence[Forward]:
         """The same for several passes on different caches, batched where the device gains by it."""
         ...
 

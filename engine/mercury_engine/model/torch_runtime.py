@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from mercury_engine.model.batches import PRECISIONS, groups
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model
-from mercury_engine.model.runtime import Pass, Rows, Runtime, score_bytes
+from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, Runtime, score_bytes
 
 __all__ = ["TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
 
@@ -43,11 +44,11 @@ class TorchCache:
         self.length = 0
         self._buffers = [(empty, empty)] * config.layers
 
-    def append(self, forward: TorchForward, rows: Sequence[int]) -> None:
+    def append(self, forward: Forward, rows: Sequence[int]) -> None:
         self._reserve(self.length + len(rows))
         chosen = slice(rows[0], rows[-1] + 1) if _consecutive(rows) else list(rows)
         after = slice(self.length, self.length + len(rows))
-        for buffers, fresh in zip(self._buffers, forward.fresh, strict=True):
+        for buffers, fresh in zip(self._buffers, cast("TorchForward", forward).fresh, strict=True):
             for buffer, new in zip(buffers, fresh, strict=True):
                 buffer[:, :, after] = new[:, :, chosen]
         self.length += len(rows)
@@ -112,7 +113,7 @@ class TorchRuntime:
     def pass_bytes(self, rows: int, columns: int) -> int:
         return score_bytes(self.config, rows, columns)
 
-    def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
+    def forward(self, rows: Rows, cache: Cache) -> TorchForward:
         (only,) = self._batched([Pass(rows, cache)])
         return only
 
@@ -127,7 +128,7 @@ class TorchRuntime:
     def _batched(self, passes: Sequence[Pass]) -> list[TorchForward]:
         """One forward. Rows and caches are padded at the end; each pass sees only its own."""
         longest = max(len(forward_pass.rows.ids_R) for forward_pass in passes)
-        caches = [forward_pass.cache for forward_pass in passes]
+        caches = [cast("TorchCache", forward_pass.cache) for forward_pass in passes]
         drafting = [forward_pass.rows.drafting_R for forward_pass in passes]
         hints_BTH = None
         if self.config.hints:
@@ -209,7 +210,7 @@ def _consecutive(rows: Sequence[int]) -> bool:
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
 
-def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:
+def _stacked(caches: Sequence["TorchCache"]) -> KeyValues | None:
     """Several caches as one, BKCE, padded to the longest; a single one as it is."""
     longest = max(cache.length for cache in caches)
     if not longest:
@@ -217,7 +218,10 @@ def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:
     if len(caches) == 1:
         return caches[0].filled()
     layers = zip(*(cache.filled() for cache in caches), strict=True)
-    return [tuple(_padded_stack(part, longest) for part in zip(*layer, strict=True)) for layer in layers]
+    return [
+        cast("tuple[Tensor, Tensor]", tuple(_padded_stack(part, longest) for part in zip(*layer, strict=True)))
+        for layer in layers
+    ]
 
 
 def _padded_stack(parts: Sequence[Tensor], longest: int) -> Tensor:

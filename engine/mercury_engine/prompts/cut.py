@@ -84,7 +84,7 @@ class _IndentedBlock(Struct):
             return True
         if _indent(line) < self.base or self.is_closed:
             return False
-        start, word = line.lstrip()[:2], FIRST_WORD.match(line)[1]
+        start, word = line.lstrip()[:2], FIRST_WORD.match(line)[1]  # pyright: ignore[reportOptionalSubscript]
         if self.closes_with(line):
             return True
         if start[0] in ")]}":
@@ -101,7 +101,7 @@ class _IndentedBlock(Struct):
 
     def closes_with(self, line: str) -> bool:
         words = CLOSING_WORDS.get(self.language, ())
-        return self.has_block and (FIRST_WORD.match(line)[1] in words or line.lstrip().startswith("</"))
+        return self.has_block and (FIRST_WORD.match(line)[1] in words or line.lstrip().startswith("</"))  # pyright: ignore[reportOptionalSubscript]
 
     @property
     def awaits_semicolon(self) -> bool:

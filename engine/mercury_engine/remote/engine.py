@@ -112,7 +112,7 @@ class RemoteEngine:
         self._slowness = NO_TEXT
         """How slow the last late answer was."""
 
-    def infill(self, request: InfillRequest, *, wait: Wait | None = None) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest, *, wait: Wait | None = None) -> Generator[Draft]:
         """Drafts as they arrive. A step without news yields the last draft again, the same object.
 
         `wait` says how long a step may wait for news, where the caller has something else to do.
@@ -123,17 +123,16 @@ class RemoteEngine:
         self._health.ensure()
         for _ in self._right_model(wait):
             yield untouched
-        asking_again = True
-        while asking_again:
+        while True:
             try:
                 latest = yield from self._asked(request, untouched, wait, due)
-                asking_again = False
+                break
             except _RefusedError as error:
                 if not self._can_ease(error):
                     raise self._health.failed(error.trouble) from None
         yield replace(latest, final=True)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
+    def warm(self, request: InfillRequest) -> Generator[None]:
         """Lets a server on this machine read the prompt; elsewhere that would cost money, or send code for nothing."""
         if self._protocol.warms is None or self._health.rests or not self._client.site.is_loopback:
             return
@@ -315,7 +314,7 @@ class RemoteEngine:
             self._open -= 1
             exchange.close()
 
-    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Iterator[Draft]:
+    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Generator[Draft]:
         """Raises what the server says about its refusal, once all of it is here."""
         reading, body = self._ended(exchange, wait), b""
         while True:
@@ -330,7 +329,7 @@ class RemoteEngine:
             raise _RefusedError(trouble, _context_in(data + body))
         raise self._health.failed(trouble)
 
-    def _silent(self, attempt: Attempt, wait: Wait, latest: Draft) -> Iterator[Draft]:
+    def _silent(self, attempt: Attempt, wait: Wait, latest: Draft) -> Generator[Draft]:
         """Raises what is behind an empty stream: some servers say it only to those who ask for no stream."""
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=1)
         question = body(replace(attempt.protocol, streams=False), ask, plain=self._plain)
@@ -350,7 +349,7 @@ class RemoteEngine:
         status, headers, secrets = exchange.status, exchange.headers, self._client.secrets
         return status_trouble(self._record, path, status, headers, body, secrets=secrets, has=self._has)
 
-    def _right_model(self, wait: Wait) -> Iterator[None]:
+    def _right_model(self, wait: Wait) -> Generator[None]:
         """Once after each failure: whether the server has the model that it is to be asked for."""
         path, model = self._protocol.models, self._record.model
         if self._health.checked or not path or not model:

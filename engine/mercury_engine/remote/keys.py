@@ -60,7 +60,7 @@ def _secret_at(setting: str, place: str, environ: Mapping[str, str]) -> tuple[st
 
 def _from_keyring(place: str, service: str, name: str) -> str:
     try:
-        import keyring
+        import keyring  # pyright: ignore[reportMissingImports]  asked for by name, never installed along
     except ImportError as error:
         raise EngineError(f"key: {place} needs the package keyring: `pip install keyring`, or use env:NAME") from error
     try:

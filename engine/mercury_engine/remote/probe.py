@@ -282,14 +282,16 @@ def _completion_problem(client: HttpClient, protocol: str, model: str) -> str:
     """Why no token comes back; "" if one does."""
     spoken = protocol_named(protocol)
     ask = Ask(prompt="x = ", suffix="\n", model=model, tokens=1, context=OLLAMA_CONTEXT, file="x.py", language="python")
+    status = 0
     try:
         reply = client.fetch("POST", spoken.path, body(spoken, ask), seconds=COMPLETE_SECONDS)
+        status = reply.status
         events = Events(reply.headers.get("content-type", ""))
         said = [*events.feed(reply.body), *events.finish()]
     except LinkError as error:
         return f"it does not complete: {error.detail}"
     except WrongAnswerError as error:
         message = told(str(error), client.secrets)
-        return f"it does not complete: {message}" if reply.status == 200 else f"it does not complete ({reply.status})"
+        return f"it does not complete: {message}" if status == 200 else f"it does not complete ({status})"
     failed = told(next((event.error for event in said if event.error), ""), client.secrets)
     return f"it does not complete ({reply.status}): {failed}" if failed or reply.status != 200 else ""

@@ -1,12 +1,23 @@
 """A server and a model of this process, asked at once: the first answer that is good enough wins."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from itertools import count, zip_longest
+from typing import cast
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, EngineError, EngineInfo, InfillRequest, SpanMode
+from mercury_engine.api import (
+    ChatEngine,
+    ChatReply,
+    ChatRequest,
+    Draft,
+    Engine,
+    EngineError,
+    EngineInfo,
+    InfillRequest,
+    SpanMode,
+)
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
 __all__ = ["BAR", "RaceEngine"]
@@ -36,9 +47,9 @@ class RaceEngine:
             return remote.infill(request)
         return self._race(request, remote)
 
-    def chat(self, request: ChatRequest) -> Iterator[ChatReply]:
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         """The model's alone: the server was added to complete."""
-        return self._local.chat(request)
+        return cast("ChatEngine", self._local).chat(request)
 
     def warm(self, request: InfillRequest) -> Generator[None, None, None]:
         remote_steps = iter(()) if self._remote is None else self._remote.warm(request)

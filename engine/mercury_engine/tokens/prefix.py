@@ -97,7 +97,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
         if cached is not None:
             sources_RH = np.concatenate([cached.sources_RH, sources_RH])
         hints_RH = hints.look_up(ids, sources_RH)
-        if self.line_ends is not None:
+        if self.line_ends is not None and self.anchor is not None:
             hints.end_with_line(hints_RH, ids_R, self.anchor, self.line_ends)
         return HintedPrefix(ids_R, positions_R, sources_RH, hints_RH, self.unread_U, self.stable, self.line_ends)
 

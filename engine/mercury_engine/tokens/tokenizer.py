@@ -3,6 +3,7 @@
 import re
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import cast
 
 import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
@@ -51,7 +52,7 @@ class Tokenizer(Spelling):
 
     def __init__(self, data: bytes, source: str = "tokenizer.json") -> None:
         self._rust = _parse(data, source)
-        symbols = [self._rust.id_to_token(token) for token in range(self._rust.get_vocab_size())]
+        symbols = [cast("str", self._rust.id_to_token(token)) for token in range(self._rust.get_vocab_size())]
         _check(symbols, self._rust, source)
         super().__init__(_vocabulary_bytes(symbols))
         self._symbols: list[str] = symbols

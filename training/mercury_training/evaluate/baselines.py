@@ -6,7 +6,7 @@ most frequent continuation of the last few tokens in the same file.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
 from mercury_engine.fake import FakeEngine
@@ -23,12 +23,12 @@ Counts = dict[tuple[str, ...], Counter[str]]
 class NgramEngine:
     """Deterministic; learns from the windows and snippets of a request, and forgets them again."""
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
         counts = learned(request)
         yield Draft(1, tuple(continued(counts, request, span) for span in request.spans), final=True)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
-        return iter(())
+    def warm(self, request: InfillRequest) -> Generator[None]:
+        yield from ()
 
     def info(self) -> EngineInfo:
         return EngineInfo(engine="n-gram", model="counts what is already written", device="cpu", context_tokens=2048)

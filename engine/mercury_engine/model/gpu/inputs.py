@@ -5,7 +5,7 @@ words of 32 rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from torch import Tensor
@@ -103,7 +103,7 @@ def fill(
         parts[name].fill(0)
     outputs = 0
     for number, (forward_pass, paged) in enumerate(zip(passes, begun, strict=True)):
-        first, cache, own = number * rows, forward_pass.cache, forward_pass.rows
+        first, cache, own = number * rows, cast("PageCache", forward_pass.cache), forward_pass.rows
         at = slice(first, first + paged.rows)
         parts["gathered_NJ"][at, 0] = own.ids_R
         if config.hints:

@@ -8,12 +8,13 @@ Shapes: L layers, S slots, K key heads, E head width.
 
 import weakref
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
 from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.runtime import Forward
 from mercury_kernels.attention import PAGE
 
 __all__ = ["PageCache", "PagePool", "PagedForward", "first_pages"]
@@ -89,7 +90,7 @@ class PagedForward:
         self.rows = rows
 
 
-class _HasPaged(Protocol):
+class _HasPaged(Forward, Protocol):
     """A forward of the GPU's runtime."""
 
     paged: PagedForward
@@ -113,8 +114,8 @@ class PageCache:
         self._forwards += 1
         return PagedForward(self._forwards, self.length, rows)
 
-    def append(self, forward: _HasPaged, rows: Sequence[int]) -> None:
-        own = forward.paged
+    def append(self, forward: Forward, rows: Sequence[int]) -> None:
+        own = cast("_HasPaged", forward).paged
         assert own.number == self._forwards, "a forward is appended before the next one on its cache"
         assert own.start == self.length, "a forward is appended to the cache as it was then"
         if list(rows) != list(range(len(rows))):

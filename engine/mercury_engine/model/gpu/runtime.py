@@ -6,7 +6,7 @@ Shapes: W wanted rows, D width, V vocabulary, H hints of a row, U words of 32 to
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, la
 from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
 from mercury_engine.model.gpu.step import Backends, step
 from mercury_engine.model.gpu.weights import Network
-from mercury_engine.model.runtime import FLOAT, Choices, Pass, Predictions, Rows
+from mercury_engine.model.runtime import FLOAT, Cache, Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
 
@@ -52,8 +52,10 @@ class GpuForward:
         self._wanted_WD = wanted_WD
         self._hints_WH = hints_WH
         self._found: np.ndarray | None = None
-        self.logits_WV: np.ndarray | Predictions = (
-            self._logits() if choices is None else Predictions(self._logits, choices, np.arange(len(wanted_WD)))
+        self.logits_WV = (
+            self._logits()
+            if choices is None
+            else cast("np.ndarray", Predictions(self._logits, choices, np.arange(len(wanted_WD))))
         )
 
     @torch.inference_mode()
@@ -104,7 +106,7 @@ class GpuRuntime:
         self._graphs: OrderedDict[tuple[Bucket, bool], _Prepared] = OrderedDict()
         self._moves = 0
         self._stream: torch.cuda.Stream | None = None
-        self._memory: tuple[int, int] | None = None
+        self._memory: Any = None
         self._processors = PROCESSORS
         if device.startswith("cuda"):
             self._stream = torch.cuda.Stream()
@@ -128,7 +130,7 @@ class GpuRuntime:
         numbers = 2 * config.width + 4 * config.heads * config.head_width + 3 * config.feed_forward
         return FLOAT * rows * numbers + rows * rows // 8
 
-    def forward(self, rows: Rows, cache: PageCache) -> GpuForward:
+    def forward(self, rows: Rows, cache: Cache) -> GpuForward:
         (only,) = self._batched([Pass(rows, cache)])
         return only
 
@@ -141,7 +143,7 @@ class GpuRuntime:
 
     @torch.inference_mode()
     def _batched(self, passes: Sequence[Pass]) -> list[GpuForward]:
-        begun = [forward_pass.cache.begin(len(forward_pass.rows.ids_R)) for forward_pass in passes]
+        begun = [cast("PageCache", forward_pass.cache).begin(len(forward_pass.rows.ids_R)) for forward_pass in passes]
         counts = [len(forward_pass.rows.wanted) for forward_pass in passes]
         columns = max(paged.start + paged.rows for paged in begun)
         bucket = bucket_for(len(passes), max(paged.rows for paged in begun), sum(counts), columns)
@@ -201,7 +203,7 @@ class GpuRuntime:
         return self._memory
 
     def _made(
-        self, bucket: Bucket, choosing: bool, backends: Backends | None = None, *, memory: tuple[int, int] | None = None
+        self, bucket: Bucket, choosing: bool, backends: Backends | None = None, *, memory: Any = None
     ) -> _Prepared:
         """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
         places, size = layout(bucket, self.config)
@@ -216,7 +218,7 @@ class GpuRuntime:
         parts = {name: part(host, name).numpy() for name in places}
         inputs = Inputs(**{name: part(device, name) for name in places})
         fill(parts, (), (), self.config)
-        allowed = self._allowed[1] if choosing else None
+        allowed = self._allowed[1] if choosing and self._allowed is not None else None
         backends = backends or self.backends[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
         group = self.config.heads // self.config.kv_heads
         tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
@@ -232,7 +234,7 @@ class GpuRuntime:
                 arrived.copy_(figures, non_blocking=True)
             return wanted_WD
 
-        start = _captured(once, self._stream, memory) if on_gpu and bucket.is_graph else once
+        start = _captured(once, self._stream, memory) if self._stream is not None and bucket.is_graph else once
 
         def run() -> tuple[Tensor, np.ndarray | None]:
             wanted_WD = start()
@@ -271,9 +273,7 @@ class GpuRuntime:
         return min(times)
 
 
-def _captured(
-    once: Callable[[], Tensor], stream: torch.cuda.Stream, memory: tuple[int, int] | None
-) -> Callable[[], Tensor]:
+def _captured(once: Callable[[], Tensor], stream: torch.cuda.Stream, memory: Any) -> Callable[[], Tensor]:
     """A function as a graph. It runs on the same stream before, so that everything is compiled, and what libraries keep
     for a stream is not part of the graph's memory."""
     stream.wait_stream(torch.cuda.current_stream())

@@ -58,8 +58,11 @@ def is_served(config: ModelConfig) -> bool:
 def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch.dtype) -> Network:
     """Matrices that are stored as int8 stay int8; those of four bits become floats."""
 
-    def floats(name: str) -> Tensor | None:
-        return None if name not in weights else torch.tensor(plain(weights, name)).to(device=device, dtype=dtype)
+    def floats(name: str) -> Tensor:
+        return torch.tensor(plain(weights, name)).to(device=device, dtype=dtype)
+
+    def optional(name: str) -> Tensor | None:
+        return floats(name) if name in weights else None
 
     def joined(*names: str) -> Weight:
         if all(weights[name].dtype == np.int8 for name in names):
@@ -69,18 +72,19 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
         return torch.cat([floats(name) for name in names]), None
 
     def biases(*names: str) -> Tensor | None:
-        biases = [floats(f"{name}.bias") for name in names]
-        return None if biases[0] is None else torch.cat(biases)
+        if f"{names[0]}.bias" not in weights:
+            return None
+        return torch.cat([floats(f"{name}.bias") for name in names])
 
     def layer(at: str) -> Layer:
         parts = [f"{at}.attention.{part}" for part in ("query", "key", "value")]
         halves = [f"{at}.feed_forward.{part}" for part in ("gate", "up")]
-        norms = [floats(f"{at}.attention.{part}_norm.weight") for part in ("query", "key")]
+        norms = [f"{at}.attention.{part}_norm.weight" for part in ("query", "key")]
         return Layer(
             floats(f"{at}.attention_norm.weight"),
             joined(*(f"{part}.weight" for part in parts)),
             biases(*parts),
-            None if norms[0] is None else (norms[0], norms[1]),
+            (floats(norms[0]), floats(norms[1])) if norms[0] in weights else None,
             joined(f"{at}.attention.output.weight"),
             biases(f"{at}.attention.output"),
             floats(f"{at}.feed_forward_norm.weight"),
@@ -88,7 +92,7 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
             biases(*halves),
             joined(f"{at}.feed_forward.down.weight"),
             biases(f"{at}.feed_forward.down"),
-            floats(f"{at}.role_scalars"),
+            optional(f"{at}.role_scalars"),
         )
 
     head = "embedding.weight" if config.tied else "head.weight"
