@@ -121,6 +121,7 @@ def test_a_prompt_of_nothing_but_tokens_is_read_at_once(dialect):
     """Where reading it were quadratic, this would not come to an end."""
     for tokens in (*dialect.tokens, "".join(dialect.tokens), "### User Excerpt:\n", 'User edited "a":\n```diff\n'):
         prompt = tokens * (200_000 // len(tokens))
-        received(prompt)
-        received(f"<|editable_region_start|><|editable_region_end|>{prompt}")
-    edit_in("<|recently_viewed_code_snippet|>\n" * 6_000 + "<|code_to_edit|><|/code_to_edit|>")
+        assert not isinstance(received(prompt), ReceivedRegion)
+        assert isinstance(received(f"<|editable_region_start|><|editable_region_end|>{prompt}"), ReceivedRegion)
+    region = edit_in("<|recently_viewed_code_snippet|>\n" * 6_000 + "<|code_to_edit|><|/code_to_edit|>")
+    assert (region.text, len(region.snippets)) == ("", 6_000)

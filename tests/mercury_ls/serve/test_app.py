@@ -136,7 +136,9 @@ async def test_a_lease_ends_with_the_worker(app, worker):
     lease = asyncio.create_task(call.to(app))
     await call.sent.get()
     await worker.close()
-    await lease
+    async with asyncio.timeout(10):
+        await lease
+    assert call.status == 200
 
 
 async def test_stop_stops(app, stopped):

@@ -135,9 +135,11 @@ async def test_who_stops_reading_is_sent_away(directory, monkeypatch):
     options = daemon.Options(directory=directory, http=free_address(), token="secret")
     async with serving(FakeEngine(), directory, options):
         _, writer = await reading_nothing(options.http)
-        with suppress(ConnectionResetError):
-            while not writer.is_closing():
-                writer.write(b" ")
-                await writer.drain()
-                await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            with suppress(ConnectionResetError):
+                while not writer.is_closing():
+                    writer.write(b" ")
+                    await writer.drain()
+                    await asyncio.sleep(0)
+        assert writer.is_closing()
         writer.transport.abort()
