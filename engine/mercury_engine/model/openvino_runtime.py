@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -69,11 +70,11 @@ class OpenvinoCache:
         self._buffer_BCE = np.zeros((blocks, COLUMN_STEP, width), STORED[precision])
 
     def append(self, forward: Forward, rows: Sequence[int]) -> None:
-        assert isinstance(forward, OpenvinoForward)
+        key_values_BRE = cast("OpenvinoForward", forward).key_values_BRE
         stop = self.length + len(rows)
         if stop > self.columns:
             self._resize(padded_columns(stop))
-        self._buffer_BCE[:, self.length : stop] = forward.key_values_BRE[:, _indices(rows)]
+        self._buffer_BCE[:, self.length : stop] = key_values_BRE[:, _indices(rows)]
         self.length = stop
 
     def truncate(self, length: int) -> None:
@@ -185,12 +186,12 @@ class OpenvinoRuntime:
         return score_bytes(self.config, rows, columns)
 
     def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
-        assert isinstance(cache, OpenvinoCache)
+        own = cast("OpenvinoCache", cache)
         self._check(rows)
-        inputs, compiled = self._inputs(rows, cache), self._fitting()
+        inputs, compiled = self._inputs(rows, own), self._fitting()
         started = time.perf_counter()
-        logits_WV, key_values_BRE, *trusted = compiled.run(inputs, cache.tensor())
-        shape = len(inputs["ids"]), cache.columns, len(inputs["wanted"])
+        logits_WV, key_values_BRE, *trusted = compiled.run(inputs, own.tensor())
+        shape = len(inputs["ids"]), own.columns, len(inputs["wanted"])
         self._contention.record(shape, time.perf_counter() - started)
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         logits_WV = logits_WV[: len(rows.wanted)].copy()
