@@ -1,4 +1,4 @@
-"""The real process under abuse and one conversation with it, over each transport."""
+"""The real process under abuse and one conversation with it."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from bench.abuse.oracle import due
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
 from bench.harness.usage import peak_mb, resident_mb
-from bench.harness.wire import frame, listening, received
+from bench.harness.wire import frame, received
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -22,7 +22,6 @@ __all__ = [
     "Link",
     "Pipe",
     "ServerProcess",
-    "Socket",
     "start",
 ]
 
@@ -55,15 +54,6 @@ class ServerProcess:
     def memory_mb(self) -> tuple[float, float]:
         """Resident now, and at most since it started."""
         return resident_mb(self.pid) or 0.0, peak_mb(self.pid) or 0.0
-
-    async def address(self, seconds: float = 20.0) -> tuple[int, str]:
-        """Port and token of a listening one."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and self.process.returncode is None:
-            if address := listening(self.said):
-                return address
-            await asyncio.sleep(0.02)
-        raise TimeoutError(f"the server does not listen: {self.said[-500:]}")
 
     async def ended(self, seconds: float) -> int | None:
         """Its exit code, None where it lives on: then it is killed."""
@@ -125,19 +115,11 @@ class Link(Protocol):
 
 
 class Pipe:
-    """Standard input and output, or TCP."""
+    """Standard input and output of the server."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    @classmethod
-    async def tcp(cls, port: int) -> "Pipe":
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=LARGEST_REPLY))
-
-    @classmethod
-    def stdio(cls, server: ServerProcess) -> "Pipe":
-        return cls(server.process.stdout, server.process.stdin)  # type: ignore[arg-type]
+    def __init__(self, server: ServerProcess) -> None:
+        self._reader: Any = server.process.stdout
+        self._writer: Any = server.process.stdin
 
     async def write(self, data: bytes) -> None:
         self._writer.write(data)
@@ -154,37 +136,6 @@ class Pipe:
         """Without waiting: asyncio never says that a pipe is closed whose reader died first."""
         with suppress(OSError):
             self._writer.close()
-
-
-class Socket:
-    """A WebSocket: each write is one message."""
-
-    def __init__(self, socket: Any) -> None:
-        self._socket = socket
-
-    @classmethod
-    async def connect(cls, port: int, token: str) -> "Socket":
-        from websockets.asyncio.client import connect
-
-        address = f"ws://127.0.0.1:{port}/?token={token}"
-        return cls(await connect(address, max_size=LARGEST_REPLY, proxy=None, open_timeout=20, close_timeout=2))
-
-    async def write(self, data: bytes) -> None:
-        try:
-            await self._socket.send(data.decode(), text=True)
-        except UnicodeDecodeError:
-            await self._socket.send(data)
-
-    async def message(self) -> bytes | None:
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            return await self._socket.recv(decode=False)
-        except ConnectionClosed:
-            return None
-
-    async def close(self) -> None:
-        await self._socket.close()
 
 
 class Conversation:
@@ -215,7 +166,7 @@ class Conversation:
     async def send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         self.expect(body)
-        await self.wire.write(frame(body) if isinstance(self.wire, Pipe) else body)
+        await self.wire.write(frame(body))
 
     async def request(self, method: str, params: Any, seconds: float, id: str = "") -> dict[str, Any]:
         """The whole reply, error or not."""
@@ -263,7 +214,7 @@ class Conversation:
     async def _arrived(self, message: dict[str, Any]) -> None:
         if "method" in message:
             if "id" in message and (reply := self._answer(message)) is not None:
-                await self.wire.write(frame(reply) if isinstance(self.wire, Pipe) else reply)
+                await self.wire.write(frame(reply))
         else:
             key = json.dumps(message.get("id"))
             self.got[key] += 1

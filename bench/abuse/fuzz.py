@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import tempfile
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from bench.abuse import hostile
-from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, Socket, start
+from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, start
 from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Touch, Wait, store
@@ -117,16 +116,15 @@ async def replay(chosen: Plan, steps: list[Step], failures: Path) -> Fuzzed:
     began = time.monotonic()
     with sandbox() as place:
         engine = await witness(place)
-        outcome = await converse(
-            place, make_project(place, strict=chosen.strict), chosen, lambda token: moved(steps, place.root)
-        )
+        root = make_project(place, strict=chosen.strict)
+        outcome = await converse(place, root, chosen, moved(steps, place.root))
         await engine.kill()
     files = {chosen.seed: keep(failures, outcome)} if outcome.wrong else {}
     return Fuzzed([outcome], time.monotonic() - began, files)
 
 
 def moved(steps: list[Step], root: Path) -> Iterator[Step]:
-    """To where the project is now. The token of TCP is another one: such a session is made again from its seed."""
+    """To where the project is now."""
     for step in steps:
         match step:
             case Say(body, header):
@@ -153,7 +151,7 @@ async def witness(place: Playground) -> ServerProcess:
 async def session(place: Playground, chosen: Plan, messages: int) -> FuzzResult:
     root = make_project(place, strict=chosen.strict)
     try:
-        return await converse(place, root, chosen, lambda token: ScriptedSession(chosen, root, token).steps(messages))
+        return await converse(place, root, chosen, ScriptedSession(chosen, root).steps(messages))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -169,22 +167,18 @@ def make_project(place: Playground, *, strict: bool = True) -> Path:
     return root
 
 
-async def converse(place: Playground, root: Path, chosen: Plan, steps_for: Any) -> FuzzResult:
+async def converse(place: Playground, root: Path, chosen: Plan, steps: Iterable[Step]) -> FuzzResult:
     """One server, from its start to its end."""
     outcome = FuzzResult(chosen)
     seen, site = place.root / "seen", place.root / "site"
     hidden = hostile.HIDDEN if chosen.strict else hostile.SECRET
     shutil.rmtree(site, ignore_errors=True)
     environment = place.environment(**audit(site, seen, hidden))
-    arguments = ["--stdio"] if chosen.transport == "stdio" else [f"--{chosen.transport}", "127.0.0.1:0"]
-    server = await start(place, *arguments, environment=environment)
+    server = await start(place, "--stdio", environment=environment)
     try:
-        wire, token = await connect(server, chosen.transport)
-        talk = Conversation(wire, answering(chosen))
+        talk = Conversation(Pipe(server), answering(chosen))
         try:
-            await play(
-                Driver(server, talk, root, outcome, chosen), steps_for(token if chosen.transport == "tcp" else "")
-            )
+            await play(Driver(server, talk, root, outcome, chosen), steps)
         except (TimeoutError, ConnectionError, OSError) as problem:
             outcome.wrong.append(f"{problem}; unanswered: {', '.join(talk.unanswered()[:5])}")
         outcome.wrong += talk.wrong
@@ -199,13 +193,6 @@ async def converse(place: Playground, root: Path, chosen: Plan, steps_for: Any) 
     outcome.wrong += witnessed(seen)
     server.errors.unlink(missing_ok=True)
     return outcome
-
-
-async def connect(server: ServerProcess, transport: str) -> tuple[Any, str]:
-    if transport == "stdio":
-        return Pipe.stdio(server), ""
-    port, token = await server.address()
-    return (await Pipe.tcp(port) if transport == "tcp" else await Socket.connect(port, token)), token
 
 
 def answering(chosen: Plan) -> Any:
@@ -241,7 +228,6 @@ class Driver:
         self.root = root
         self.outcome = outcome
         self._rng = random.Random(chosen.seed + " cuts")
-        self._streams = chosen.transport != "ws"
         self._held = bytearray()
         self._checks = 0
 
@@ -250,12 +236,12 @@ class Driver:
             case Say(body, header):
                 self.outcome.sent["messages"] += 1
                 self.talk.expect(body)
-                await self.put(frame(body, header) if self._streams else body)
-            case Raw(data) if self._streams:
+                await self.put(frame(body, header))
+            case Raw(data):
                 self.outcome.sent["bad headers"] += 1
                 self.talk.may["null"] += 1
                 await self.put(data)
-            case Flood(length) if self._streams:
+            case Flood(length):
                 self.outcome.sent["bodies over 64 MiB"] += 1
                 await self.flood(length)
             case Touch():
@@ -280,14 +266,11 @@ class Driver:
                 await self.end(how)
 
     async def put(self, data: bytes) -> None:
-        if not self._streams:
-            return await self.talk.wire.write(data)
         self._held += data
         while len(self._held) > PIECE or (self._held and self._rng.random() < 0.2):
             cut = self._rng.randint(1, len(self._held))
             await self.talk.wire.write(bytes(self._held[:cut]))
             del self._held[:cut]
-        return None
 
     async def flush(self) -> None:
         held, self._held = bytes(self._held), bytearray()
@@ -335,29 +318,18 @@ class Driver:
             await self.talk.request("shutdown", None, ANSWER_SECONDS, "shutdown")
         if how.startswith("exit"):
             await self.talk.send({"method": "exit"})
-        if how == "end within a message" and self._streams:
+        if how == "end within a message":
             await self.talk.wire.write(b"Content-Length: 100\r\n\r\n{")
         await self.over({"exit": 0, "exit at once": 1}.get(how, 0))
 
     async def over(self, code: int) -> None:
-        """On standard input the process ends with the conversation; any other server stays for the next client."""
-        if not isinstance(self.talk.wire, Pipe) or self.server.process.returncode is not None or self.listens:
-            await self.talk.wire.close()
-            await asyncio.sleep(0)
-            if self.server.process.returncode is not None:
-                self.outcome.wrong.append(f"the server ended with {self.server.process.returncode}")
-            self.server.process.send_signal(signal.SIGTERM)
-            return
+        """The process ends with the conversation."""
         if code == 0:
             await self.talk.wire.close()
         ended = await self.server.ended(END_SECONDS)
         if ended != code:
             said = "did not end" if ended is None else f"ended with {ended}, not {code}"
             self.outcome.wrong.append(f"the server {said} within {END_SECONDS:g} s of the end")
-
-    @property
-    def listens(self) -> bool:
-        return self.outcome.plan.transport != "stdio"
 
 
 async def play(driver: Driver, steps: Iterable[Step]) -> None:

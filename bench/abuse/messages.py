@@ -32,7 +32,6 @@ def plan(seed: str) -> Plan:
     rng = random.Random(seed)
     return Plan(
         seed=seed,
-        transport=rng.choices(("stdio", "tcp", "ws"), (80, 10, 10))[0],
         encoding=rng.choice(("utf-16", "utf-16", "utf-8", "utf-32")),
         strict=rng.random() < 0.6,
     )
@@ -41,12 +40,11 @@ def plan(seed: str) -> Plan:
 class ScriptedSession:
     """The steps of one plan for a project at `root`, with the oracle that knows what must come of them."""
 
-    def __init__(self, plan: Plan, root: Path, token: str = "") -> None:
+    def __init__(self, plan: Plan, root: Path) -> None:
         self.plan = plan
         self.root = root
         self.rng = random.Random(plan.seed + " steps")
         self.oracle = Oracle(plan.encoding)
-        self._token = token
         self._versions: dict[str, int] = {}
         self._id = 0
         self._asked: list[int | str] = []
@@ -68,9 +66,7 @@ class ScriptedSession:
         yield self.end()
 
     def before(self) -> Iterator[Step]:
-        """What comes before initialize is refused; strangers on TCP are not given the time."""
-        if self.plan.transport == "tcp":
-            return
+        """What comes before initialize is refused."""
         for _ in range(self.rng.randrange(6)):
             damaged = {"id": self.next_id(), "method": "initialize", "params": self.rng.choice((5, "x", [], {}, None))}
             early = self.rng.choice((damaged, self.request("mercury/status", {}), self.opening(self.uris[0], "early")))
@@ -88,7 +84,7 @@ class ScriptedSession:
                 "experimental": {"mercury": {}},
             },
             "workspaceFolders": [{"uri": self.root.as_uri(), "name": "project"}],
-            "initializationOptions": {**self.settings(), **({"token": self._token} if self._token else {})},
+            "initializationOptions": self.settings(),
         }
         if self.rng.random() < 0.1:
             params["initializationOptions"]["editorPluginInfo"] = {"name": "x", "version": "1"}

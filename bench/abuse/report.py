@@ -14,13 +14,10 @@ def table(fuzzed: Fuzzed) -> str:
 
 
 def lines(fuzzed: Fuzzed) -> Iterator[str]:
-    yield f"{'fuzzer':44}{'sessions':>10}{'messages':>10}{'answers':>10}{'texts':>10}{'survived':>10}"
-    for transport in ("stdio", "tcp", "ws"):
-        outcomes = [outcome for outcome in fuzzed.outcomes if outcome.plan.transport == transport]
-        if outcomes:
-            survived = sum(not outcome.wrong for outcome in outcomes)
-            columns = zip(*((each.messages, each.answers, each.texts) for each in outcomes), strict=True)
-            yield f"  {transport:42}{len(outcomes):10}" + "".join(f"{sum(n):10}" for n in columns) + f"{survived:10}"
+    columns = ("sessions", "messages", "answers", "texts", "survived")
+    totals = summary(fuzzed)
+    yield f"{'':44}" + "".join(f"{name:>10}" for name in columns)
+    yield f"{'fuzzer':44}" + "".join(f"{totals[name]:10}" for name in columns)
     for what, number in sum((outcome.sent for outcome in fuzzed.outcomes), Counter()).most_common():
         yield f"  {what:42}{'':10}{number:10}"
     rest, peak = most_memory(fuzzed.outcomes)

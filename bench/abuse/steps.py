@@ -10,7 +10,7 @@ from msgspec import Struct
 __all__ = ["Accept", "Check", "End", "Flood", "Kind", "Plan", "Raw", "Say", "Step", "Touch", "Wait", "load", "store"]
 
 Kind = Literal["file", "folder", "pipe", "link", "loop", "gone"]
-Ending = Literal["exit", "exit at once", "end of input", "end within a message", "refused"]
+Ending = Literal["exit", "exit at once", "end of input", "end within a message"]
 
 
 class Say(Struct, frozen=True, tag=True):
@@ -66,7 +66,6 @@ class Plan(Struct, frozen=True):
     """One session: `seed` makes its steps again. `strict`: nothing hides an ordinary document on the way."""
 
     seed: str
-    transport: Literal["stdio", "tcp", "ws"] = "stdio"
     encoding: str = "utf-16"
     strict: bool = True
 

@@ -1,12 +1,8 @@
-"""Messages of the protocol on a stream, and where a listening server says that it is."""
+"""Messages of the protocol on a stream."""
 
 import asyncio
-import re
-from pathlib import Path
 
-__all__ = ["frame", "listening", "received"]
-
-LISTENING = re.compile(r"listening on (.*?):(\d+), token in (.*)")
+__all__ = ["frame", "received"]
 
 
 def frame(body: bytes, header: bytes = b"") -> bytes:
@@ -20,10 +16,3 @@ async def received(reader: asyncio.StreamReader) -> bytes | None:
         return await reader.readexactly(int(header.removeprefix(b"Content-Length: ")))
     except (asyncio.IncompleteReadError, OSError):
         return None
-
-
-def listening(text: str) -> tuple[int, str] | None:
-    """The port and the token of a server that says so on standard error."""
-    if (match := LISTENING.search(text)) is None:
-        return None
-    return int(match[2]), Path(match[3].strip()).read_text(encoding="utf-8").strip()

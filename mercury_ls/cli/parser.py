@@ -30,10 +30,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"mercury-ls {__version__}")
-    speak = top.add_mutually_exclusive_group()
-    speak.add_argument("--stdio", action="store_true", help="speak LSP on standard input and output")
-    speak.add_argument("--tcp", metavar="HOST:PORT", help="speak LSP over TCP, to any number of clients")
-    speak.add_argument("--ws", metavar="HOST:PORT", help="speak LSP over WebSocket, to any number of clients")
+    top.add_argument("--stdio", action="store_true", help="speak LSP on standard input and output")
     add_common(top)
     top.set_defaults(run="speak.lsp", command="mercury-ls", usage=top.print_usage)
     commands = top.add_subparsers(metavar="COMMAND")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect, start_log
-from mercury_ls.cli.speak import split_address
 from mercury_ls.link import local
 from mercury_ls.link.wire import Status, WireError
 from mercury_ls.serve import daemon
@@ -48,7 +47,7 @@ def serve(options: argparse.Namespace) -> int:
         start_log(options)
         return run(Path(options.team), settings_in_effect(options))
     if options.http:
-        split_address(options.http)
+        check_address(options.http)
     start_log(options)
     settings = settings_in_effect(options)
     listening = daemon.Options(
@@ -60,6 +59,13 @@ def serve(options: argparse.Namespace) -> int:
         open=options.without_token,
     )
     return daemon.run(listening, loader(settings), face(settings, options.project or []) if options.http else None)
+
+
+def check_address(text: str) -> None:
+    try:
+        daemon.split_address(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:

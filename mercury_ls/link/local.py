@@ -222,7 +222,7 @@ def token_file() -> Path:
 
 
 def standing_token() -> tuple[str, Path]:
-    """The token for listeners without a configured one: created once and kept, so that editors need it only once."""
+    """The token for listeners without a configured one: created once and kept, so that clients need it only once."""
     path = token_file()
     if not path.exists() or not path.read_text().strip():  # an empty token would admit everybody
         write_private(path, secrets.token_urlsafe(32))

@@ -15,7 +15,6 @@ __all__ = [
     "FrameError",
     "MessageReader",
     "OversizedError",
-    "content_length",
     "frame",
     "private_stdout",
     "serve_stdio",

@@ -68,7 +68,7 @@ class Wiring:
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
-        self._options = without_token(options)
+        self._options = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
         self._on_status = on_status
         self._seen = tuple(self.roots)
         settings = self.load()
@@ -183,13 +183,6 @@ def stamp(path: Path) -> int | None:
 def needs_new_engine(before: Settings, after: Settings) -> bool:
     """Whether a setting has changed that is fixed when an engine server starts."""
     return serve_arguments(before) != serve_arguments(after) or before.engine.address != after.engine.address
-
-
-def without_token(options: Any) -> dict[str, Any]:
-    """Over TCP the options also contain the token, which is no setting."""
-    if not isinstance(options, dict):
-        return {}
-    return {name: value for name, value in cast("dict[str, Any]", options).items() if name != "token"}
 
 
 def engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:

@@ -150,7 +150,7 @@ class Misbehaving:
         self._replies: asyncio.Queue = asyncio.Queue()
 
     async def write(self, data: bytes) -> None:
-        message = json.loads(data.partition(b"\r\n\r\n")[2] or data)
+        message = json.loads(data.partition(b"\r\n\r\n")[2])
         for reply in self._answer(message):
             self._replies.put_nowait(json.dumps(reply).encode())
 
@@ -167,7 +167,7 @@ def status(message, digests):
 
 async def checked(answer, check: Check, *said: bytes, strict: bool = True, seconds: float = 0.05) -> list[str]:
     """What the harness says of a server that answers so."""
-    outcome = FuzzResult(Plan("1", transport="ws", strict=strict))
+    outcome = FuzzResult(Plan("1", strict=strict))
     talk = Conversation(Misbehaving(answer))
     server = type("Weightless", (), {"memory_mb": lambda self: (1.0, 1.0)})()
     driver = Driver(server, talk, Path(), outcome, outcome.plan)
@@ -282,7 +282,7 @@ def test_what_failed_is_told_with_a_command_that_shows_it_again():
     for part in ("--session 1-1", "--replay kept.jsonl", "lost"):
         assert part in said
     assert summary(fuzzed)["survived"] == 1
-    assert f"stdio{2:47}" in table(fuzzed)
+    assert f"fuzzer{2:48}" in table(fuzzed)
 
 
 @LINUX

@@ -10,7 +10,6 @@ import pytest_asyncio
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
-from bench.harness.wire import listening
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.e2e.raw import Raw
 
@@ -130,36 +129,13 @@ class Editor:
         return list(result.items)
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module", params=["stdio", "tcp", "ws"])
-async def editor(request, environment, project):
-    """The same editor over each transport."""
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def editor(environment, project):
     client = make_test_lsp_client()
-    process = None
-    options = {}
-    if request.param == "stdio":
-        await client.start_io(*COMMAND, "--stdio", env=environment)
-    else:
-        process, port, token = await listening_server(request.param, environment)
-        if request.param == "tcp":
-            await client.start_tcp("127.0.0.1", port)
-            options["token"] = token
-        else:
-            await client.start_ws("127.0.0.1", f"{port}/?token={token}")
+    await client.start_io(*COMMAND, "--stdio", env=environment)
     made = Editor(client, project)
-    made.result = await made.initialize(**options)
+    made.result = await made.initialize()
     await made.ready()
     yield made
     await client.shutdown_session()
     await client.stop()
-    if process:
-        process.terminate()
-        await process.wait()
-
-
-async def listening_server(kind: str, environment: dict[str, str]):
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, f"--{kind}", "127.0.0.1:0", env=environment, stderr=asyncio.subprocess.PIPE
-    )
-    while not (address := listening((await process.stderr.readline()).decode())):
-        assert process.returncode is None
-    return process, *address

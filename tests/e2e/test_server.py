@@ -1,4 +1,4 @@
-"""The whole way, over every transport: what an editor sends and what it gets."""
+"""The whole way: what an editor sends and what it gets."""
 
 import asyncio
 

@@ -10,7 +10,6 @@ import pytest
 from mercury_ls import manual
 from mercury_ls.cli import given, main
 from mercury_ls.cli.parser import parser
-from mercury_ls.cli.speak import server_command
 from mercury_ls.session import stats
 
 ROOT = Path(__file__).parents[2]
@@ -38,22 +37,6 @@ def check(capsys, command, code, *said):
 def rows(capsys, *arguments):
     found = json.loads(check(capsys, ["config", "--json", *arguments], 0))
     return {row["path"]: (row["value"], row["origin"]) for row in found}
-
-
-def test_each_client_over_the_network_gets_a_server_with_the_same_settings():
-    given = ["--config", "mine.toml", "--set", "a.b=c d", "--set", "e.f=", "--log-level", "debug", "--log-file=-x"]
-    command = server_command(parser().parse_args(["--tcp", "127.0.0.1:0", *given]))
-    assert command[:4] == [sys.executable, "-P", "-m", "mercury_ls"]
-    options = parser().parse_args(command[4:])
-    assert options.stdio
-    assert (options.config, options.set) == ("mine.toml", ["a.b=c d", "e.f="])
-    assert (options.log_level, options.log_file) == ("debug", "-x")
-
-
-@pytest.mark.parametrize("kind", ["--tcp", "--ws"])
-@pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:9", "[::]:0"])
-def test_other_machines_are_not_let_in(kind, address, capsys):
-    check(capsys, [kind, address], 2, "can be reached from other machines")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +139,7 @@ def test_the_language_server_lives_on_without_its_log(home):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "choose --stdio"),
-        (["--tcp", "127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
+        ([], "give --stdio"),
         (["--stdio", "--set", "engine.effort"], "is not NAME=VALUE"),
         (["--nope"], "unrecognized arguments"),
         (["complete", "a.py"], "is not FILE:LINE:COL"),

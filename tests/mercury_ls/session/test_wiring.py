@@ -108,12 +108,6 @@ def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
     assert session.files.documents == {}
 
 
-def test_the_token_is_no_setting(tmp_path):
-    wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=in_process)
-    started(wiring, tmp_path, token="secret")
-    assert wiring.problems == ()
-
-
 def test_an_engine_server_is_started_with_the_settings_that_are_fixed_then():
     arguments = serve_arguments(with_engine(model="fake", threads=2, effort="high", deadline_ms=50))
     assert arguments[:3] == ["serve", "--set", "engine.model=fake"]

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn arguments_alone_go_to_the_server_on_the_path() {
         let binary = CommandSettings {
-            arguments: Some(vec!["--tcp".into()]),
+            arguments: Some(vec!["--log-level=debug".into()]),
             ..Default::default()
         };
         let settings = LspSettings {
@@ -78,7 +78,7 @@ mod tests {
         let found = command(&worktree(&[ON_PATH], settings)).unwrap();
         assert_eq!(
             (found.command.as_str(), found.args),
-            ("/bin/mercury-ls", vec!["--tcp".to_string()])
+            ("/bin/mercury-ls", vec!["--log-level=debug".to_string()])
         );
     }
 
