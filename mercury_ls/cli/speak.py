@@ -5,9 +5,12 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mercury_ls.cli.given import UsageError, assigned, chosen_file, missing_file, report, start_log
+
+if TYPE_CHECKING:
+    from mercury_ls.lsp.protocol import LspProtocol
 
 __all__ = ["lsp"]
 
@@ -34,7 +37,7 @@ async def serve(options: argparse.Namespace) -> int:
     return await transport.serve_stdio(stdout, connector(options))
 
 
-def connector(options: argparse.Namespace) -> Callable[[Any], Any]:
+def connector(options: argparse.Namespace) -> Callable[[Callable[[bytes], None]], "LspProtocol"]:
     """Returns a function that makes the server of one client, given how to write to it."""
     from mercury_ls.lsp.app import create_server
     from mercury_ls.session import stats
@@ -43,7 +46,7 @@ def connector(options: argparse.Namespace) -> Callable[[Any], Any]:
     gc.freeze()
     gc.enable()
 
-    def connect(write: Any) -> Any:
+    def connect(write: Callable[[bytes], None]) -> "LspProtocol":
         wiring = Wiring(assigned(options), user_file=chosen_file(options), stats_file=stats.default_file())
         server = create_server(wiring)
         server.protocol.attach(write)

@@ -17,6 +17,16 @@ REWRITE = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.RefactorRe
 
 def create_server(wiring: Wiring) -> Server:
     server = Server(wiring)
+    replace = server.protocol.replace
+    replace(lsp.SHUTDOWN, server.protocol.shut_down)
+    replace(lsp.EXIT, server.protocol.exit)
+    replace(lsp.TEXT_DOCUMENT_DID_OPEN, server.did_open)
+    replace(lsp.TEXT_DOCUMENT_DID_CHANGE, server.did_change)
+    replace(lsp.TEXT_DOCUMENT_DID_CLOSE, server.did_close)
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_OPEN, server.notebook_did_open)
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE, server.notebook_did_change)
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE, server.notebook_did_close)
+    replace(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, server.did_change_folders)
     server.feature(lsp.INITIALIZE)(initialize)
     server.feature(lsp.INITIALIZED)(initialized)
     server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(did_save)

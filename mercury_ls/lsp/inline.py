@@ -16,14 +16,13 @@ from mercury_ls.session.session import InlineRequest
 __all__ = ["accept", "completion", "did_accept", "did_partially_accept", "did_reject", "did_show", "inline_completion"]
 
 LONGEST_LABEL = 60
-SUPERSEDED = Answer(silence="a newer request took its place")
 
 
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
     request = request_of(ls, params)
     work = partial(final_answer, ls, request, params.partial_result_token)
     steps = ls.showing_work(work) if request.invoked else work()
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps, SUPERSEDED)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps)
     return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
 
 
@@ -72,7 +71,7 @@ async def completion(ls: Server, params: PlaceParams) -> lsp.CompletionList:
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
     request = InlineRequest(uri=uri, offset=offset, version=params.text_document.version)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, request), SUPERSEDED)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, request))
     return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, offer) for offer in answer.offers])
 
 

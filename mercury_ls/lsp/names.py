@@ -52,11 +52,12 @@ BEHIND_TYPE = re.compile(r".*?()([^\W\d]\w*)\s*(?:=.*)?", re.DOTALL)
 class EditorAnalyser:
     """Knows what the document's other language servers know, of any language, where the cursor is."""
 
-    languages, only_cursor = None, True
+    languages: frozenset[str] | None = None
+    only_cursor: bool = True
 
     def __init__(
         self,
-        client: Callable[[str, NamesParams], Awaitable[NamesAnswer | None]],
+        client: Callable[[str, NamesParams, type[NamesAnswer]], Awaitable[NamesAnswer | None]],
         place: Callable[[NamesRequest], Position | None],
     ) -> None:
         """`client` answers a request, `place` is where in the client's version of the document it is asked about."""
@@ -68,7 +69,8 @@ class EditorAnalyser:
         if place is None:
             return None
         document, is_call = SyncedDocument(ask.uri, ask.version), ask.role == "keyword"
-        answer = await self._client("mercury/names", NamesParams(document, place, PATIENCE_MS, is_call))
+        params = NamesParams(document, place, PATIENCE_MS, is_call)
+        answer = await self._client("mercury/names", params, NamesAnswer)
         return answer and known(answer, ask)
 
     async def close(self) -> None:

@@ -10,7 +10,6 @@ from mercury_engine.api import Severity
 from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
-from mercury_ls.lsp.inline import SUPERSEDED
 from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
 
@@ -29,10 +28,10 @@ async def offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    capabilities = {"closed": context.closed_files, "renamer": context.rename_provider}
-    work = partial(ls.started.next_edits.ask, uri, offset, invoked, **capabilities)
+    ask = ls.started.next_edits.ask
+    work = partial(ask, uri, offset, invoked, closed=context.closed_files, renamer=context.rename_provider)
     steps = ls.showing_work(work) if invoked else work()
-    return reported(ls, params, await ls.newest("next edit", uri, steps, SUPERSEDED))
+    return reported(ls, params, await ls.newest("next edit", uri, steps))
 
 
 def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
@@ -122,7 +121,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     by_hand = asked_by_hand(params.context)
     if by_hand or (next_edits.current() and next_edits.is_outdated):
         work = next_edits.ask(uri, ls.offset(uri, place), by_hand)
-        await ls.newest("next edit", uri, work, SUPERSEDED)
+        await ls.newest("next edit", uri, work)
     offer = next_edits.current()
     if offer is None or uri not in offer.base:
         return []
@@ -166,16 +165,19 @@ def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
     understands that; one that can show the parts of an edit asks its user about those of other files."""
     workspace = ls.protocol.client_capabilities.workspace
     able = workspace and workspace.workspace_edit
-    annotates = bool(able and able.document_changes and able.change_annotation_support)
     changes: dict[str, list[lsp.TextEdit]] = {}
     for edit in sorted(offer.edits, key=lambda edit: edit.uri != uri):
         change = lsp.TextEdit(ls.range_of(offer.base[edit.uri], edit), edit.text)
-        changes.setdefault(edit.uri, []).append(annotated(change, edit.uri) if annotates else change)
+        changes.setdefault(edit.uri, []).append(change)
     if not (able and able.document_changes):
         return lsp.WorkspaceEdit(changes=changes)
+    annotates = able.change_annotation_support is not None
     return lsp.WorkspaceEdit(
         document_changes=[
-            lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(file_uri, offer.version(file_uri)), edits)
+            lsp.TextDocumentEdit(
+                lsp.OptionalVersionedTextDocumentIdentifier(file_uri, offer.version(file_uri)),
+                [annotated(edit, file_uri) if annotates else edit for edit in edits],
+            )
             for file_uri, edits in changes.items()
         ],
         change_annotations={file_uri: annotation(offer, file_uri, uri) for file_uri in changes} if annotates else None,

@@ -8,13 +8,14 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
-from cattrs import transform_error
+from cattrs import Converter, transform_error
 from lsprotocol import types as lsp
 from msgspec import UNSET, Struct, UnsetType
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
@@ -42,6 +43,7 @@ __all__ = [
     "StatsParams",
     "StatusParams",
     "SuggestParams",
+    "json_object",
 ]
 
 log = logging.getLogger(__name__)
@@ -51,29 +53,29 @@ class Wire(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Plain data in the spelling of JSON."""
 
 
-class Position(Wire):
+class Position(Wire, frozen=True):
     line: int
     character: int
 
 
-class Range(Wire):
+class Range(Wire, frozen=True):
     start: Position
     end: Position
 
 
-class SyncedDocument(Wire):
+class SyncedDocument(Wire, frozen=True):
     """`version` is that of the text in which a position counts. Few clients send it: see `Server.dated`."""
 
     uri: str
     version: int | None = None
 
 
-class SelectedCompletion(Wire):
+class SelectedCompletion(Wire, frozen=True):
     range: Range
     text: str
 
 
-class InlineContext(Wire):
+class InlineContext(Wire, frozen=True):
     """`closed_files`: the client can show and apply next edits of files that are not open; `rename_provider`: the name
     of another language server that can rename in this document."""
 
@@ -83,14 +85,14 @@ class InlineContext(Wire):
     rename_provider: str = ""
 
 
-class PlaceParams(Wire):
+class PlaceParams(Wire, frozen=True):
     """`mercury/why`, and what the fallback needs of `textDocument/completion`."""
 
     text_document: SyncedDocument
     position: Position
 
 
-class SuggestParams(PlaceParams):
+class SuggestParams(PlaceParams, frozen=True):
     """`textDocument/inlineCompletion`, with a token for drafts; `mercury/nextEdit` and Copilot's
     `textDocument/copilotInlineEdit`, with a token for the reason for silence."""
 
@@ -98,51 +100,51 @@ class SuggestParams(PlaceParams):
     partial_result_token: str | int | None = None
 
 
-class CommandReference(Wire):
+class CommandReference(Wire, frozen=True):
     command: str = ""
     arguments: list[Any] = []
 
 
-class ItemReference(Wire):
+class ItemReference(Wire, frozen=True):
     command: CommandReference = CommandReference()
 
 
-class ShownParams(Wire):
+class ShownParams(Wire, frozen=True):
     item: ItemReference
 
 
-class PartialAcceptParams(Wire):
+class PartialAcceptParams(Wire, frozen=True):
     item: ItemReference
     accepted_length: int
 
 
-class DidFocusParams(Wire):
+class DidFocusParams(Wire, frozen=True):
     text_document: SyncedDocument | UnsetType = UNSET
 
 
-class StatusParams(Wire):
+class StatusParams(Wire, frozen=True):
     """`mercury/status`: the state of everything, and on request digests of the texts as the server has them."""
 
     digests: bool = False
 
 
-class StatsParams(Wire):
+class StatsParams(Wire, frozen=True):
     """`mercury/stats`: what became of suggestions, in numbers."""
 
 
-class SnoozeParams(Wire):
+class SnoozeParams(Wire, frozen=True):
     """`mercury/snooze`: no suggestions for some minutes; 0 ends it."""
 
     minutes: float = 5.0
 
 
-class CancelParams(Wire):
+class CancelParams(Wire, frozen=True):
     """`$/cancelRequest`: pygls looks up any id, and fails on those that cannot be hashed."""
 
     id: str | int
 
 
-class AcceptParams(Wire):
+class AcceptParams(Wire, frozen=True):
     """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits` is how many of the edits of an
     offer were made, if the client lets its user leave some out."""
 
@@ -150,7 +152,7 @@ class AcceptParams(Wire):
     edits: int | None = None
 
 
-class ClientDiagnostic(Wire):
+class ClientDiagnostic(Wire, frozen=True):
     """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary", severity 1 is an error, 4 a hint."""
 
     range: Range
@@ -159,14 +161,14 @@ class ClientDiagnostic(Wire):
     tags: tuple[int, ...] = ()
 
 
-class DiagnosticsParams(Wire):
+class DiagnosticsParams(Wire, frozen=True):
     """`mercury/didChangeDiagnostics`: what the editor's other language servers report about a document."""
 
     text_document: SyncedDocument
     diagnostics: tuple[ClientDiagnostic, ...] = ()
 
 
-class NamesParams(Wire):
+class NamesParams(Wire, frozen=True):
     """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
     this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
     """
@@ -177,20 +179,20 @@ class NamesParams(Wire):
     signature: bool = False
 
 
-class NamedItem(Wire):
+class NamedItem(Wire, frozen=True):
     """An entry of a completion list: what it inserts, and LSP's number of its kind."""
 
     name: str
     kind: int = 0
 
 
-class Signature(Wire):
+class Signature(Wire, frozen=True):
     """The labels of a call's parameters, of all its overloads."""
 
     parameters: tuple[str, ...] = ()
 
 
-class NamesAnswer(Wire):
+class NamesAnswer(Wire, frozen=True):
     """`is_incomplete` if there may be others, since a list was cut, or somebody who knows them did not answer."""
 
     items: tuple[NamedItem, ...] = ()
@@ -223,17 +225,28 @@ METHODS: dict[str, type[Wire]] = {
 DATED = frozenset({"textDocument/completion", "textDocument/inlineCompletion"})
 """Their positions count in the version that the server has when they arrive."""
 
-ANSWERS: dict[str, Any] = {"mercury/names": NamesAnswer | None}
-"""To requests of our own."""
+Reply = TypeVar("Reply", bound=Wire)
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 NOT_INITIALIZED = -32002
 
 
+class ClientServer(Protocol):
+    """One client's server, as its connection sees it."""
+
+    @property
+    def session(self) -> object | None: ...
+    def dated(self, params: PlaceParams) -> PlaceParams: ...
+    def lost(self, uri: str, reason: str) -> None: ...
+    async def close(self) -> None: ...
+
+
 class LspProtocol(LanguageServerProtocol):
     """One client's connection. The session keeps the texts; pygls' workspace is never used."""
 
-    def __init__(self, server: Any, converter: Any):
+    server: ClientServer
+
+    def __init__(self, server: LanguageServer, converter: Converter) -> None:
         super().__init__(server, converter)
         self.finished = asyncio.Event()
         self.exit_code = 0
@@ -243,22 +256,28 @@ class LspProtocol(LanguageServerProtocol):
     def attach(self, write: Callable[[bytes], None]) -> None:
         self.set_writer(Outlet(write, self.finished), include_headers=False)
 
+    def replace(self, method: str, handler: Callable[[Any], None]) -> None:
+        """This handler takes the place of pygls' own."""
+        self.fm.add_builtin_feature(method, handler)  # pyright: ignore[reportUnknownMemberType]
+
     # Incoming messages
 
     def receive(self, body: bytes) -> None:
         """Handle one message; a request, however malformed, is always answered."""
         try:
-            data = json.loads(body)
+            data = json_object(json.loads(body))
         except (ValueError, RecursionError) as error:
             return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
+        if data is None:
+            return self.refuse(None, INVALID_REQUEST, "a message must be one JSON object; LSP has no batches")
         if problem := envelope_problem(data):
-            return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
+            return self.refuse(data.get("id"), INVALID_REQUEST, problem)
         if "method" not in data and data.get("id") in self._given_up:
             return self._given_up.remove(data["id"])
         if "method" not in data and not self.awaits(data):
             return log.warning("the client answered request %r, which was never sent", data.get("id"))
         if problem := self.untimely(data):
-            return self.refuse(data["id"], INVALID_REQUEST if self._server.session else NOT_INITIALIZED, problem)
+            return self.refuse(data["id"], INVALID_REQUEST if self.server.session else NOT_INITIALIZED, problem)
         if self.comes_early(data):
             return log.warning("%s arrived before initialize was answered and is ignored", data["method"])
         try:
@@ -277,16 +296,17 @@ class LspProtocol(LanguageServerProtocol):
         self.refuse(None, INVALID_REQUEST, str(error))
         if isinstance(error, OversizedError):
             for uri in uris_in(error.ends):
-                self._server.lost(uri, f"the editor sent {error}")
+                self.server.lost(uri, f"the editor sent {error}")
 
     async def closed(self) -> None:
-        await self._server.close()
+        await self.server.close()
 
     def awaits(self, answer: dict[str, Any]) -> bool:
         """Whether this is an answer to one of our requests: pygls keeps them in one table with the client's."""
-        is_answer = answer.get("id") in self._result_types
+        id = answer.get("id", "")
+        is_answer = id in self._result_types
         if "error" in answer:
-            self._result_types.pop(answer.get("id"), None)
+            self._result_types.pop(id, None)
         return is_answer
 
     def untimely(self, data: dict[str, Any]) -> str:
@@ -294,35 +314,37 @@ class LspProtocol(LanguageServerProtocol):
             return ""
         if self._shutdown:
             return "the server is shutting down"
-        if self._server.session is None and data["method"] != lsp.INITIALIZE:
+        if self.server.session is None and data["method"] != lsp.INITIALIZE:
             return "the first request must be initialize"
-        if data["method"] == lsp.INITIALIZE and self._server.session is not None:
+        if data["method"] == lsp.INITIALIZE and self.server.session is not None:
             return "initialize has been answered already"
         return ""
 
     def comes_early(self, data: dict[str, Any]) -> bool:
         """Whether this is a notification for which there is no session yet; `exit` needs none."""
-        return self._server.session is None and "id" not in data and data.get("method", lsp.EXIT) != lsp.EXIT
+        return self.server.session is None and "id" not in data and data.get("method", lsp.EXIT) != lsp.EXIT
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         method = data.get("method")
-        if "result" in data and self._result_types.get(data.get("id")) in ANSWERS.values():
-            return self.answered(data)
+        reply = self._result_types.get(data.get("id", ""))
+        if "result" in data and isinstance(reply, type) and issubclass(reply, Wire):
+            return self.answered(data, reply)
         if method not in METHODS:
             return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
         try:
             params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
         except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
             raise JsonRpcInvalidParams() from error
-        if method in DATED:
-            params = self._server.dated(params)
+        if method in DATED and isinstance(params, PlaceParams):
+            params = self.server.dated(params)
         if "id" in data:
             return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
         return JsonRPCNotification(method, data["jsonrpc"], params)
 
-    def answered(self, data: dict[str, Any]) -> JsonRPCResponseMessage:
+    def answered(self, data: dict[str, Any], reply: type[Wire]) -> JsonRPCResponseMessage:
+        del self._result_types[data["id"]]
         try:
-            result = msgspec.convert(data["result"], self._result_types.pop(data["id"]), strict=True)
+            result = msgspec.convert(data["result"], reply | None, strict=True)
         except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
             raise JsonRpcInvalidParams() from error
         return JsonRPCResponseMessage(data["id"], data["jsonrpc"], result)
@@ -338,16 +360,17 @@ class LspProtocol(LanguageServerProtocol):
     def refuse(self, request: Any, code: int, problem: str) -> None:
         """An error reply, built by hand: LSP's own type does not allow the null id that JSON-RPC requires."""
         log.warning("refused a message: %s", problem)
-        reply = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}}
-        self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
+        self._send_data({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}})
 
     # Requests of our own
 
-    async def ask(self, method: str, params: Wire) -> Any:
-        """The client's answer, as `ANSWERS` has it; the client hears of it if nobody waits any more."""
+    async def ask(self, method: str, params: Wire, reply: type[Reply]) -> Reply | None:
+        """The client's reply, which may be null; the client hears of it if nobody waits any more."""
         id = uuid.uuid4().hex
+        waiting = self.send_request_async(method, msgspec.to_builtins(params), id)
+        self._result_types[id] = reply
         try:
-            return await self.send_request_async(method, msgspec.to_builtins(params), id)
+            return await waiting
         except asyncio.CancelledError:
             if self._request_futures.pop(id, None) is not None:
                 del self._result_types[id]
@@ -355,13 +378,9 @@ class LspProtocol(LanguageServerProtocol):
                 self.notify(lsp.CANCEL_REQUEST, lsp.CancelParams(id))
             raise
 
-    def get_result_type(self, method: str) -> Any:
-        return ANSWERS.get(method) or super().get_result_type(method)
-
     # What pygls would do differently
 
-    @lsp_method(lsp.SHUTDOWN)
-    def lsp_shutdown(self, *_: Any) -> None:
+    def shut_down(self, _: None) -> None:
         """Requests in progress are cancelled. A copy of the table, since each cancelled request is removed from it."""
         for request, future in list(self._request_futures.items()):
             if request != self.msg_id:
@@ -371,42 +390,14 @@ class LspProtocol(LanguageServerProtocol):
     @lsp_method(lsp.WORKSPACE_EXECUTE_COMMAND)
     def lsp_workspace__execute_command(self, params: lsp.ExecuteCommandParams) -> Generator[Any, Any, Any]:
         """pygls wants all arguments of a command where there is a list of them, even those that have a default."""
-        if params.command in self.fm.commands and params.arguments is not None:
-            params.arguments = completed(self.fm.commands[params.command], params.arguments)
+        commands = cast("dict[str, Callable[..., Any]]", self.fm.commands)  # pyright: ignore[reportUnknownMemberType]
+        if params.command in commands and params.arguments is not None:
+            params.arguments = completed(commands[params.command], params.arguments)
         return (yield from super().lsp_workspace__execute_command(params))
 
-    @lsp_method(lsp.EXIT)
-    def lsp_exit(self, *_: Any) -> None:
+    def exit(self, _: None) -> None:
         self.exit_code = 0 if self._shutdown else 1
         self.finished.set()
-
-    @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
-        self._server.did_open(params)
-
-    @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        self._server.did_change(params)
-
-    @lsp_method(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
-        self._server.did_close(params)
-
-    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
-        self._server.notebook_did_open(params)
-
-    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
-        self._server.notebook_did_change(params)
-
-    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
-        self._server.notebook_did_close(params)
-
-    @lsp_method(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    def lsp_workspace__did_change_workspace_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
-        self._server.did_change_folders(params)
 
 
 NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
@@ -424,13 +415,13 @@ def completed(command: Callable[..., Any], arguments: Sequence[Any]) -> list[Any
 class Outlet:
     """Where replies go; a client that is gone ends the connection instead of raising an error."""
 
-    def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event):
+    def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event) -> None:
         self._write = write
         self._finished = finished
 
-    def write(self, body: bytes) -> None:
+    def write(self, data: bytes) -> None:
         try:
-            self._write(body)
+            self._write(data)
         except (OSError, RuntimeError, ValueError) as error:
             log.info("the client is gone: %s", error)
             self._finished.set()
@@ -444,16 +435,19 @@ URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
 
 
 def uris_in(json_text: bytes) -> set[str]:
-    uris = set()
+    uris: set[str] = set()
     for match in URI.findall(json_text):
         with contextlib.suppress(ValueError):
             uris.add(json.loads(match))
     return uris
 
 
-def envelope_problem(data: Any) -> str:
-    if not isinstance(data, dict):
-        return "a message must be one JSON object; LSP has no batches"
+def json_object(value: object) -> dict[str, Any] | None:
+    """The object that was decoded from JSON; None if it is anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def envelope_problem(data: dict[str, Any]) -> str:
     if data.get("jsonrpc") != "2.0":
         return 'a message needs "jsonrpc": "2.0"'
     if not isinstance(data.get("method", ""), str):

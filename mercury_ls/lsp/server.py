@@ -6,7 +6,8 @@ import logging
 import re
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
@@ -16,15 +17,17 @@ from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
 
 from mercury_ls import __version__
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Change, Snapshot
 from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.lsp.names import EditorAnalyser
-from mercury_ls.lsp.protocol import LspProtocol, PlaceParams, Position
+from mercury_ls.lsp.protocol import LspProtocol, PlaceParams, Position, json_object
 from mercury_ls.names.known import NamesRequest
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
+from mercury_ls.settings.load import SettingsProblem
 from mercury_ls.wording import abbreviated, harmless, one_line, remarks
 
 __all__ = ["COPILOT_ACCEPT", "Server", "path_of", "status_fields"]
@@ -35,29 +38,33 @@ NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocum
 COPILOT_ACCEPT = "github.copilot.didAcceptCompletionItem"
 LOADING = "mercury-loading"
 WORK_SHOWN_SECONDS = 0.3
+SUPERSEDED = Answer(silence="a newer request took its place")
+ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-32": "utf-32"}
+"""What a client may choose instead of UTF-16."""
 
 
 class Server(LanguageServer):
     """pygls dispatches to it, and the session decides. `lsp/app.py` registers what it answers."""
 
-    protocol: LspProtocol
+    protocol: LspProtocol  # pyright: ignore[reportIncompatibleVariableOverride]  made by pygls of `protocol_cls`
 
-    def __init__(self, wiring: Wiring):
-        super().__init__(
+    def __init__(self, wiring: Wiring) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
             "mercury-ls",
             __version__,
             notebook_document_sync=NOTEBOOKS,
             protocol_cls=LspProtocol,
             converter_factory=default_converter,
         )
+        self.protocol.server = self
         self.wiring = wiring
         self.session: Session | None = None
         self.dialect = "lsp"
         self.accept_command = "mercury.didAccept"
-        self._latest: dict[tuple[str, str], asyncio.Task] = {}
-        self._tasks: set[asyncio.Task] = set()
+        self._latest: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+        self._tasks: set[asyncio.Task[object]] = set()
         self._shows_loading = False
-        self._reported: tuple = ()
+        self._reported: tuple[SettingsProblem, ...] = ()
         self._was_ready = False
         self._explained: set[str] = set()
         self._remarked = ""
@@ -102,19 +109,19 @@ class Server(LanguageServer):
         """Requests that are still being answered, for tests and `mercury/status`."""
         return len(self._latest)
 
-    def keep(self, work: Awaitable[Any]) -> None:
+    def keep(self, work: Awaitable[object]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def _done(self, task: asyncio.Task) -> None:
+    def _done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("background work failed", exc_info=error)
 
-    async def newest(self, method: str, uri: str, work: Awaitable[Any], superseded: Any) -> Any:
+    async def newest(self, method: str, uri: str, work: Awaitable[Answer]) -> Answer:
         """Run `work`, and cancel what the same method is still doing for the same document: that request is answered
-        with `superseded`. A client's own cancellation is passed on as it is."""
+        with `SUPERSEDED`. A client's own cancellation is passed on as it is."""
         key = (method, uri)
         if older := self._latest.get(key):
             older.cancel()
@@ -122,9 +129,9 @@ class Server(LanguageServer):
         try:
             return await task
         except asyncio.CancelledError:
-            if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+            if (current := asyncio.current_task()) and current.cancelling():
                 raise
-            return superseded
+            return SUPERSEDED
         finally:
             if self._latest.get(key) is task:
                 del self._latest[key]
@@ -188,8 +195,8 @@ class Server(LanguageServer):
     # Positions
 
     @property
-    def encoding(self) -> str:
-        return self.protocol.server_capabilities.position_encoding or "utf-16"
+    def encoding(self) -> Encoding:
+        return ENCODINGS.get(self.protocol.server_capabilities.position_encoding or "", "utf-16")
 
     @property
     def offers_inline(self) -> bool:
@@ -247,22 +254,26 @@ class Server(LanguageServer):
 
     @property
     def knows_mercury(self) -> bool:
-        return self.of_mercury is not None
+        return self.experimental.get("mercury") is not None
 
     @property
     def knows_names(self) -> bool:
         """Whether the client asks its other language servers for us which names exist."""
-        return isinstance(self.of_mercury, dict) and self.of_mercury.get("names") is True
+        return self.of_mercury.get("names") is True
 
     @property
-    def of_mercury(self) -> Any:
-        """What the client says of itself that is not in LSP."""
-        experimental = self.protocol.client_capabilities.experimental
-        return experimental.get("mercury") if isinstance(experimental, dict) else None
+    def of_mercury(self) -> dict[str, Any]:
+        """What a client that knows us says of itself."""
+        return json_object(self.experimental.get("mercury")) or {}
+
+    @property
+    def experimental(self) -> dict[str, Any]:
+        """The client's capabilities that are not in LSP."""
+        return json_object(self.protocol.client_capabilities.experimental) or {}
 
     def tell_growth(self, uri: str) -> None:
         """A client that asks again gets more of what it shows."""
-        if isinstance(self.of_mercury, dict) and self.of_mercury.get("grows") is True:
+        if self.of_mercury.get("grows") is True:
             self.protocol.notify("mercury/didGrow", {"uri": uri})
 
     async def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -273,16 +284,23 @@ class Server(LanguageServer):
         try:
             await asyncio.wait([task], timeout=WORK_SHOWN_SECONDS)
             if not task.done() and window and window.work_done_progress:
-                await self.work_done_progress.create_async(token)
+                await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(token))
                 info = self.started.engine.status.info
                 title = f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"
                 self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=title))
             return await task
         finally:
             task.cancel()
-            if token in self.work_done_progress.tokens:
-                self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
-                del self.work_done_progress.tokens[token]
+            self.end_progress(token)
+
+    @property
+    def shown_progress(self) -> dict[int | str, Future[None]]:
+        """What the client shows of work in progress, by its token."""
+        return cast("dict[int | str, Future[None]]", self.work_done_progress.tokens)  # pyright: ignore[reportUnknownMemberType]
+
+    def end_progress(self, token: str, message: str | None = None) -> None:
+        if self.shown_progress.pop(token, None):
+            self.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message))
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""
@@ -299,17 +317,16 @@ class Server(LanguageServer):
         progress = self.work_done_progress
         if status.state == "loading" and not self._shows_loading:
             self._shows_loading = True
-            await progress.create_async(LOADING)
+            await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(LOADING))
             progress.begin(LOADING, lsp.WorkDoneProgressBegin(title="mercury: loading the model"))
             status = self.started.engine.status  # it may be ready before the client has agreed to a progress
-        if LOADING not in progress.tokens:
+        if LOADING not in self.shown_progress:
             return
         if status.state == "loading":
             percentage = round(status.progress * 100) if status.progress is not None else None
             progress.report(LOADING, lsp.WorkDoneProgressReport(percentage=percentage))
         else:
-            progress.end(LOADING, lsp.WorkDoneProgressEnd(message=status.detail or status.state))
-            del progress.tokens[LOADING]
+            self.end_progress(LOADING, status.detail or status.state)
             self._shows_loading = False
 
     async def pulled_settings(self) -> dict[str, Any]:
@@ -324,7 +341,7 @@ class Server(LanguageServer):
         if self.wiring.user_file_changed():
             self.change_settings(lambda: self.wiring.rebuild(self.started))
 
-    def change_settings(self, change: Callable[[], Any]) -> None:
+    def change_settings(self, change: Callable[[], object]) -> None:
         """Read the settings again, and report what is wrong with them and what needs a new engine server."""
         before = self.started.settings
         change()
@@ -351,7 +368,7 @@ class Server(LanguageServer):
 
     def compare_plugin(self) -> None:
         """A plugin that is older than the server would not say so: whichever is newer knows what has changed."""
-        version = self.of_mercury.get("version") if isinstance(self.of_mercury, dict) else None
+        version = self.of_mercury.get("version")
         if isinstance(version, str) and is_older(version, __version__):
             self.show(
                 lsp.MessageType.Warning,
@@ -396,9 +413,10 @@ def dialect_of(options: Any) -> str:
     return "copilot" if isinstance(options, dict) and "editorPluginInfo" in options else "lsp"
 
 
-def change_of(change: Any) -> tuple[tuple[int, int, int, int] | None, str]:
-    if (span := getattr(change, "range", None)) is None:
+def change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
+    if isinstance(change, lsp.TextDocumentContentChangeWholeDocument):
         return None, change.text
+    span = change.range
     return (span.start.line, span.start.character, span.end.line, span.end.character), change.text
 
 
@@ -410,10 +428,17 @@ def roots_of(params: lsp.InitializeParams) -> list[str]:
     return [params.root_path] if params.root_path else []
 
 
+VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)")
+
+
 def is_older(version: str, other: str) -> bool:
     """By the first two numbers, which say whether they fit; False for what is no version."""
-    first, second = (re.match(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)", text) for text in (version, other))
-    return bool(first and second) and tuple(map(int, first.groups())) < tuple(map(int, second.groups()))
+    first, second = (VERSION.match(text) for text in (version, other))
+    return first is not None and second is not None and numbers(first) < numbers(second)
+
+
+def numbers(version: re.Match[str]) -> tuple[int, int]:
+    return int(version[1]), int(version[2])
 
 
 def path_of(uri: str) -> str:
