@@ -11,6 +11,7 @@ from mercury_ls.names.known import Name, NameList, NamesRequest
 from tests.mercury_ls.lsp.test_server import INLINE, Client, place
 
 METHOD, FIELD, CLASS, KEYWORD, TEXT, SNIPPET = 2, 5, 7, 14, 1, 15
+ANSWER = "join(parts)"
 ABLE = {**INLINE, "experimental": {"mercury": {"names": True}}}
 
 
@@ -97,10 +98,11 @@ def test_the_first_of_several_entries_for_a_name_counts_and_a_list_that_was_cut_
 
 
 class Listening(FakeEngine):
-    """A fake engine that keeps what it was told of names."""
+    """A fake engine that keeps what it was told of names where the user is, not where its answer leads."""
 
     def infill(self, request):
-        self.members = request.members
+        if ANSWER not in request.windows[0].text:
+            self.members = request.members
         return super().infill(request)
 
 
@@ -109,7 +111,7 @@ async def client(tmp_path, monkeypatch):
     """Nobody but the editor knows any names."""
     monkeypatch.setattr("mercury_ls.session.wiring.jedi_is_installed", lambda: False)
     made = Client(tmp_path)
-    made.model = Listening({".": "join(parts)"})
+    made.model = Listening({".": ANSWER})
     yield made
     await made.server.close()
 
