@@ -209,13 +209,15 @@ class Slot(Struct, frozen=True):
 
 class Filled(Struct, frozen=True):
     """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it.
-    `slots` are given where the request asks for them."""
+    `slots` are given where the request asks for them. `refused` says what is wrong with an answer because of which the
+    old text stays."""
 
     text: str
     confidence: tuple[float, ...] = ()
     p_accept: float = 0.0
     complete: bool = False
     slots: tuple[Slot, ...] = ()
+    refused: str = ""
 
 
 class Draft(Struct, frozen=True):

@@ -47,7 +47,6 @@ AS_LIKELY = 0.9
 NOTHING_FOLLOWS = "nothing follows from the last edits"
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
-NO_DRAFT = "the model's answer came too late"
 
 T = TypeVar("T")
 
@@ -109,7 +108,7 @@ async def rewritten_by(
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
         infill = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
-        rewrite: region.RegionRewrite | Silence = Silence(NO_DRAFT)
+        rewrite: region.RegionRewrite | Silence = Silence(region.LATE)
         async with aclosing(engine.infill(infill)) as drafts:
             while draft := await next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)

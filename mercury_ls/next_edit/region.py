@@ -23,7 +23,16 @@ from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
-__all__ = ["SURE_ENOUGH", "RegionRewrite", "edits_of", "merged_candidates", "places", "request", "rewritten"]
+__all__ = [
+    "LATE",
+    "SURE_ENOUGH",
+    "RegionRewrite",
+    "edits_of",
+    "merged_candidates",
+    "places",
+    "request",
+    "rewritten",
+]
 
 SURE_ENOUGH = 0.6
 """A rule's edit as likely as this does not wait for long for a model that may know more."""
@@ -33,6 +42,7 @@ MOST_REMOVED = 12
 """More than are written: a model that removes more has rather stopped too early."""
 MOST_COMPARED = 400
 """Lines between the first difference and the last one."""
+LATE = "the model's answer came too late"
 
 
 def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
@@ -85,8 +95,10 @@ def rewritten(
 ) -> RegionRewrite | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
     start, end = region = window(snapshot, offset, question.budget.characters)
+    if filled.refused:
+        return Silence(f"the model's answer was refused: {filled.refused}")
     if not filled.complete:
-        return Silence("the model's answer was cut off")
+        return Silence(LATE)
     if without_sentinels(filled.text, snapshot.text) != filled.text:
         return discarded("it contains special tokens")
     edits = edits_of(snapshot, region, filled.text, question.offset)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from itertools import islice
@@ -61,10 +61,18 @@ MOST_RENAMED = 256
 class NextEdits:
     """Owns the one next edit on offer. Rules need no model, and a weak model takes nothing from what they find."""
 
-    def __init__(self, files: OpenFiles, questions: Questions, tally: Tally):
+    def __init__(
+        self,
+        files: OpenFiles,
+        questions: Questions,
+        tally: Tally,
+        note: Callable[[str, int, str, float], object] = lambda uri, offset, outcome, began: None,
+    ):
+        """`note` is told what was decided where, for those who ask, and when the question came."""
         self._files = files
         self._questions = questions
         self._tally = tally
+        self._note = note
         self._clock = questions.clock
         self._closed_too = True
         self._renamer = ""
@@ -94,7 +102,14 @@ class NextEdits:
         Files that are not open take part if the client can show them (`closed`), in a rename only if no other language
         server of the client, the `renamer`, does that better.
         """
+        began = self._clock()
         self._closed_too, self._renamer = closed, renamer
+        answer = await self._current_or_new(uri, offset, invoked)
+        outcome = f"{len(answer.offer.edits)} shown" if answer.offer else answer.silence
+        self._note(uri, offset, f"next edit: {outcome}", began)
+        return answer
+
+    async def _current_or_new(self, uri: str, offset: int, invoked: bool) -> Answer:
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
         if (offer := self.current()) and not self.is_outdated and self._is_showable(offer):

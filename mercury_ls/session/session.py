@@ -91,7 +91,7 @@ class Session:
         self.kept = RetentionWatch(self.stats, clock)
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
-        self.next_edits = NextEdits(self.files, self.questions, self.tally)
+        self.next_edits = NextEdits(self.files, self.questions, self.tally, self._note)
         self.decisions: deque[Decision] = deque(maxlen=64)
         self.roots: Sequence[str] = ()
         self.accepted_count = self.rejected_count = 0
@@ -361,18 +361,22 @@ class Session:
         answer = replace(answer, final=True)
         self.questions.tell(answer)
         outcome = answer.silence or f"{len(answer.offers)} shown ({answer.source})"
-        document = self.files.documents.get(request.uri)
-        line = document.snapshot().line_of(min(request.offset, len(document.text))) if document else 0
-        milliseconds = (self.clock() - began) * 1000
-        decision = Decision(request.uri, line, outcome, milliseconds)
-        self.decisions.append(decision)
-        log.info("%s", self.decision_line(decision))
+        milliseconds = self._note(request.uri, request.offset, outcome, began)
         self.recorder.answered(request, answer, milliseconds)
         if answer.offer:
             self.tally.answered(answer.offer.id)
             if self.tally.is_shown(answer.offer.id):
                 self.files.aftermath.shown(answer.offer.id)
         return answer
+
+    def _note(self, uri: str, offset: int, outcome: str, began: float) -> float:
+        """Keeps and logs what was decided; returns how many milliseconds that took."""
+        document = self.files.documents.get(uri)
+        line = document.snapshot().line_of(min(offset, len(document.text))) if document else 0
+        decision = Decision(uri, line, outcome, (self.clock() - began) * 1000)
+        self.decisions.append(decision)
+        log.info("%s", self.decision_line(decision))
+        return decision.milliseconds
 
     def decision_line(self, decision: Decision) -> str:
         where = readable(decision.uri, self.roots)

@@ -14,20 +14,29 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Continuation", "ContinuationQuestion"]
+__all__ = ["Continuation", "ContinuationQuestion", "ReadAnswer"]
 
 HOPELESS = 0.02
 EXPECTED_TOKENS = 16
 """An answer that would be this unlikely to be accepted, even if as many more tokens were certain, is given up."""
 
-Read = Callable[[str, bool], tuple[str, bool]]
+
+class ReadAnswer(Struct, frozen=True):
+    """What an answer makes of a span: its new text, whether that is complete, and if the old one stays, why."""
+
+    text: str
+    complete: bool
+    refused: str = ""
+
+
+Read = Callable[[str, bool], ReadAnswer]
 
 
 class ContinuationQuestion(Struct, frozen=True, eq=False):
     """One span, as the model is asked about it.
 
-    `read` makes of the answer's text, and whether the model has ended it, the new text of the span, and says whether
-    that is complete. `before` is the text before the span, `old` the span's own.
+    `read` makes of the answer's text, and whether the model has ended it, the new text of the span. `before` is the
+    text before the span, `old` the span's own.
     """
 
     prompt: Prompt
@@ -90,11 +99,12 @@ class Continuation:
         if question.old and not self.done:
             return Filled(question.old)
         _, valid = _valid_start(self._spelled[self._forced :])
-        text, complete = question.read(self.text, self.ended and valid)
+        read = question.read(self.text, self.ended and valid)
+        text, complete = read.text, read.complete
         if self.names:
             text, complete = self.names.existing(text, complete=complete)
-        if question.old and not complete:
-            return Filled(question.old)
+        if read.refused or (question.old and not complete):
+            return Filled(question.old, complete=complete, refused=read.refused)
         judged = self._judged(text)
         chance = calibration.p_accept(judged, complete=complete) if text != question.old else 0.0
         return Filled(text, tuple(judged), chance, complete)
@@ -118,7 +128,7 @@ class Continuation:
         text, _ = _valid_start(self._spelled[self._forced :])
         if self._stop.search(text):
             return True
-        return "\n" in text and self.question.mode != "region" and self.question.read(text, False)[1]
+        return "\n" in text and self.question.mode != "region" and self.question.read(text, False).complete
 
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is

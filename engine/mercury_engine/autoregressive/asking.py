@@ -6,10 +6,11 @@ from functools import lru_cache, partial
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, InfillRequest, SpanMode
-from mercury_engine.autoregressive.answer import ContinuationQuestion
+from mercury_engine.autoregressive.answer import ContinuationQuestion, ReadAnswer
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
 from mercury_engine.prompts.edits import EditFormat, EditPrompt, edit_format
+from mercury_engine.prompts.edits.asked import Refused
 from mercury_engine.prompts.fim import fim_prompt
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -88,11 +89,13 @@ def _prompts(record: ModelRecord, tokenizer: PretrainedTokenizer) -> tuple[EditF
     return None, dialect
 
 
-def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, finished: bool) -> tuple[str, bool]:
-    return cut(before, text, after, language=language, mode=mode, finished=finished)
+def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, finished: bool) -> ReadAnswer:
+    return ReadAnswer(*cut(before, text, after, language=language, mode=mode, finished=finished))
 
 
-def _rewritten(edit_prompt: EditPrompt, old: str, text: str, finished: bool) -> tuple[str, bool]:
+def _rewritten(edit_prompt: EditPrompt, old: str, text: str, finished: bool) -> ReadAnswer:
     """An answer that cannot be used leaves the window as it is."""
     new = edit_prompt.read(text, finished)
-    return (old, finished) if new is None else (new, True)
+    if isinstance(new, Refused):
+        return ReadAnswer(old, finished, new.reason)
+    return ReadAnswer(old if new is None else new, True)

@@ -12,7 +12,7 @@ from mercury_engine.decode.confidence import UNCALIBRATED
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
-from mercury_engine.prompts.edits.asked import has_marks
+from mercury_engine.prompts.edits.asked import Refused, has_marks
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
@@ -133,12 +133,15 @@ def rewriting(
 
     def show(stream: StreamedText) -> Filled | None:
         is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
-        read = question.read(stream.text, is_whole) if is_whole else question.rejoined(stream.text, stream.least)
+        read = question.rejoined(stream.text, stream.least) if not is_whole else None
         if read is None and not (is_whole or stream.end):
             return None
-        new = None if read is None else _with_secrets(old, restored, read)
+        taken = read or question.read(stream.text, is_whole)
+        new = _with_secrets(old, restored, taken) if isinstance(taken, str) else taken
+        if isinstance(new, Refused):
+            return Filled(restored, complete=is_whole, refused=new.reason)
         if new is None or new == restored:
-            return Filled(restored, complete=stream.end != "length" or is_whole)
+            return Filled(restored, complete=True)
         probabilities = stream.probabilities(len(stream.text))
         return Filled(new, probabilities, _p_accept(probabilities, is_whole=True), complete=True)
 
@@ -182,15 +185,17 @@ def _refuse_specials(prompt: Prompt, address: str) -> None:
             )
 
 
-def _with_secrets(old: str, true: str, new: str) -> str | None:
-    """The new text with the secrets that were masked in the old one; None if it rewrites lines with a secret."""
+def _with_secrets(old: str, true: str, new: str) -> str | Refused:
+    """The new text with the secrets that were masked in the old one."""
     if old == true:
         return new
     limit = min(len(old), len(new))
     head = next((at for at in range(limit) if old[at] != new[at]), limit)
     tail = next((at for at in range(limit - head) if old[-1 - at] != new[-1 - at]), limit - head)
     end = len(old) - tail
-    return true[:head] + new[head : len(new) - tail] + true[end:] if old[head:end] == true[head:end] else None
+    if old[head:end] != true[head:end]:
+        return Refused("it rewrites lines with a secret, which was not sent")
+    return true[:head] + new[head : len(new) - tail] + true[end:]
 
 
 def sent_to(address: str, text: str, request: InfillRequest) -> str:

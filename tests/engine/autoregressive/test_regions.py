@@ -5,6 +5,7 @@ import math
 import pytest
 from msgspec import Struct
 
+from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.pieces import Prompt, Special
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import TOKENIZER, Scripted, engine
@@ -19,7 +20,7 @@ class Asked(Struct, frozen=True):
     prompt: Prompt
 
     def read(self, text, finished):
-        return text if finished and "return" in text else None
+        return CUT if not finished else text if "return" in text else Refused("it is nothing of use")
 
 
 class Windows:
@@ -42,9 +43,10 @@ def final(runtime, window=WINDOW, **options):
     return last.spans[0]
 
 
-def check(says, expected, *, complete=True, changes=True):
+def check(says, expected, *, complete=True, changes=True, refused=""):
     filled = final(Scripted(says))
     assert (filled.text, filled.complete, filled.p_accept > 0) == (expected, complete, changes)
+    assert filled.refused == refused
 
 
 def test_the_window_becomes_what_the_model_writes():
@@ -52,12 +54,12 @@ def test_the_window_becomes_what_the_model_writes():
 
 
 def test_an_answer_that_cannot_be_used_leaves_the_window():
-    check("nothing of use", WINDOW, changes=False)
+    check("nothing of use", WINDOW, changes=False, refused="it is nothing of use")
     check(WINDOW, WINDOW, changes=False)
 
 
 def test_an_unfinished_answer_leaves_the_window():
-    check(RENAMED + "a = 1\n" * 40, WINDOW, complete=False, changes=False)
+    check(RENAMED + "a = 1\n" * 40, WINDOW, complete=False, changes=False, refused=CUT.reason)
 
 
 def test_drafts_show_the_window_until_the_answer_is_whole():

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.edits import FORMATS, edit_format
 from mercury_engine.prompts.edits.asked import EditPrompt
+from mercury_engine.prompts.edits.chat import CHAT_EDIT
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.remote import asking
@@ -169,9 +170,27 @@ def test_every_format_can_be_asked(form):
 
 
 def test_a_rewrite_means_nothing_before_its_end_and_nothing_if_it_was_cut():
-    for end in ("", "length"):
-        _, filled = rewritten(INCEPTION_EDIT, f"```\n{WINDOW.replace('volume', 'box')}", end=end)
-        assert filled is None or filled.text == WINDOW
+    begun = f"```\n{WINDOW.replace('volume', 'box')}"
+    _, filled = rewritten(INCEPTION_EDIT, begun, end="")
+    assert filled is None
+    _, filled = rewritten(INCEPTION_EDIT, begun, end="length")
+    assert (filled.text, filled.complete, filled.refused) == (WINDOW, False, "it was cut off before its end")
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "reason"),
+    [
+        (INCEPTION_EDIT, "```python\n```", "it is empty"),
+        (INCEPTION_EDIT, "```\nx = 1<|fim_middle|>\n```", "it has marks of a format of prompts in it"),
+        (CHAT_EDIT, "Sorry, I cannot do that.", "it is not the lines that were asked for, or only a part of them"),
+        (edit_format("zeta-2.1"), WINDOW, "it does not name the blocks that it changes"),
+        (edit_format("zeta-2"), "", "it is empty"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_refused_says_why(form, answer, reason):
+    _, filled = rewritten(form, answer)
+    assert (filled.text, filled.complete, filled.p_accept, filled.refused) == (WINDOW, True, 0.0, reason)
 
 
 # Secrets
@@ -189,6 +208,7 @@ def test_a_rewrite_of_a_secret_is_none():
     new = masked(SECRET + WINDOW).replace("API_KEY", "KEY").replace("volume", "box")
     _, filled = rewritten(INCEPTION_EDIT, f"```\n{new}```", asked)
     assert (filled.text, filled.p_accept) == (SECRET + WINDOW, 0.0)
+    assert filled.refused == "it rewrites lines with a secret, which was not sent"
 
 
 def masked(text: str) -> str:

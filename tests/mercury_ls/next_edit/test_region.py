@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, RescoringWeights
 from mercury_engine.fake import FakeEngine
+from mercury_engine.prompts.edits.asked import CUT
 from mercury_ls.code.diagnostics import FileDiagnostic as Said
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, applied, widened
@@ -33,15 +34,15 @@ def room():
 class Rewrites:
     """Answers every window with what a function makes of it."""
 
-    def __init__(self, *pieces: tuple[str, str], p: float = 0.5, complete: bool = True) -> None:
-        self.pieces, self.p, self.complete = pieces, p, complete
+    def __init__(self, *pieces: tuple[str, str], p: float = 0.5, complete: bool = True, refused: str = "") -> None:
+        self.pieces, self.p, self.complete, self.refused = pieces, p, complete, refused
 
     def infill(self, request):
         text = request.windows[0].text
         for before, after in self.pieces:
             assert before in text
             text = text.replace(before, after)
-        yield Draft(1, (Filled(text, p_accept=self.p, complete=self.complete),), final=True)
+        yield Draft(1, (Filled(text, p_accept=self.p, complete=self.complete, refused=self.refused),), final=True)
 
 
 async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 0.5, complete: bool = True, **known):
@@ -185,7 +186,9 @@ async def test_a_typo_that_was_just_made_may_be_mended():
     ("piece", "known", "reason"),
     [
         (("", ""), {}, "the model changes nothing here"),
-        (("return width", "return  width"), {"complete": False}, "the model's answer was cut off"),
+        (("return width", "return  width"), {"complete": False}, "the model's answer came too late"),
+        (("", ""), {"refused": "it leaves lines out"}, "the model's answer was refused: it leaves lines out"),
+        (("", ""), {"complete": False, "refused": CUT.reason}, "refused: it was cut off before its end"),
         (("return width", "return width<|file_sep|>"), {}, "discarded: it contains special tokens"),
         (("", "x = 1\n"), {}, "discarded: it rewrites or removes too much"),
         (("width, height", "width, "), {}, "discarded: it would undo what was done a moment ago"),

@@ -216,6 +216,9 @@ async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return 1\n")
     rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
     assert "the model changes nothing here" in await rewriting.next_edits.why(uri, 22)
+    await rewriting.next_edits.ask(uri, 22)
+    decision = rewriting.decision_line(rewriting.decisions[-1])
+    assert "here.py:1: next edit: no rule says what to write; the model changes nothing here (" in decision
 
 
 async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):

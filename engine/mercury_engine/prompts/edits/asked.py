@@ -13,6 +13,8 @@ __all__ = [
     "EditAsk",
     "EditFormat",
     "EditPrompt",
+    "Refused",
+    "Taken",
     "cursor_of",
     "fitting",
     "has_marks",
@@ -36,8 +38,21 @@ FENCE = re.compile(r"\A\s*```.*$|^\s*```\s*\Z", re.MULTILINE)
 Item = TypeVar("Item")
 
 
+class Refused(Struct, frozen=True):
+    """What is wrong with an answer that cannot be used, as the rest of a sentence about it."""
+
+    reason: str
+
+
+Taken = str | Refused | None
+"""A new text, or why an answer gives none; None where it says that nothing is to be changed."""
+
+MARKED = Refused("it has marks of a format of prompts in it")
+CUT = Refused("it was cut off before its end")
+
+
 class EditPrompt(Struct, frozen=True):
-    """`prompt` asks for a new text of `window[start:end]`; `take` finds it in the answer, None where there is none. It
+    """`prompt` asks for a new text of `window[start:end]`; `take` finds it in the answer. It
     ends with as many line feeds as before, which models are careless about. An answer that contains one of `ends` is
     whole, whatever follows. With `closing` behind them, the first lines of an answer can be taken too; None where they
     mean nothing alone."""
@@ -46,14 +61,14 @@ class EditPrompt(Struct, frozen=True):
     window: str
     start: int
     end: int
-    take: Callable[[str], str | None]
+    take: Callable[[str], Taken]
     ends: tuple[str, ...] = ()
     closing: str | None = ""
 
-    def read(self, text: str, finished: bool) -> str | None:
-        """The window's whole new text. None if the answer changes nothing, is of no use, or was cut by its length."""
+    def read(self, text: str, finished: bool) -> Taken:
+        """The window's whole new text."""
         if not finished and not any(end in text for end in self.ends):
-            return None
+            return CUT
         return self._with(self.take(text))
 
     def rejoined(self, text: str, least: int = REJOINED_LINES) -> str | None:
@@ -61,21 +76,24 @@ class EditPrompt(Struct, frozen=True):
         that many lines of the old text: all that follows is taken from there. None as long as that is not so."""
         lines = text.rpartition("\n")[0]
         taken = self.take(lines + self.closing) if lines and self.closing is not None else None
-        if not taken:
+        if not taken or isinstance(taken, Refused):
             return None
         old, new = self.window[self.start : self.end].split("\n"), taken.split("\n")
         at = _rejoins(old, new, least)
-        return self._with("\n".join([*new, *old[at:]])) if at else None
+        whole = self._with("\n".join([*new, *old[at:]])) if at else None
+        return None if isinstance(whole, Refused) else whole
 
-    def _with(self, text: str | None) -> str | None:
+    def _with(self, taken: Taken) -> Taken:
         old = self.window[self.start : self.end]
         body = old.rstrip("\n")
-        if not text or not text.strip():
+        if taken is None or isinstance(taken, Refused):
+            return taken
+        if not taken.strip():
+            return Refused("it is empty") if body.strip() else None
+        new = taken.rstrip("\n") + old[len(body) :]
+        if new == old:
             return None
-        new = text.rstrip("\n") + old[len(body) :]
-        if new == old or _has_gone_astray(old, new):
-            return None
-        return self.window[: self.start] + new + self.window[self.end :]
+        return _astray(old, new) or self.window[: self.start] + new + self.window[self.end :]
 
 
 def _rejoins(old: Sequence[str], new: Sequence[str], least: int) -> int:
@@ -94,11 +112,13 @@ def _rejoins(old: Sequence[str], new: Sequence[str], least: int) -> int:
     return head + places[0] + len(tail) if len(places) == 1 else 0
 
 
-def _has_gone_astray(old: str, new: str) -> bool:
-    """Whether it goes on and on, stops in the middle of what it copies, or has marks of a format in it."""
+def _astray(old: str, new: str) -> Refused | None:
     added = new.count("\n") - old.count("\n")
-    stopped = added < -1 and old.startswith(new.rstrip("\n"))
-    return added > MOST_EXTRA_LINES or stopped or has_marks(new, old)
+    if added > MOST_EXTRA_LINES:
+        return Refused(f"it adds {added} lines, and {MOST_EXTRA_LINES} are the most")
+    if added < -1 and old.startswith(new.rstrip("\n")):
+        return Refused("it stops in the middle of what it copies")
+    return MARKED if has_marks(new, old) else None
 
 
 def has_marks(new: str, old: str) -> bool:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import (
+    EditFormat,
+    EditPrompt,
+    Refused,
+    Taken,
+    cursor_of,
+    fitting,
+    refuse,
+    too_long,
+    window_of,
+)
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
@@ -98,17 +108,16 @@ def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
     return ["\nThe recent edits, the last one at the end:\n\n```diff\n", diffs, "```\n"]
 
 
-def _lines_in(old: str, answer: str) -> str | None:
-    """The new lines in an answer, which may say more around them. None where it says that no edit is due, where it is
-    not clear which lines are meant, and where some were left out."""
+def _lines_in(old: str, answer: str) -> Taken:
+    """The new lines in an answer, which may say more around them, if it is clear which are meant and all are there."""
     answer = THOUGHT.sub("", answer)
     if answer.strip("`~ \n") == NOTHING:
         return None
     lines = _between_marks(answer) if OPEN in answer or CLOSE in answer else _in_fence(answer, has_fences="```" in old)
     if lines is None:
-        return None
+        return Refused("it has several blocks of code")
     lines = lines if CURSOR in old else lines.replace(CURSOR, "")
-    return lines if lines.strip() and _is_all(old, lines) else None
+    return _incomplete(old, lines) or lines
 
 
 def _between_marks(answer: str) -> str | None:
@@ -143,17 +152,20 @@ def _closed(answer: str) -> str:
     return answer[: fence.start()].removesuffix("\n") if fence else answer
 
 
-def _is_all(old: str, new: str) -> bool:
-    """Whether the new lines are all that there are to be: none stands for others, and at least half of the old ones
-    are still there."""
+def _incomplete(old: str, new: str) -> Refused | None:
+    """Lines of which some stand for others, or among which less than half of the old ones are, are not all that there
+    are to be."""
     before = [line.strip() for line in old.split("\n") if line.strip()]
     after = Counter(line.strip() for line in new.split("\n") if line.strip())
-    if any(OMISSION.match(line) and line not in before for line in after):
-        return False
-    if "..." in after and "..." not in before and after.total() < len(before):
-        return False
+    omits = any(OMISSION.match(line) and line not in before for line in after)
+    if omits or ("..." in after and "..." not in before and after.total() < len(before)):
+        return Refused("it leaves lines out")
     common = sum((Counter(before) & after).values())
-    return 2 * common >= len(before) - 1
+    return (
+        None
+        if 2 * common >= len(before) - 1
+        else Refused("it is not the lines that were asked for, or only a part of them")
+    )
 
 
 CHAT_EDIT = EditFormat("chat", r"(?!)", _ask)

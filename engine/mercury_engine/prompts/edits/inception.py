@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, Taken, cursor_of, fitting, refuse, too_long
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
@@ -72,15 +72,15 @@ def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
     return [f"--- {edit.path}\n+++ {edit.path}\n{unified(edit)}\n" for edit in reversed(edits)]
 
 
-def _code_in(answer: str) -> str | None:
-    """What stands in the fence; None where the model says that nothing is due."""
+def _code_in(answer: str) -> Taken:
+    """What stands in the fence."""
     text = answer.strip()
     if text.strip("`\n ") == NOTHING:
         return None
     if not text.startswith(FENCE):
         return text
     body = text.partition("\n")[2]
-    return body.rpartition(f"\n{FENCE}")[0] or None
+    return body.rpartition(f"\n{FENCE}")[0]
 
 
 INCEPTION_EDIT = EditFormat("mercury-edit", r"mercury-(?:edit|coder)", _ask)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mercury_engine.prompts.edits.asked import Refused, Taken
 from mercury_engine.prompts.pieces import Mark, Piece
 
 __all__ = ["MARKER", "TAG", "offsets", "rewritten", "with_markers"]
@@ -69,15 +70,17 @@ def with_markers(text: str, cursor: int, mark: Piece) -> list[Piece]:
     return [*pieces, Mark(f"{MARKER}{len(marker_rows)}|>")]
 
 
-def rewritten(old: str, marker_rows: Sequence[int], answer: str) -> str | None:
-    """The old text with what the answer writes from its first marker to its last. None for the same marker twice, which
-    means no edit, and for markers that are missing, unknown or out of order."""
+def rewritten(old: str, marker_rows: Sequence[int], answer: str) -> Taken:
+    """The old text with what the answer writes from its first marker to its last. The same marker twice means no
+    edit."""
     tags = [*TAG.finditer(answer)]
     numbers = [int(tag[1]) for tag in tags]
-    if len(tags) < 2 or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= len(marker_rows):
+    if len(tags) < 2 or not 1 <= min(numbers) <= max(numbers) <= len(marker_rows):
+        return Refused("it does not name the blocks that it changes")
+    if len(set(numbers)) == 1:
         return None
-    if answer[: tags[0].start()].strip():
-        return None
+    if numbers != sorted(set(numbers)) or answer[: tags[0].start()].strip():
+        return Refused("its marks are out of order")
     starts = [marker_rows[number - 1] for number in numbers]
     parts = [answer[tag.end() : following.start()] for tag, following in pairwise(tags)]
     own_lines = all(part.startswith("\n") for part in parts)

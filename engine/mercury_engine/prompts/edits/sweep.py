@@ -8,7 +8,18 @@ from functools import partial
 from msgspec import Struct
 
 from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import (
+    MARKED,
+    EditFormat,
+    EditPrompt,
+    Refused,
+    Taken,
+    cursor_of,
+    fitting,
+    refuse,
+    too_long,
+    window_of,
+)
 from mercury_engine.prompts.edits.history import hunk_of, newest, place_of
 from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
@@ -206,17 +217,19 @@ def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     ]
 
 
-def _window(old: str, prefill: str, cursor: int, answer: str) -> str | None:
+def _window(old: str, prefill: str, cursor: int, answer: str) -> Taken:
     """The new text of the lines, unless it is one that Sweep's own server discards. Lines that are only inserted above
     the cursor's, which it discards too, are an edit like any other."""
     if answer.startswith("<|"):
-        return None
+        return MARKED
     answer = answer.partition(FILE)[0].removesuffix("<|endoftext|>").rstrip("\n")
     for ending in (f"\n\\{NO_NEWLINE}", NO_NEWLINE):
         answer = answer.removesuffix(ending)
     body = old.rstrip("\n")
     new = (prefill + answer).rstrip("\n")
-    return None if new == body or _is_large_above(body, new, cursor) else new
+    if _is_large_above(body, new, cursor):
+        return Refused(f"it changes more than {LARGE} lines, and some above the cursor")
+    return new
 
 
 def _is_large_above(old: str, new: str, cursor: int) -> bool:

@@ -5,7 +5,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.asked import (
+    EditFormat,
+    EditPrompt,
+    Refused,
+    Taken,
+    cursor_of,
+    fitting,
+    refuse,
+    too_long,
+    window_of,
+)
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
 from mercury_engine.prompts.edits.region import Region, nearby
@@ -113,9 +123,9 @@ def _events(edits: Sequence[Edit]) -> Sequence[Piece]:
     return ("\n\n".join(hunks),)
 
 
-def _between_marks(answer: str) -> str | None:
+def _between_marks(answer: str) -> Taken:
     if answer.count(START) > 1:
-        return None
+        return Refused("it has several regions")
     _, start, region = answer.rpartition(START)
     region = region.removeprefix("\n") if start else region
     return region.partition(END)[0].replace(CURSOR_HERE, "")
@@ -185,13 +195,13 @@ def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     ]
 
 
-def _until_updated(answer: str) -> str | None:
+def _until_updated(answer: str) -> Taken:
     if answer.lstrip().startswith("NO_EDITS"):
         return None
     return answer.partition(UPDATED)[0].partition(ENDED)[0].replace(CURSOR, "")
 
 
-def _named_blocks(old: str, answer: str) -> str | None:
+def _named_blocks(old: str, answer: str) -> Taken:
     if answer.lstrip().startswith("NO_EDITS"):
         return None
     return rewritten(old, offsets(old), answer.partition(ENDED)[0].replace(CURSOR, ""))

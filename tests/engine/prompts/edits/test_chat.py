@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.api import Diagnostic, EngineError
+from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.edits.chat import CHAT_EDIT, INSTRUCTION
 from tests.engine.prompts.examples import count, request
 
@@ -17,6 +18,9 @@ def volume(width, height, depth):
     return area(w, h) * depth
 """
 NEW = OLD.replace("$0", "").replace("w * h", "width * height").replace("(w, h)", "(width, height)")
+
+
+FRAGMENT = "it is not the lines that were asked for, or only a part of them"
 
 
 def ask(text=OLD, **options):
@@ -95,9 +99,7 @@ def test_the_lines_are_taken_from_whatever_is_around_them(answer):
     check(answer, NEW)
 
 
-@pytest.mark.parametrize(
-    "answer", ["NO_EDIT", "`NO_EDIT`", "```\nNO_EDIT\n```", f"```\n{OLD.replace('$0', '')}```", ""]
-)
+@pytest.mark.parametrize("answer", ["NO_EDIT", "`NO_EDIT`", "```\nNO_EDIT\n```", f"```\n{OLD.replace('$0', '')}```"])
 def test_no_edit(answer):
     check(answer, None)
 
@@ -117,22 +119,29 @@ def test_no_edit(answer):
 )
 def test_lines_that_were_left_out_are_never_taken_away(line):
     head, _, tail = NEW.partition("\n\n\n")
-    check(f"```python\n{head}\n{line}\n```", None)
-    check(f"```python\n{line}\n{tail}```", None)
+    for answer in (f"```python\n{head}\n{line}\n```", f"```python\n{line}\n{tail}```"):
+        check(answer, Refused("it leaves lines out"))
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "reason"),
     [
-        "The code looks fine to me.",
-        "```python\n    return width * height\n```",
-        f"```python\n{NEW}```\nor\n```python\n{NEW}```",
-        "I would write:\n```python\nreturn width * height\n```",
-        f"<|edit_this|>\n{NEW}<|/edit_this|>\n<|edit_this|>\n{NEW}<|/edit_this|>",
+        ("The code looks fine to me.", FRAGMENT),
+        ("I'm sorry, but I cannot help with that.", FRAGMENT),
+        ("```python\n    return width * height\n```", FRAGMENT),
+        ("I would write:\n```python\nreturn width * height\n```", FRAGMENT),
+        ("", FRAGMENT),
+        ("```python\n```", FRAGMENT),
+        (f"```python\n{NEW}```\nor\n```python\n{NEW}```", "it has several blocks of code"),
+        (
+            f"<|edit_this|>\n{NEW}<|/edit_this|>\n<|edit_this|>\n{NEW}<|/edit_this|>",
+            "it has several blocks of code",
+        ),
+        (f"```python\n{NEW}<|fim_middle|>\n```", "it has marks of a format of prompts in it"),
     ],
 )
-def test_prose_fragments_and_several_blocks_are_not_taken(answer):
-    check(answer, None)
+def test_prose_fragments_and_several_blocks_are_refused(answer, reason):
+    check(answer, Refused(reason))
 
 
 def test_a_body_of_three_dots_is_an_edit():
@@ -150,7 +159,7 @@ def test_lines_with_fences_in_them():
 
 
 def test_an_answer_that_was_cut_is_not_taken():
-    assert ask().read(f"```python\n{NEW}", False) is None
+    assert ask().read(f"```python\n{NEW}", False) == CUT
 
 
 def test_its_marks_in_the_file():
@@ -171,6 +180,6 @@ def test_a_changed_line_is_applied_exactly_whatever_is_around_the_answer(lines, 
     new = "\n".join([*lines[:row], "changed = 1", *lines[row + 1 :]]) + "\n"
     answer = (around or "{}").replace("{}", new.rstrip("\n"), 1)
     read = ask("$0" + text).read(answer, True)
-    assert read in (new, None)
+    assert read == new or not isinstance(read, str)
     if len(lines) > 2 and "..." not in text and "# " not in new:
         assert read == new

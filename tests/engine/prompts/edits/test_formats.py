@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.edits import FORMATS, edit_format, edit_format_for
+from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.edits.sweep import FILE
 from mercury_engine.prompts.pieces import Mark, tokens_of
 from tests.engine.prompts.examples import GOLDEN, count, request
@@ -108,19 +109,21 @@ def test_an_answer_cut_by_its_length_is_never_applied(known):
     asked = ask(known, "a = 1\nb = $0\nc = 3\n")
     answer = unchanged(asked).replace("c = 3", "c = 4")
     assert asked.read(answer, True) == "a = 1\nb = \nc = 4\n"
-    assert asked.read(answer, False) is None
+    assert asked.read(answer, False) == CUT
 
 
 @each_format
 @pytest.mark.parametrize("answer", ["", "\n", "<|file_sep|>a.py", "x\n<|fim_prefix|>", "x = 1\n" * 60])
 def test_answers_of_no_use(known, answer):
-    assert ask(known, "a = 1\n$0\nb = 2\n").read(answer, True) is None
+    assert isinstance(ask(known, "a = 1\n$0\nb = 2\n").read(answer, True), Refused)
 
 
 @each_format
 def test_an_answer_that_stops_while_it_copies_is_no_edit(known):
     asked = ask(known, "$0a = 1\nb = 2\nc = 3\nd = 4\n")
-    assert asked.read(unchanged(asked).replace("\nb = 2\nc = 3\nd = 4\n", "\n"), True) is None
+    assert asked.read(unchanged(asked).replace("\nb = 2\nc = 3\nd = 4\n", "\n"), True) == Refused(
+        "it stops in the middle of what it copies"
+    )
 
 
 @each_format

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic
 from mercury_engine.prompts.edits import edit_format
+from mercury_engine.prompts.edits.asked import MARKED, Refused
 from tests.engine.prompts.examples import count, request
 
 TEXT = "def f():\n    a = 1\n    b = $0\n    c = 3\n    return a\n"
@@ -27,10 +28,10 @@ def prefill(asked):
         ("    b = 2\n    c = 3\n    return a No newline at end of file", TEXT.replace("$0", "2")),
         ("    b = 2\n    c = 3\n    return a\n<|file_sep|>other.py\n", TEXT.replace("$0", "2")),
         ("    b = \n    c = 3\n    return a\n", None),
-        ("<|file_sep|>x", None),
-        ("", None),
+        ("<|file_sep|>x", MARKED),
+        ("", Refused("it stops in the middle of what it copies")),
         ("    x = 0\n    b = \n    c = 3\n    return a\n", TEXT.replace("    b", "    x = 0\n    b").replace("$0", "")),
-        ("    b = 2\n" + "    x = 1\n" * 30 + "    return a\n", None),
+        ("    b = 2\n" + "    x = 1\n" * 30 + "    return a\n", Refused("it adds 29 lines, and 20 are the most")),
         ("    x\n" * 9 + "    return a\n", "def f():\n    a = 1\n" + "    x\n" * 9 + "    return a\n"),
     ],
 )
@@ -44,7 +45,7 @@ def test_what_its_answers_mean(answer, new):
         (TEXT.replace("$0", "2"), TEXT.replace("$0", "2")),
         (TEXT.replace("$0", "2").replace("a = 1", "a = 0").rstrip(), TEXT.replace("$0", "2").replace("a = 1", "a = 0")),
         (TEXT.replace("$0", ""), None),
-        ("<|file_sep|>x", None),
+        ("<|file_sep|>x", MARKED),
     ],
 )
 def test_the_first_generation_answers_with_all_the_lines(answer, new):
@@ -55,10 +56,11 @@ def test_the_first_generation_answers_with_all_the_lines(answer, new):
 def test_much_that_is_written_anew_above_the_cursor_is_discarded():
     above = "".join(f"    a{n} = 1\n" for n in range(6))
     asked = ask(f"{above}    b = $0\n", name="sweep")
-    assert asked.read(f"{above.replace('1', '2')}    b = \n", True) is None
-    assert asked.read(f"{above.replace('a0 = 1', 'a0 = 2')}    b = \n", True) is not None
+    refused = Refused("it changes more than 5 lines, and some above the cursor")
+    assert asked.read(f"{above.replace('1', '2')}    b = \n", True) == refused
+    assert isinstance(asked.read(f"{above.replace('a0 = 1', 'a0 = 2')}    b = \n", True), str)
     below = ask(f"    b = $0\n{above}")
-    assert below.read(f"    b = \n{above.replace('1', '2')}", True) is not None
+    assert isinstance(below.read(f"    b = \n{above.replace('1', '2')}", True), str)
 
 
 def test_the_answer_goes_on_from_the_cursors_line():

@@ -4,6 +4,7 @@ import pytest
 
 from mercury_engine.api import Edit
 from mercury_engine.prompts.edits import edit_format
+from mercury_engine.prompts.edits.asked import Refused
 from mercury_engine.prompts.edits.history import unified
 from mercury_engine.prompts.edits.markers import offsets, rewritten
 from mercury_engine.prompts.edits.region import around, nearby
@@ -32,9 +33,15 @@ def test_zeta_1_answers_within_marks(answer, finished):
     assert read("zeta", answer, finished=finished) == NEW
 
 
-@pytest.mark.parametrize("answer", ["<|editable_region_start|>\n", f"{'<|editable_region_start|>' * 2}x"])
-def test_zeta_1_answers_of_no_use(answer):
-    assert read("zeta", answer) is None
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("<|editable_region_start|>\n", "it is empty"),
+        (f"{'<|editable_region_start|>' * 2}x", "it has several regions"),
+    ],
+)
+def test_zeta_1_answers_of_no_use(answer, reason):
+    assert read("zeta", answer) == Refused(reason)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,8 @@ def test_a_hunk_has_three_lines_of_context_and_both_numbers(edit, hunk):
     assert unified(Edit("a.py", 6, *edit)) == hunk
 
 
+UNNAMED = Refused("it does not name the blocks that it changes")
+DISORDERED = Refused("its marks are out of order")
 BLOCKS = "a1\na2\na3\na4\na5\n\nb1\nb2\nb3\nb4\nb5\nb6\n"
 
 
@@ -102,12 +111,12 @@ def test_a_block_has_sixteen_lines_at_most_and_begins_with_no_closing_line():
         ("\n<|marker_2|>B\n<|marker_3|>\n", BLOCKS[: BLOCKS.index("b1")] + "B\n"),
         ("<|marker_2|><|marker_2|>", None),
         ("<|marker_2|>x<|marker_2|>", None),
-        ("<|marker_2|>B\n", None),
-        ("<|marker_2|>B\n<|marker_4|>", None),
-        ("<|marker_0|>B\n<|marker_2|>", None),
-        ("<|marker_2|>B\n<|marker_1|>", None),
-        ("words <|marker_1|>B\n<|marker_2|>", None),
-        ("B\n", None),
+        ("<|marker_2|>B\n", UNNAMED),
+        ("<|marker_2|>B\n<|marker_4|>", UNNAMED),
+        ("<|marker_0|>B\n<|marker_2|>", UNNAMED),
+        ("<|marker_2|>B\n<|marker_1|>", DISORDERED),
+        ("words <|marker_1|>B\n<|marker_2|>", DISORDERED),
+        ("B\n", UNNAMED),
     ],
 )
 def test_zeta_2_1_names_the_blocks_that_it_rewrites(answer, new):
