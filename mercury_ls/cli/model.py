@@ -40,6 +40,7 @@ def add(options: argparse.Namespace) -> int:
         source=options.source,
         name=options.name,
         revision=options.revision,
+        file=options.file,
         precision=options.precision,
         prompt=options.prompt,
         model=options.model,

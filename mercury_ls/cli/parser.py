@@ -147,6 +147,9 @@ def add_added(verbs: Any) -> None:
     add.add_argument("source", metavar="SOURCE", help="where the model comes from")
     add.add_argument("--name", metavar="NAME", default="", help="name it gets here (default: made from SOURCE)")
     add.add_argument("--revision", metavar="REVISION", default="", help="branch, tag or commit on the hub")
+    add.add_argument(
+        "--file", metavar="NAME", default="", help="of a hub repository: its .gguf file (default: q8_0 where it fits)"
+    )
     precision = add.add_mutually_exclusive_group()
     for bits in ("int8", "int4"):
         precision.add_argument(

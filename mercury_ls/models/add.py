@@ -1,6 +1,5 @@
 """Adds a model: what it is and what it costs is known, and confirmed by the user, before its weights are loaded."""
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,21 +13,19 @@ from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
-from mercury_ls.models import canary, hub, library, places
+from mercury_ls.models import canary, library, places
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import (
     HOSTED,
     PLACE,
-    GgufFile,
     Hub,
-    ModelFolder,
     ServerSource,
-    Source,
     checked_file,
     checked_headers,
     checked_name,
     parse,
 )
+from mercury_ls.models.supplies import SPARE_DISK, Supply, free_disk, supplied
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
@@ -43,16 +40,16 @@ BITS = {"int8": 8.1, "int4": 4.85}
 """With the scales of groups; embeddings keep eight bits."""
 WORKING_MEMORY = 300_000_000
 """Of caches, activations and the process itself."""
-SPARE_DISK = 200_000_000
 
 
 class AddOrder(Struct, frozen=True, kw_only=True):
-    """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model. All from
-    `model` on is for servers; `headers` are lines."""
+    """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model, `file` a
+    GGUF file of a repository. All from `model` on is for servers; `headers` are lines."""
 
     source: str
     name: str = ""
     revision: str = ""
+    file: str = ""
     precision: Precision | None = None
     prompt: str = ""
     model: str = ""
@@ -89,23 +86,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Supply(Struct, frozen=True):
-    """A source whose config and tokenizer are in `folder`; `gather` brings all of it together, in the folder that it
-    returns, and writes only into the one that it is given. `loads` are bytes of the network, `writes` all bytes that it
-    adds to the disk."""
-
-    folder: Path
-    source: str
-    gather: Callable[[Path, Report], Path]
-    parameters: int
-    revision: str = ""
-    licence: str = ""
-    files: int = 0
-    loads: int = 0
-    writes: int = 0
-    notes: tuple[str, ...] = ()
-
-
 def add(order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
     """None if the user did not agree. `network`: whether prompts may go to other machines.
 
@@ -118,9 +98,13 @@ def add(order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], repor
         return add_server(source, name, order, network, agreed)
     if server_options := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
         raise EngineError(f"{', '.join(server_options)}: only for servers, and {order.source} is none: leave it out")
+    for option, value in (("--revision", order.revision), ("--file", order.file)):
+        if value and not isinstance(source, Hub):
+            raise EngineError(f"{option} is for models on the hub, and {order.source} is none: leave it out")
     with drafted(order.source) as draft:
-        mark = f"{order.source} {order.revision}"
-        supply = described_supply(source, order, draft, library.left(name, mark), report)
+        mark = f"{order.source} {order.revision}" + (f" {order.file}" if order.file else "")
+        previous = library.left(name, mark)
+        supply = supplied(source, draft, previous, report, revision=order.revision, file=order.file)
         plan = planned(name, supply, order)
         check_room(plan, supply)
         if not agreed(plan):
@@ -141,110 +125,6 @@ def drafted(source: str) -> Iterator[Path]:
             yield Path(draft)
         except EngineError as error:
             raise EngineError(str(error).replace(draft, source)) from error
-
-
-def described_supply(source: Source, order: AddOrder, draft: Path, previous: Path | None, report: Report) -> Supply:
-    """`left` is what an earlier attempt has loaded."""
-    if order.revision and not isinstance(source, Hub):
-        raise EngineError(f"--revision is for models on the hub, and {order.source} is none: leave it out")
-    match source:
-        case Hub():
-            return from_hub(source, order.revision, draft, previous, report)
-        case ModelFolder():
-            return from_folder(source.path, draft)
-        case GgufFile():
-            return from_gguf(source.path, draft)
-    raise AssertionError(source)
-
-
-def from_hub(source: Hub, revision: str, draft: Path, previous: Path | None, report: Report) -> Supply:
-    repository = looked(source.id, revision)
-    if repository.folder:
-        supply = from_folder(repository.folder, draft)
-        return Supply(supply.folder, repository.id, supply.gather, supply.parameters, repository.revision)
-    if not repository.weights:
-        raise EngineError(
-            f"{repository.id} has no .safetensors weights, and others are not read: look for another version of the "
-            "model, or load a .gguf file and give its path"
-        )
-    before = previous and places.inside(previous, repository.revision)
-    for file in repository.small:
-        hub.fetch(repository, file, draft, report, before and places.inside(before, file.name))
-    added.complete_tokenizer(draft)
-    missing = [file for file in repository.weights if not before or not places.inside(before, file.name).exists()]
-    present = sum(hub.present(places.inside(before, f"{file.name}.part")) for file in missing) if before else 0
-    loads = sum(file.size for file in missing) - present
-    renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
-    gated = ("its makers ask for your agreement to their terms",) if repository.gated else ()
-
-    def gather(place: Path, report: Report) -> Path:
-        folder = copied(draft, places.folder(place, repository.revision))
-        for file in repository.weights:
-            hub.fetch(repository, file, folder, report)
-        return folder
-
-    return Supply(
-        folder=draft,
-        source=repository.id,
-        gather=gather,
-        parameters=counted_parameters(repository),
-        revision=repository.revision,
-        licence=repository.licence,
-        files=len(missing),
-        loads=loads,
-        writes=loads,
-        notes=(*renamed, *gated),
-    )
-
-
-def counted_parameters(repository: hub.Repository) -> int:
-    """As the hub says, if its files can hold as many, in one to four bytes; else as many as they hold in two."""
-    size = sum(file.size for file in repository.weights)
-    return repository.parameters if size / 4 <= repository.parameters <= size else size // 2
-
-
-def copied(draft: Path, folder: Path) -> Path:
-    for path in draft.iterdir():
-        shutil.copyfile(path, places.inside(folder, path.name))
-    return folder
-
-
-def looked(id: str, revision: str) -> hub.Repository:
-    try:
-        return hub.look(id, revision)
-    except EngineError as error:
-        if not Path(id).is_dir():
-            raise
-        raise EngineError(f"{error}; for the folder that is here write ./{id}") from error
-
-
-def from_folder(folder: Path, draft: Path) -> Supply:
-    files = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
-    if not files:
-        raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
-    parameters = added.weigh(files)
-    if not (folder / "tokenizer.json").exists() and (folder / "merges.txt").exists():
-        folder = linked(folder, draft)
-        added.complete_tokenizer(folder)
-    return Supply(folder, str(files[0].parent), lambda place, report: folder, parameters)
-
-
-def linked(folder: Path, draft: Path) -> Path:
-    """A folder of our own with the same files, to which one can be added."""
-    for path in folder.iterdir():
-        (draft / path.name).symlink_to(path)
-    return draft
-
-
-def from_gguf(file: Path, draft: Path) -> Supply:
-    parameters = added.describe_gguf(file, draft)
-
-    def gather(place: Path, report: Report) -> Path:
-        folder = copied(draft, places.empty(place, "gguf"))
-        added.write_gguf(file, folder, report)
-        return folder
-
-    return Supply(draft, str(file), gather, parameters, writes=2 * parameters)
 
 
 def planned(name: str, supply: Supply, order: AddOrder) -> Plan:
@@ -278,9 +158,8 @@ def bytes_of(parameters: int, precision: str) -> int:
 
 
 def check_room(plan: Plan, supply: Supply) -> None:
-    home = models.added_home()
-    folder = next(folder for folder in (home, *home.parents) if folder.exists())
-    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(folder).free
+    home, has = models.added_home(), free_disk()
+    needs = supply.writes + plan.keeps + SPARE_DISK
     if needs > has:
         raise EngineError(
             f"{readable(home)}: adding {plan.record.name} needs {megabytes(needs)} of disk, and "

@@ -28,9 +28,11 @@ from mercury_ls.serve.models import Report
 if TYPE_CHECKING:
     from httpx2 import Request, Response
 
-__all__ = ["Repository", "RepositoryFile", "fetch", "look", "megabytes", "present"]
+__all__ = ["Repository", "RepositoryFile", "fetch", "head", "look", "megabytes", "present"]
 
 WEIGHTS = ".safetensors"
+GGUF = re.compile(r"[A-Za-z0-9][\w.-]*(?<!-of-[0-9]{5})\.gguf", re.ASCII | re.IGNORECASE)
+"""A whole model: one in several files is not read."""
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 LONGEST_ANSWER = 16 << 20
 MOST_FILES = 1000
@@ -77,6 +79,10 @@ class Repository(Struct, frozen=True):
         """`model*.safetensors` if there are any: some repositories have the same weights in two layouts."""
         weights = [file for file in self.files if file.name.endswith(WEIGHTS)]
         return tuple([file for file in weights if file.name.startswith("model")] or weights)
+
+    @property
+    def ggufs(self) -> tuple[RepositoryFile, ...]:
+        return tuple(file for file in self.files if GGUF.fullmatch(file.name))
 
 
 class _Large(Struct, frozen=True):
@@ -175,7 +181,8 @@ def shown(foreign: object) -> str:
 
 def is_wanted(name: str) -> bool:
     """What is read of a model: no code, no pickles, and no folders, which hold other formats."""
-    return name in LARGEST or (name.endswith(WEIGHTS) and "/" not in name and not name.startswith("."))
+    is_weights = name.endswith(WEIGHTS) and "/" not in name and not name.startswith(".")
+    return name in LARGEST or is_weights or bool(GGUF.fullmatch(name))
 
 
 def file_of(sibling: _Sibling, id: str) -> RepositoryFile:
@@ -240,6 +247,24 @@ def fetch(
     return part.replace(target)
 
 
+def head(repository: Repository, file: RepositoryFile, size: int, clock: Clock = time.monotonic) -> bytes:
+    """The first bytes of a file, at most as many as it has."""
+    size = min(size, file.size)
+    data = bytearray()
+    path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
+    with (
+        explained(repository.id),
+        opened(path, repository.id, repository.revision, stop=size) as response,
+    ):
+        for piece in pieces(response, repository.id, DownloadPace(f"{repository.id}: {file.name}", clock)):
+            data += piece
+            if len(data) >= size:
+                break
+    if len(data) < size:
+        raise EngineError(f"{repository.id}: of {file.name} arrived {len(data):,} bytes, and no more; {AGAIN}")
+    return bytes(data[:size])
+
+
 def near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
     cached = library().try_to_load_from_cache(repository.id, file.name, revision=repository.revision)
     candidates = (copy, Path(cached) if isinstance(cached, str) else None)
@@ -296,10 +321,11 @@ def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: Dow
 
 
 @contextmanager
-def opened(path: str, id: str, revision: str, resume: int = 0) -> "Iterator[Response]":
-    """The hub's answer from the byte `resume` on, wherever it leads for it, before its body is read."""
+def opened(path: str, id: str, revision: str, resume: int = 0, stop: int = 0) -> "Iterator[Response]":
+    """The hub's answer from the byte `resume` on, up to `stop` if that is not 0, wherever it leads for it, before its
+    body is read."""
     hub = library()
-    ranged = {"Range": f"bytes={resume}-"} if resume else {}
+    ranged = {"Range": f"bytes={resume}-{stop - 1 if stop else ''}"} if resume or stop else {}
     client = hub.get_session()
     request = client.build_request(
         "GET",

@@ -96,7 +96,8 @@ def locked() -> Iterator[Path]:
 
 def has_weights(folder: Path) -> bool:
     """That were loaded or read, not linked to where they lie or converted."""
-    return any(not path.is_symlink() and path.parent.name != MADE for path in folder.rglob("*.safetensors*"))
+    paths = (path for form in ("*.safetensors*", "*.gguf*") for path in folder.rglob(form))
+    return any(not path.is_symlink() and path.parent.name != MADE for path in paths)
 
 
 def finish(record: ModelRecord, draft: Path, place: Path) -> Path:

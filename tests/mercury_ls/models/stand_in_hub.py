@@ -48,12 +48,12 @@ class StandIn:
     def sibling(self, name, content):
         blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
         found = {"rfilename": name, "size": len(content), "blobId": blob}
-        if name.endswith(".safetensors"):
+        if name.endswith((".safetensors", ".gguf")):
             digest = hashlib.sha256(content).hexdigest()
             found["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 134}
         return found
 
-    def answer(self, path, start):
+    def answer(self, path, start, stop=None):
         """Status, headers and body; how much of it is sent."""
         if found := re.fullmatch(r"/api/models/([\w-]+/[\w.-]+)(?:/revision/([^/?]+))?(\?.*)?", path):
             id, revision, query = found[1], found[2], found[3] or ""
@@ -72,7 +72,7 @@ class StandIn:
             content = self.wrong.get(found[1], self.files[found[1]])
             if start >= len(content):
                 return 416, {}, b""
-            return (206 if start else 200), {}, content[start:]
+            return (206 if start or stop else 200), {}, content[start:stop]
         return 404, {"X-Error-Code": "EntryNotFound"}, b"{}"
 
 
@@ -80,8 +80,9 @@ class StandIn:
 def serving(stand_in):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            ranged = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+            ranged = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
             start = int(ranged[1]) if ranged else 0
+            stop = int(ranged[2]) + 1 if ranged and ranged[2] else None
             stand_in.tokens.add(self.headers.get("Authorization", ""))
             stand_in.asked.append((self.path.partition("?")[0], start))
             if stand_in.is_gone:
@@ -90,7 +91,7 @@ def serving(stand_in):
             if sent := stand_in.sends.get(self.path.rpartition("/")[2] if "/resolve/" in self.path else ""):
                 self.send_endlessly(*sent)
                 return
-            status, headers, body = stand_in.answer(self.path, start)
+            status, headers, body = stand_in.answer(self.path, start, stop)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)

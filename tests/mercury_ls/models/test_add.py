@@ -13,7 +13,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.record import read_record
 from mercury_engine.remote.probe import ProbedServer, Served
 from mercury_ls.models import add as adding
-from mercury_ls.models import hub, library
+from mercury_ls.models import hub, library, supplies
 from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.serve import added
 from mercury_ls.settings import models
@@ -143,8 +143,98 @@ def test_a_folder_that_was_written_as_a_name_of_the_hub_is_mentioned(home, stand
 
 
 def test_pickles_are_no_weights(home, stand_in):
-    stand_in.files = {"config.json": b"{}", "pytorch_model.bin": b"", "model.gguf": b""}
-    check_refused(["no .safetensors weights", ".gguf"], "org/Tiny-Coder")
+    stand_in.files = {"config.json": b"{}", "pytorch_model.bin": b"", "tiny-00001-of-00002.gguf": b""}
+    check_refused(["neither .safetensors nor whole .gguf files"], "org/Tiny-Coder")
+
+
+Q8, Q8_2, Q4 = "tiny.q8_0.gguf", "tiny.q8_0.v2.gguf", "Tiny-Q4_K_M.gguf"
+
+
+@pytest.fixture
+def ggufs(stand_in):
+    """A repository that has GGUF files only, as those of Sweep's models."""
+    stand_in.files = {"README.md": b"", Q4: gguf_file(), Q8: gguf_file(), Q8_2: gguf_file()}
+    return stand_in
+
+
+def loaded(stand_in):
+    return [path.rpartition("/")[2] for path, _ in stand_in.asked if "/resolve/" in path]
+
+
+def test_of_a_repository_with_gguf_files_the_best_one_is_added(home, ggufs):
+    record, shown = made("org/Tiny-Coder")
+    assert (record.source, record.revision, record.licence) == ("org/Tiny-Coder", SHA, "apache-2.0")
+    assert (record.name, record.prompt, record.architecture) == ("tiny-coder", "qwen", "Qwen2ForCausalLM")
+    assert f"  {Q8_2}; --file chooses another: {Q4}, {Q8}" in shown
+    assert "licence      apache-2.0" in shown
+    assert set(loaded(ggufs)) == {Q8_2}
+    assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
+
+
+def test_the_user_may_choose_another_gguf_file(home, ggufs, stand_in):
+    assert made("org/Tiny-Coder", file=Q4)[0]
+    assert set(loaded(ggufs)) == {Q4}
+    check_refused(
+        [f"has no x.gguf: --file chooses one of {Q4}, {Q8}, {Q8_2}"], "org/Tiny-Coder", name="b", file="x.gguf"
+    )
+    check_refused("--file is for models on the hub", home / "tiny-coder", name="b", file="x.gguf")
+
+
+def test_a_gguf_file_for_which_there_is_no_room_is_not_chosen(home, ggufs, monkeypatch):
+    ggufs.files[Q8] = ggufs.files[Q8_2] = gguf_file() + bytes(1 << 20)
+    monkeypatch.setattr(supplies, "free_disk", lambda: supplies.SPARE_DISK + (1 << 20))
+    assert made("org/Tiny-Coder")[0]
+    assert set(loaded(ggufs)) == {Q4}
+
+
+def test_of_files_whose_names_say_nothing_the_user_chooses(home, stand_in):
+    stand_in.files = {"a.gguf": gguf_file(), "b.gguf": gguf_file()}
+    check_refused("choose one with --file, of a.gguf, b.gguf", "org/Tiny-Coder")
+    stand_in.files.pop("b.gguf")
+    assert made("org/Tiny-Coder")[0]
+
+
+def test_no_more_than_its_beginning_is_loaded_of_a_gguf_file_before_the_user_agrees(home, ggufs, monkeypatch):
+    content = gguf_file()
+    monkeypatch.setattr(supplies, "GGUF_HEAD", len(content) - 100)
+    assert made("org/Tiny-Coder", agree=False)[0] is None
+    assert not home.exists()
+    ggufs.asked.clear()
+    assert made("org/Tiny-Coder")[0]
+    assert [start for path, start in ggufs.asked if path.endswith(Q8_2)] == [0, len(content) - 100]
+
+
+def test_a_gguf_file_that_was_interrupted_goes_on(home, ggufs, monkeypatch):
+    monkeypatch.setattr(supplies, "GGUF_HEAD", len(gguf_file()) - 200)
+
+    def agreed(plan):
+        ggufs.cut[Q8_2] = 100
+        return True
+
+    with pytest.raises(EngineError, match="interrupted after"):
+        add(AddOrder(source="org/Tiny-Coder"), network=False, agreed=agreed, report=lambda *_: None)
+    assert left() == [".tiny-coder.adding"]
+    ggufs.is_gone = False
+    ggufs.asked.clear()
+    assert made("org/Tiny-Coder")[0]
+    assert [start for path, start in ggufs.asked if path.endswith(Q8_2)] == [0, len(gguf_file()) - 100]
+
+
+def test_a_gguf_file_of_the_cache_is_used_where_the_hub_may_not_be_asked(home, tmp_path, monkeypatch):
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot" / Q8).write_bytes(gguf_file())
+    file = hub.RepositoryFile(Q8, len(gguf_file()))
+    repository = hub.Repository("org/Tiny-Coder", SHA, (file,), folder=tmp_path / "snapshot")
+    monkeypatch.setattr(hub, "look", lambda id, revision: repository)
+    record, _ = made("org/Tiny-Coder")
+    assert (record.source, record.revision) == ("org/Tiny-Coder", SHA)
+
+
+def gguf_file():
+    tokens = ["a", "b", "ab", *SPECIALS]
+    more = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": [1] * 3 + [3] * len(SPECIALS)}
+    published = weights() | {"model.embed_tokens.weight": np.ones((len(tokens), WIDTH), np.float32)}
+    return file_of({**fields("qwen2", **more), "tokenizer.ggml.merges": ["a b"]}, list(tensors(published, "qwen2")))
 
 
 @pytest.mark.parametrize(
@@ -189,13 +279,8 @@ def test_a_tokenizer_in_parts_is_put_together(home, tmp_path):
 
 
 def test_a_gguf_file_becomes_a_model(home, tmp_path):
-    tokens = ["a", "b", "ab", *SPECIALS]
-    more = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": [1] * 3 + [3] * len(SPECIALS)}
-    published = weights() | {"model.embed_tokens.weight": np.ones((len(tokens), WIDTH), np.float32)}
     file = tmp_path / "Tiny-Q8_0.gguf"
-    file.write_bytes(
-        file_of({**fields("qwen2", **more), "tokenizer.ggml.merges": ["a b"]}, list(tensors(published, "qwen2")))
-    )
+    file.write_bytes(gguf_file())
     record, _ = made(file)
     assert (record.name, record.prompt, record.source) == ("tiny-q8_0", "qwen", str(file))
     assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
@@ -257,7 +342,7 @@ def test_the_user_may_say_what_a_model_is(tmp_path):
 
 
 def test_a_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(adding.shutil, "disk_usage", lambda path: SimpleNamespace(free=150_000_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=150_000_000))
     check_refused(["needs 200 MB of disk", "150 MB are free"], checkpoint(tmp_path / "tiny"))
 
 

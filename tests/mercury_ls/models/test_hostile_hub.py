@@ -173,7 +173,7 @@ def test_nothing_is_unpacked(stand_in, home, name):
 def test_what_a_refusal_says_at_length_is_not_read(stand_in, home, monkeypatch):
     real = stand_in.answer
     monkeypatch.setattr(
-        stand_in, "answer", lambda path, start: real(path, start) if "/api/" in path else (500, {}, bytes(1 << 24))
+        stand_in, "answer", lambda path, *part: real(path, *part) if "/api/" in path else (500, {}, bytes(1 << 24))
     )
     check_refused(home, "(HTTP 500)")
 
@@ -292,3 +292,37 @@ def test_whatever_a_hub_answers_a_sentence_says_what_is_wrong(stand_in, home, se
     assert not [*(home / "drafts").iterdir()]
     for path in home.rglob("*"):
         assert path in (*ours, ours[0].parent) or ours[0].parent in path.parents
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is no GGUF file"),
+        (b"\x1b[31m" * 9, "is no GGUF file"),
+        (b"GGUF\x03\0\0\0" + b"\xff" * 16, "says that it has"),
+        (b"GGUF\x03\0\0\0" + bytes(16), "the architecture is not named"),
+    ],
+)
+def test_a_gguf_file_that_is_none_leaves_nothing(stand_in, home, content, said):
+    stand_in.files = {"tiny.q8_0.gguf": content + bytes(64)}
+    check_refused(home, f"{ID}/tiny.q8_0.gguf", said)
+
+
+def test_of_a_gguf_file_no_more_is_read_than_its_beginning(stand_in, home):
+    stand_in.files = {"tiny.q8_0.gguf": b"GGUF"}
+    stand_in.sends = {"tiny.q8_0.gguf": ({}, repeat(bytes(1 << 20)))}
+    for size, said in ((1 << 26, "is no GGUF file"), (1 << 49, "of disk are free")):
+        stand_in.says = {"siblings": [{"rfilename": "tiny.q8_0.gguf", "size": size}]}
+        check_refused(home, said)
+
+
+def test_a_gguf_file_that_is_shorter_than_announced(stand_in, home):
+    stand_in.files = {"tiny.q8_0.gguf": b"GGUF"}
+    stand_in.says = {"siblings": [{"rfilename": "tiny.q8_0.gguf", "size": 1000}]}
+    check_refused(home, "of tiny.q8_0.gguf arrived 4 bytes, and no more")
+
+
+@pytest.mark.parametrize("name", ["../a.gguf", "a/b.gguf", ".a.gguf", f"{ESC}.gguf", "a b.gguf", "a.gguf\n"])
+def test_a_gguf_file_of_another_name_is_none(stand_in, home, name):
+    stand_in.says = {"siblings": [{"rfilename": name, "size": 1000}]}
+    check_refused(home, "neither .safetensors nor whole .gguf files")
