@@ -43,12 +43,13 @@ SHOWN = 6
 Clock = Callable[[], float]
 Fit = Literal["smooth", "on request", "too slow"]
 Job = Literal["completions", "next edits"]
-SERVER = "llama-server -m {name}.gguf -c 16384 -np 2 --cache-reuse 256 --port 8080"
+SERVER = "llama-server -hf {gguf} -c 16384 -np 2 --cache-reuse 256 --port 8080"
 
 
 class RecommendedModel(Struct, frozen=True):
     """A model that is known to be of use. The licence is as it was when this list was written: its page decides.
-    `active`: how many parameters a token needs, if not all. `prompt`: its format, if it runs in llama-server only."""
+    `active`: how many parameters a token needs, if not all. `prompt`: its format, if it runs in llama-server only, for
+    which there is `gguf`. `download`: bytes, if they are not two for each parameter."""
 
     id: str
     parameters: int
@@ -57,6 +58,12 @@ class RecommendedModel(Struct, frozen=True):
     use: str
     active: int = 0
     prompt: str = ""
+    gguf: str = ""
+    download: int = 0
+
+    @property
+    def loads(self) -> int:
+        return self.download or 2 * self.parameters
 
     @property
     def job(self) -> Job:
@@ -66,8 +73,7 @@ class RecommendedModel(Struct, frozen=True):
     def commands(self) -> tuple[str, ...]:
         if not self.prompt:
             return (f"mercury-ls model add {self.id}",)
-        name = self.id.rpartition("/")[2]
-        return SERVER.format(name=name), f"mercury-ls model add http://127.0.0.1:8080 --prompt {self.prompt}"
+        return SERVER.format(gguf=self.gguf), f"mercury-ls model add http://127.0.0.1:8080 --prompt {self.prompt}"
 
 
 class Machine(Struct, frozen=True):
@@ -181,7 +187,8 @@ def described(recommendation: Recommendation) -> Iterator[str]:
             yield f"  {choice.known.id}  ({choice.known.licence})"
             yield f"    {choice.known.use}"
             times = f"{choice.token_ms:,.0f} ms a token, {choice.answer_ms:,.0f} ms in all ({choice.fit})"
-            yield f"    {choice.precision}: {times}, {megabytes(choice.memory)} of memory"
+            sizes = f"{megabytes(choice.memory)} of memory, a download of about {megabytes(choice.known.loads)}"
+            yield f"    {choice.precision}: {times}, {sizes}"
             yield from (f"    {command}" for command in choice.commands)
     slow = [choice.known.id for choice in recommendation.choices if choice not in listed]
     yield ""

@@ -31,8 +31,8 @@ from mercury_engine.remote.protocols import (
 
 __all__ = ["PORTS", "ProbedServer", "Served", "probe", "running"]
 
-PORTS = (8080, 8012, 11434, 1234, 8000)
-"""llama-server, the same for `/infill`, Ollama, LM Studio, and vLLM or llama-cpp-python."""
+PORTS = (8080, 9931, 8012, 11434, 1234, 8000)
+"""llama-server, old and new, the same for `/infill`, Ollama, LM Studio, and vLLM or llama-cpp-python."""
 
 LOOK_SECONDS = 0.3
 ANSWER_SECONDS = 3.0

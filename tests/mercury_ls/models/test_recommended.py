@@ -23,11 +23,13 @@ def test_a_token_takes_as_long_as_reading_the_weights(millions, precision, token
 
 
 def test_a_mixture_of_experts_reads_only_what_a_token_needs_and_runs_in_a_server():
-    mixture = RecommendedModel("org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum")
+    mixture = RecommendedModel(
+        "org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum", "a/Mix-GGUF:Q4_K_M"
+    )
     (choice,) = choices(Machine(64 * 10**9, 30e9, 2), [mixture]).choices
     assert (choice.memory > 7 * 10**9, round(choice.token_ms)) == (True, 58)
     assert choice.commands == (
-        "llama-server -m Mix-12B.gguf -c 16384 -np 2 --cache-reuse 256 --port 8080",
+        "llama-server -hf a/Mix-GGUF:Q4_K_M -c 16384 -np 2 --cache-reuse 256 --port 8080",
         "mercury-ls model add http://127.0.0.1:8080 --prompt mellum",
     )
 
@@ -62,6 +64,8 @@ def test_the_list_is_short_and_says_that_it_is_predicted():
     assert "predicted, not measured" in said
     assert said.count("mercury-ls model add ") <= 13
     assert "too slow or too large here: " in said
+    assert "llama-server -hf mradermacher/Mellum2-12B-A2.5B-Base-GGUF:Q4_K_M -c 16384" in said
+    assert "a download of about 531 MB" in said
 
 
 @pytest.mark.parametrize(("seconds", "own_seconds", "expected"), [(0.5, 1.0, 16_000), (2.0, 1.0, 8_000)])
@@ -76,4 +80,6 @@ def test_every_known_model_is_complete():
         assert each.parameters > 10**7
         assert each.kind in ("fim", "next-edit", "diffusion")
         assert each.licence
+        assert bool(each.prompt) == bool(each.gguf)
+        assert each.parameters * 4 >= each.loads > each.parameters / 2
         assert each.use
