@@ -16,6 +16,7 @@ from mercury_ls.models import choose, library, measure, overview, recommended
 from mercury_ls.models.add import AddOrder, Plan, described
 from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
+from mercury_ls.serve import added
 from mercury_ls.settings import models, toml
 from mercury_ls.settings.load import user_file
 from mercury_ls.wording import abbreviated, lines, one_line
@@ -54,11 +55,12 @@ def add(options: argparse.Namespace) -> int:
     )
     progress = AddProgress()
     try:
-        record = add_model(
+        model = add_model(
             order,
             network=settings.privacy.allow_network,
             agreed=agreement(options.yes, progress),
             report=progress.report,
+            open_made=lambda folder, record: added.made(folder, record, settings),
         )
     except ERRORS as error:
         progress.end()
@@ -68,15 +70,15 @@ def add(options: argparse.Namespace) -> int:
         sys.stderr.write("interrupted: run the command again to continue\n")
         return 130
     progress.end()
-    if record is None:
+    if model is None:
         sys.stderr.write("nothing was added\n")
         return 3
-    print(f"added {record.name}; `mercury-ls model use {record.name}` chooses it")
-    if record.kind != "server":
-        try:
-            print(f"it {measure.examined(record.name, settings)}")
-        except ERRORS as error:
-            return failed(options, f"{record.name} cannot be asked: {abbreviated(str(error))}")
+    name = model.record.name
+    print(f"added {name}; `mercury-ls model use {name}` chooses it")
+    if model.problem:
+        return failed(options, f"{name} cannot be asked: {abbreviated(model.problem)}")
+    if model.note and model.record.kind != "server":  # of a server it was said before
+        print(one_line(f"it {model.note}"))
     return 0
 
 

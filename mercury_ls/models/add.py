@@ -1,7 +1,8 @@
 """Adds a model: what it is and what it costs is known, and confirmed by the user, before its weights are loaded."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.addresses import is_here, why_not
-from mercury_engine.api import EngineError
+from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
 from mercury_ls.models import canary, library, places
@@ -31,7 +32,7 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.wording import counted, millions, readable
 
-__all__ = ["AddOrder", "Plan", "Precision", "add", "bytes_of", "described"]
+__all__ = ["AddOrder", "AddedModel", "Plan", "Precision", "add", "bytes_of", "described"]
 
 Precision = Literal["int8", "int4"]
 SMALL_MODEL = 1_000_000_000
@@ -86,11 +87,25 @@ class Plan(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def add(order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
+class AddedModel(Struct, frozen=True):
+    """`note` says whether it understands its prompts, `problem` why it could not be asked."""
+
+    record: ModelRecord
+    note: str = ""
+    problem: str = ""
+
+
+OpenMade = Callable[[Path, ModelRecord], AbstractContextManager[Engine]]
+"""The engine of a model that was made in a folder."""
+
+
+def add(
+    order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], report: Report, open_made: OpenMade
+) -> AddedModel | None:
     """None if the user did not agree. `network`: whether prompts may go to other machines.
 
     What describes the model is read in a draft, a temporary folder; nothing is written anywhere else before the user
-    agrees.
+    agrees. A model is asked in its format before it is there.
     """
     source, usual = parse(order.source)
     name = checked_name(order.name or usual, models.installed())
@@ -113,8 +128,20 @@ def add(order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], repor
             folder = supply.gather(place, report)
             made = places.empty(place, library.MADE)
             added.convert(folder, made, plan.record, report)
-            library.finish(plan.record, made, place)
-            return plan.record
+            model = examined_made(made, plan.record, order, open_made)
+            gc.collect()  # an engine may have its files open, which keeps Windows from moving them
+            library.finish(model.record, made, place)
+            return model
+
+
+def examined_made(folder: Path, record: ModelRecord, order: AddOrder, open_made: OpenMade) -> AddedModel:
+    try:
+        with open_made(folder, record) as engine:
+            formats = added.other_formats(record)
+            verdict = canary.judged(engine, formats, lambda prompt: added.asked_in(engine, record, False, prompt))
+    except EngineError as error:
+        return AddedModel(record, problem=str(error))
+    return AddedModel(*in_its_format(record, record, verdict, order))
 
 
 @contextmanager
@@ -199,7 +226,7 @@ def described(plan: Plan) -> Iterator[str]:
 
 def add_server(
     server: ServerSource, name: str, order: AddOrder, network: bool, agreed: Callable[[Plan], bool]
-) -> ModelRecord | None:
+) -> AddedModel | None:
     if order.precision or order.revision:
         raise EngineError(
             f"{order.source} is a server and chooses its model's precision: leave out --int8 and --revision"
@@ -216,13 +243,13 @@ def add_server(
         return None
     with library.workplace(name, order.source) as place:
         library.finish(record, places.empty(place, library.MADE), place)
-    return record
+    return AddedModel(record, note)
 
 
 def examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[ModelRecord, str]:
     """The record, in the format that the model answers in unless the user named one, and what is said of that. Nothing
-    where answers cost money."""
-    if record.protocol in HOSTED:
+    of a provider, whose answers cost money."""
+    if record.address in [provider.address for provider in HOSTED.values()]:
         return record, ""
     formats = added.other_formats(record)
     start = record if record.prompt or not formats else added.in_format(record, formats.pop(0))
@@ -233,9 +260,16 @@ def examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[Model
             )
     except EngineError as error:
         return record, f"could not be examined: {error}"
+    return in_its_format(record, start, verdict, order)
+
+
+def in_its_format(
+    record: ModelRecord, start: ModelRecord, verdict: canary.Verdict, order: AddOrder
+) -> tuple[ModelRecord, str]:
+    """`start` is the record as it was asked first."""
     if verdict.better and not order.prompt:
-        record = added.in_format(record, verdict.better)
-        return record, f"answers in the format {verdict.better}, and not in {start.prompt}"
+        better = added.in_format(record, verdict.better)
+        return better, f"answers in the format {verdict.better}, and not in {start.prompt}"
     return (start if verdict.fits else record), str(verdict)
 
 

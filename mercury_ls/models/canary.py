@@ -1,19 +1,23 @@
 """Whether a model understands its prompts: questions whose answers every model knows that was trained for them."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Engine, EngineError, InfillRequest, Span, Window
 
 __all__ = ["GAPS", "REWRITES", "KnownGap", "Rewrite", "Verdict", "examined", "judged"]
 
 CURSOR = "‸"
-SECONDS = 20.0
-"""For its own format; and again for all others together."""
+SECONDS = 10.0
+OWN_SECONDS = 6.0
+"""Of these for its own format."""
 DEADLINE_MS = 5000.0
+QUESTIONS = 10
 GAP_TOKENS, REWRITE_TOKENS = 16, 96
 SAMPLE = 3
 """Questions after which it is clear that another format is no better."""
@@ -172,45 +176,67 @@ def judged(
     engine: Engine, formats: Iterable[str], open_model: Open, clock: Callable[[], float] = time.monotonic
 ) -> Verdict:
     """How a model does in the format that it is asked in, and if it does not answer in that, in which of the others it
-    does better."""
-    verdict = examined(engine, clock() + SECONDS, clock)
+    does better. `EngineError` says why it answers nothing at all."""
+    began, problem = clock(), None
+    try:
+        verdict = examined(engine, began + OWN_SECONDS, clock)
+    except EngineError as error:
+        verdict, problem = Verdict(0, 0), error
     if verdict.fits:
         return verdict
-    until, best, better = clock() + SECONDS, max(verdict.right / max(verdict.asked, 1), 1 / SAMPLE), ""
+    until, best, better = began + SECONDS, max(verdict.right / max(verdict.asked, 1), 1 / SAMPLE), ""
     for other in formats:
         if clock() >= until or best == 1.0:
             break
         try:
             with open_model(other) as engine:
-                sample = examined(engine, until, clock, SAMPLE)
+                sample = examined(engine, until, clock, SAMPLE, int(best * SAMPLE) + 1)
         except EngineError:
             continue
         if sample.right > best * SAMPLE:
             best, better = sample.right / SAMPLE, other
+    if problem and not better:
+        raise problem
     return Verdict(verdict.right, verdict.asked, better)
 
 
-def examined(engine: Engine, until: float, clock: Callable[[], float] = time.monotonic, limit: int = 10) -> Verdict:
-    """The questions that fit what the model answers, as many as there is time for."""
+def examined(
+    engine: Engine,
+    until: float,
+    clock: Callable[[], float] = time.monotonic,
+    limit: int = QUESTIONS,
+    needed: int = QUESTIONS // 2 + 1,
+) -> Verdict:
+    """Asks questions about all that the model answers, until it is decided whether as many as are needed are right, or
+    there is no time left. `EngineError` if it could answer none."""
     modes = engine.info().answers
-    questions: tuple[Question, ...] = GAPS if "line" in modes or "block" in modes else REWRITES
-    right = asked = 0
-    for question in questions[:limit]:
-        if clock() >= until:
+    right, asked, problem = 0, 0, None
+    for question in questions(modes)[:limit]:
+        if (now := clock()) >= until or right >= needed or right + limit - asked < needed:
             break
         asked += 1
-        right += question.is_right(answer(engine, question.request(modes)))
+        deadline_ms = min(DEADLINE_MS, 1000 * (until - now))
+        try:
+            right += question.is_right(answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
+        except EngineError as error:
+            problem = error if problem or asked == 1 else None
+        else:
+            problem = None
+    if problem:
+        raise problem
     return Verdict(right, asked)
 
 
+def questions(modes: Iterable[str]) -> Sequence[Question]:
+    if "region" not in modes:
+        return GAPS
+    return [*chain.from_iterable(zip(GAPS, REWRITES, strict=True))] if {"line", "block"} & {*modes} else REWRITES
+
+
 def answer(engine: Engine, request: InfillRequest) -> str:
-    """Empty where the engine cannot say anything, as where it is too late."""
     text = ""
-    try:
-        for draft in engine.infill(request):
-            text = draft.spans[0].text
-    except EngineError:
-        return ""
+    for draft in engine.infill(request):
+        text = draft.spans[0].text
     return text
 
 

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, Span, Window
+from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
 from mercury_ls.models import canary, library
 from mercury_ls.models.hub import megabytes
@@ -17,7 +19,7 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["SNIPPETS", "ModelMeasurement", "Sample", "SampleAnswer", "described", "examined", "measure", "test"]
+__all__ = ["SNIPPETS", "ModelMeasurement", "Sample", "SampleAnswer", "described", "measure", "test"]
 
 CURSOR = "‸"
 TOKENS = 32
@@ -93,17 +95,24 @@ def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
     before, started = local.resident_memory(), time.perf_counter()
     with added.opened(name, settings, report) as engine:
         result = measure(engine, 1000 * (time.perf_counter() - started))
-        result = replace(result, verdict=canary.examined(engine, time.monotonic() + canary.SECONDS))
+        record = read_record(folder) if folder else None
+        result = replace(result, verdict=verdict_on(engine, record, settings.privacy.allow_network))
     used = local.resident_memory() - before
     result = replace(result, measured=replace(result.measured, memory=max(used, 0) or result.info.bytes))
     library.note(folder.name if folder else models.FAKE, result.measured)
     return result
 
 
-def examined(name: str, settings: Settings) -> canary.Verdict:
-    """Whether a model that was just added understands its prompts."""
-    with added.opened(name, settings, lambda share, about: None) as engine:
-        return canary.examined(engine, time.monotonic() + canary.SECONDS)
+def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> canary.Verdict:
+    """Whether a model understands its prompts, and if not, which ones: of a model with a record, not of one that
+    ships."""
+    formats = added.other_formats(record) if record and not record.local else []
+
+    def open_model(prompt: str) -> AbstractContextManager[Engine]:
+        assert record
+        return added.asked_in(engine, record, network, prompt)
+
+    return canary.judged(engine, formats, open_model)
 
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.bounds import small_bytes
 from mercury_engine.record import Kind, ModelRecord
-from mercury_ls.serve.models import Report, loader
+from mercury_ls.serve.models import Report, loader, open_added, resources
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CHAT",
     "ModelIdentity",
+    "asked_in",
     "complete_tokenizer",
     "convert",
     "describe_gguf",
     "identify",
     "in_format",
+    "made",
     "named_kind",
     "next_edit_format",
     "opened",
@@ -219,20 +221,40 @@ def served(record: ModelRecord, network: bool) -> Iterator[Engine]:
         engine.close()
 
 
+@contextmanager
+def made(folder: Path, record: ModelRecord, settings: Settings) -> Iterator[Engine]:
+    """The engine of a model that is about to be added."""
+    yield open_added(folder, record, resources(settings.engine))
+
+
 def in_format(record: ModelRecord, prompt: str) -> ModelRecord:
-    """The same server, asked in another format."""
-    return replace(record, prompt=prompt, protocol=CHAT if prompt == CHAT else record.protocol)
+    """The same model, asked in another format."""
+    if record.kind == "server":
+        return replace(record, prompt=prompt, protocol=CHAT if prompt == CHAT else record.protocol)
+    return replace(record, prompt=prompt, kind=named_kind(prompt)[0])
 
 
 def other_formats(record: ModelRecord) -> list[str]:
-    """In which the server of a model can be asked as well."""
+    """In which a model can be asked as well."""
     from mercury_engine.prompts.dialects import DIALECTS
     from mercury_engine.prompts.edits import FORMATS
     from mercury_engine.remote.protocols import protocol_named
 
-    if record.kind != "server" or protocol_named(record.protocol).shape != "raw":
+    is_server = record.kind == "server"
+    if record.kind == "diffusion" or (is_server and protocol_named(record.protocol).shape != "raw"):
         return []
-    return [form.name for form in (*DIALECTS, *FORMATS) if form.name != record.prompt] + [CHAT]
+    own = record.prompt.split("+")
+    return [form.name for form in (*DIALECTS, *FORMATS) if form.name not in own] + ([CHAT] if is_server else [])
+
+
+def asked_in(engine: Engine, record: ModelRecord, network: bool, prompt: str) -> AbstractContextManager[Engine]:
+    """The engine that asks the model of another one in this format; a model in process is not loaded again."""
+    if record.kind == "server":
+        return served(in_format(record, prompt), network)
+    from mercury_engine.autoregressive.engine import AutoregressiveEngine
+
+    assert isinstance(engine, AutoregressiveEngine)
+    return nullcontext(engine.in_format(in_format(record, prompt)))
 
 
 def running() -> "list[ProbedServer]":

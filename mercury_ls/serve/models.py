@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings, Settings
 
-__all__ = ["Report", "loader", "verify"]
+__all__ = ["Report", "loader", "open_added", "resources", "verify"]
 
 Report = Callable[[float, str], None]
 """How far a piece of work is, from 0 to 1, and what it is."""
@@ -65,21 +65,26 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
 
         return FakeEngine()
     from mercury_engine.engine import open_engine
-    from mercury_engine.model.runtime import Resources
 
     report(0.1, f"reading {folder.name}")
-    resources = Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
+    means = resources(settings)
     if record := read_record(folder):
         if record.kind == "server":
             return open_server(record, settings, report, network=network)
-        return open_added(folder, record, resources)
+        return open_added(folder, record, means)
     check_layout(folder)
-    plain = open_engine(folder, resources)
+    plain = open_engine(folder, means)
 
     def open_tuned(adapter: Path) -> Engine:
-        return open_engine(folder, resources, adapter=adapter, costs=plain.costs)
+        return open_engine(folder, means, adapter=adapter, costs=plain.costs)
 
-    return TunedEngine(plain, open_tuned, home(), resources.memory)
+    return TunedEngine(plain, open_tuned, home(), means.memory)
+
+
+def resources(settings: "EngineSettings") -> "Resources":
+    from mercury_engine.model.runtime import Resources
+
+    return Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
 
 
 def check_layout(folder: Path) -> None:

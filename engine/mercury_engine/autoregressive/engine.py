@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -112,6 +113,12 @@ class AutoregressiveEngine:
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         session = self._session(request)
         yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
+
+    def in_format(self, record: ModelRecord) -> "AutoregressiveEngine":
+        """The same model, asked as another record of it says."""
+        other = copy(self)
+        other._record, other._asking = record, Asking(record, self._decoder.tokenizer, self._budget)
+        return other
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         if self._talker is None:

@@ -5,6 +5,7 @@ import math
 import pytest
 from msgspec import Struct
 
+from mercury_engine.api import EngineError
 from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.pieces import Prompt, Special
 from mercury_engine.record import ModelRecord
@@ -91,6 +92,16 @@ def test_a_model_with_both_formats_also_fills_gaps():
     assert answering.info().answers == ("line", "block", "edit", "region")
     *_, last = answering.infill(request("x = $0\n"))
     assert last.spans[0].text == "self.width"
+
+
+def test_the_same_model_is_asked_in_another_format():
+    fills = engine(Scripted(RENAMED), ModelRecord(name="tiny", kind="fim", prompt="qwen"))
+    edits = fills.in_format(RECORD)
+    assert (fills.info().answers, edits.info().answers[-1]) == (("line", "block", "edit"), "region")
+    *_, last = edits.infill(request(f"[[{WINDOW}]]", mode="region"))
+    assert last.spans[0].text == RENAMED
+    with pytest.raises(EngineError, match="answers line, block, edit"):
+        list(fills.infill(request(f"[[{WINDOW}]]", mode="region")))
 
 
 def test_sweep_goes_on_from_the_line_of_the_cursor(monkeypatch):

@@ -53,8 +53,15 @@ def made(source, *, agree=True, network=False, **order):
         shown.extend(described(plan))
         return agree
 
-    record = add(AddOrder(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None)
-    return record, "\n".join(shown)
+    model = add(
+        AddOrder(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None, open_made=answers
+    )
+    return model and model.record, "\n".join(shown)
+
+
+def answers(folder, record):
+    """Whatever the model, in its own format."""
+    return opened(record.prompt, record.prompt)
 
 
 def left():
@@ -212,7 +219,7 @@ def test_a_gguf_file_that_was_interrupted_goes_on(home, ggufs, monkeypatch):
         return True
 
     with pytest.raises(EngineError, match="interrupted after"):
-        add(AddOrder(source="org/Tiny-Coder"), network=False, agreed=agreed, report=lambda *_: None)
+        add(AddOrder(source="org/Tiny-Coder"), network=False, agreed=agreed, report=lambda *_: None, open_made=answers)
     assert left() == [".tiny-coder.adding"]
     ggufs.is_gone = False
     ggufs.asked.clear()
@@ -480,8 +487,8 @@ def server(*names, note=""):
     ("order", "prompt", "told"),
     [
         ({}, "zeta-2", "answers in the format zeta-2, and not in qwen"),
-        ({"prompt": "zeta"}, "zeta", "but not in this format (2 of 10 right): try --prompt zeta-2"),
-        ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 10 of 10"),
+        ({"prompt": "zeta"}, "zeta", "but not in this format (0 of 5 right): try --prompt zeta-2"),
+        ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 6 of 6"),
     ],
 )
 def test_a_server_is_asked_in_the_format_that_its_model_answers_in(home, monkeypatch, order, prompt, told):
@@ -490,6 +497,46 @@ def test_a_server_is_asked_in_the_format_that_its_model_answers_in(home, monkeyp
     record, shown = made("http://127.0.0.1:8080", **order)
     assert record.prompt == prompt
     assert told in shown
+
+
+@pytest.mark.parametrize(
+    ("order", "prompt", "told"),
+    [
+        ({}, "zeta-2", "answers in the format zeta-2, and not in qwen"),
+        ({"prompt": "zeta"}, "zeta", "but not in this format (0 of 5 right): try --prompt zeta-2"),
+        ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 6 of 6"),
+    ],
+)
+def test_a_model_is_installed_in_the_format_that_it_answers_in(home, tmp_path, monkeypatch, order, prompt, told):
+    monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened("zeta-2", prompt))
+
+    def open_made(folder, record):
+        assert not models.added()
+        return opened("zeta-2", record.prompt)
+
+    order = AddOrder(source=str(checkpoint(tmp_path / "tiny")), **order)
+    model = add(order, network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=open_made)
+    assert model.record.prompt == prompt
+    assert told in model.note
+    record = read_record(models.resolve("tiny"))
+    assert (record.prompt, record.kind) == (prompt, "next-edit")
+
+
+def test_a_model_that_cannot_be_opened_is_there_and_says_so(home, tmp_path):
+    def open_made(folder, record):
+        raise EngineError("no memory")
+
+    order = AddOrder(source=str(checkpoint(tmp_path / "tiny")))
+    model = add(order, network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=open_made)
+    assert model.problem == "no memory"
+    assert models.resolve("tiny")
+
+
+def test_a_gateway_of_ones_own_is_examined_although_it_is_spoken_to_as_a_provider(home, monkeypatch):
+    monkeypatch.setattr(added, "probe", lambda record: replace(server("codestral-latest"), protocol="mistral"))
+    monkeypatch.setattr(added, "served", lambda record, network: opened("qwen", "qwen"))
+    _, shown = made("https://gateway.example", network=True, protocol="mistral")
+    assert "answers in its format" in shown
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from mercury_ls.models import hub, library, places
 from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.settings import models
 from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
+from tests.mercury_ls.models.test_add import answers
 from tests.mercury_ls.models.tiny import checkpoint
 
 ID = "org/Tiny-Coder"
@@ -67,7 +68,7 @@ def check_refused(home, *said, agrees=False):
 
     before = written(home)
     with pytest.raises(EngineError) as refused:
-        add(AddOrder(source=ID), network=False, agreed=agreed, report=lambda *_: None)
+        add(AddOrder(source=ID), network=False, agreed=agreed, report=lambda *_: None, open_made=answers)
     for text in said:
         assert text in str(refused.value)
     assert bool(asked) == agrees
@@ -224,7 +225,11 @@ def test_what_the_makers_wrote_is_shown_as_one_line_or_not_at_all(stand_in, home
     stand_in.says = {"cardData": {"license": f"mit\n  privacy {ESC}{BIDI}"}, "tags": [f"license:{ESC}"]}
     shown = []
     record = add(
-        AddOrder(source=ID), network=False, agreed=lambda plan: shown.extend(described(plan)), report=lambda *_: None
+        AddOrder(source=ID),
+        network=False,
+        agreed=lambda plan: shown.extend(described(plan)),
+        report=lambda *_: None,
+        open_made=answers,
     )
     assert record is None
     assert "  licence      not stated: see where the model comes from" in shown
@@ -261,7 +266,7 @@ def test_nothing_is_written_through_a_link(stand_in, home, place):
         (link.parent / "source").write_text(f"{ID} ")
     link.symlink_to(home / "precious")
     with pytest.raises(EngineError, match="is a link, and nothing is written through it"):
-        add(AddOrder(source=ID), network=False, agreed=lambda plan: True, report=lambda *_: None)
+        add(AddOrder(source=ID), network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=answers)
     assert [*(home / "precious").iterdir()] == []
 
 
@@ -288,7 +293,13 @@ def test_whatever_a_hub_answers_a_sentence_says_what_is_wrong(stand_in, home, se
         stand_in.says = damaged(rng, stand_in.info())
     ours = (home / "data/models/tiny-coder", home / "drafts", home / "data")
     with suppress(EngineError):
-        add(AddOrder(source=ID), network=False, agreed=lambda plan: bool([*described(plan)]), report=lambda *_: None)
+        add(
+            AddOrder(source=ID),
+            network=False,
+            agreed=lambda plan: bool([*described(plan)]),
+            report=lambda *_: None,
+            open_made=answers,
+        )
     assert not [*(home / "drafts").iterdir()]
     for path in home.rglob("*"):
         assert path in (*ours, ours[0].parent) or ours[0].parent in path.parents

@@ -5,9 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from mercury_engine.api import Draft, EngineInfo, Filled
+from mercury_engine.record import ModelRecord
 from mercury_ls.models import library, measure
 from mercury_ls.models.measure import SNIPPETS, described, request
+from mercury_ls.serve import added
 from mercury_ls.settings.schema import Settings
+from tests.mercury_ls.models.test_canary import Model, opened
 
 
 class Engine:
@@ -59,6 +62,19 @@ def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
     result = measure.test("fake", Settings(), lambda *_: None)
     assert library.measurements()["fake"] == result.measured
+
+
+@pytest.mark.parametrize(
+    ("family", "prompt", "said"),
+    [
+        ("zeta-2", "zeta-2", "answers in its format: 6 of 6"),
+        ("zeta-2", "qwen", "but not in this format (0 of 5 right): try --prompt zeta-2"),
+    ],
+)
+def test_a_model_that_was_added_in_another_format_is_told_its_own(monkeypatch, family, prompt, said):
+    monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened(family, prompt))
+    record = ModelRecord(name="tiny", kind=added.named_kind(prompt)[0], prompt=prompt)
+    assert said in str(measure.verdict_on(Model(family, prompt), record, network=False))
 
 
 def test_snippets_have_one_cursor_and_real_edits():
