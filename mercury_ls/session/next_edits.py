@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 SETTLING_SECONDS = 0.1
 """How long an edit that follows by rule waits for more keys. A next-edit model is asked at once, unless that may cost
 money: what it says of a text that has changed since is discarded."""
-STARTING_SECONDS = 10.0
-"""How long somebody who asked by hand waits for an engine that starts."""
+STARTING_SECONDS, LOADING_SECONDS = 10.0, 180.0
+"""How long somebody who asked by hand waits for an engine that starts, and for one that says that it is loading."""
 POLL_SECONDS = 0.05
 QUIET_AFTER_REJECTION_SECONDS = 5.0
 READING_SECONDS = 0.5
@@ -156,16 +156,18 @@ class NextEdits:
         return asyncio.get_running_loop().time()
 
     def _pause(self, settling: float) -> float:
-        """How long to wait before anything is asked, where an edit settles within so many seconds."""
+        """How long to wait before anything is asked, where an edit settles within so many seconds. The record of a
+        next-edit model decides how often it is asked."""
         info = self._questions.engine.status.info
         if not (self._is_ready and "region" in asked_modes(info)):
             return settling
-        return max(self._questions.budgets.pause_ms / 1000, settling - SETTLING_SECONDS, 0.0)
+        return max(self._questions.rewrite_pause_ms / 1000, settling - SETTLING_SECONDS, 0.0)
 
     async def _started(self) -> None:
         """Returns once the engine is ready or unavailable, or after a while."""
-        until = self._now() + STARTING_SECONDS
-        while self._is_starting and self._now() < until:
+        began = self._now()
+        limits = {"starting": STARTING_SECONDS, "loading": LOADING_SECONDS}
+        while self._now() - began < limits.get(self._questions.engine.status.state, 0.0):
             await asyncio.sleep(POLL_SECONDS)
 
     def diagnosed(self, uri: str, version: int, diagnostics: tuple[FileDiagnostic, ...]) -> None:

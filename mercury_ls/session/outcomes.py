@@ -86,6 +86,13 @@ class Outcomes:
             self._judges[key] = today, fitted(outcomes)
         return self._judges[key][1]
 
+    def misses(self, model: str, kind: Kind) -> int:
+        """How many of a model's last answers in a row were not kept."""
+        if not self.enabled:
+            return 0
+        fates = self._all.get((name_of(model), kind), ())
+        return next((number for number, fate in enumerate(reversed(fates)) if fate.kept), len(fates))
+
     def write(self) -> None:
         """What cannot be written now stays for the next time; without a disk, for this session."""
         if self._path is None or not self._new:

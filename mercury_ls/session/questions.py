@@ -37,6 +37,8 @@ MOST_DEFINING = 2
 """Files that are read for the definition of one name."""
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
+MOST_MISSES = 4
+"""In a row, after which a next-edit model is not asked more rarely still."""
 EXPLICIT_MS = 5000.0
 """How long somebody who asked by hand waits at least."""
 
@@ -103,6 +105,13 @@ class Questions:
         """How long to wait before the engine is asked about this place."""
         budgets, is_missed = self.budgets, self.files.aftermath.missed(snapshot, offset)
         return max(budgets.pause_ms, budgets.pause_after_miss_ms if is_missed else 0.0)
+
+    @property
+    def rewrite_pause_ms(self) -> float:
+        """How long to wait before a next-edit model is asked by itself: longer with each answer of its that nobody
+        kept, until one is."""
+        budgets, misses = self.budgets, self.outcomes.misses(self.model, "nextEdit")
+        return max(budgets.pause_ms, budgets.pause_after_miss_ms * min(misses, MOST_MISSES))
 
     def about(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:
         """What any question to the engine about this place tells it."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.diagnostics import FileDiagnostic
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer
 from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import InlineContext, Position, SuggestParams
@@ -146,6 +147,19 @@ async def test_who_asks_waits_for_an_engine_that_starts(starting, tmp_path):
     assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
 
 
+async def test_who_asks_waits_longer_for_an_engine_that_says_that_it_loads(starting, tmp_path, monkeypatch):
+    monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
+    uri = await edited(starting, tmp_path)
+    status = starting.engine.status
+    monkeypatch.setattr(type(starting.engine), "status", property(lambda gate: replace(status, state="loading")))
+    asked = asyncio.ensure_future(starting.next_edits.ask(uri, 22, invoked=True))
+    await asyncio.wait([asked], timeout=0.01)
+    assert not asked.done()
+    monkeypatch.undo()
+    await starting.engine.start()
+    assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
+
+
 async def test_who_asks_is_told_that_the_engine_still_starts(starting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
     uri = await edited(starting, tmp_path)
@@ -191,6 +205,33 @@ async def test_a_next_edit_model_is_asked_at_once_and_an_edit_by_rule_waits(rewr
         rewriting.change(other, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
         assert (await rewriting.next_edits.ask(other, 13)).offer.kind == "rename"
         assert any(pauses)
+
+
+@pytest.mark.parametrize(
+    ("fates", "seconds"), [("", 0), ("-", 0.5), ("---", 1.5), ("-" * 9, 2), ("---+", 0), ("+--", 1)]
+)
+async def test_its_record_decides_how_often_a_next_edit_model_is_asked(tmp_path, monkeypatch, fates, seconds):
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
+    engine = FakeEngine({"return width\n": "return width * height\n"}, info=replace(REWRITES, strong=True))
+    session = await started(engine, roots=[tmp_path])
+    for fate in fates:
+        session.questions.lesson("nextEdit", Evidence(0.9))(fate == "+", shown=True)
+    uri = await edited(session, tmp_path)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(next_edits.asyncio, "sleep", noted)
+        await session.next_edits.ask(uri, 22)
+        assert max(pauses) == seconds
+        pauses.clear()
+        await session.next_edits.ask(uri, 22, invoked=True)
+        assert not any(pauses)
+    await session.end()
 
 
 class Gone:

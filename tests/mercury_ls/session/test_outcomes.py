@@ -33,6 +33,19 @@ def test_each_model_and_kind_is_judged_by_its_own(clock):
     assert kept.judge("other", "inline") == UNTAUGHT
 
 
+def test_answers_that_nobody_kept_are_counted_until_one_is_kept(clock):
+    kept = Outcomes(None, clock)
+    assert kept.misses("some", "inline") == 0
+    refused(kept, 3)
+    kept.settled("some", "inline", SHORT, kept=False, shown=False)
+    assert (kept.misses("/a/some", "inline"), kept.misses("some", "nextEdit")) == (4, 0)
+    kept.settled("some", "inline", SHORT, kept=True, shown=False)
+    assert kept.misses("some", "inline") == 0
+    refused(kept, 1)
+    kept.enabled = False
+    assert kept.misses("some", "inline") == 0
+
+
 def test_the_next_server_knows_what_the_last_one_did(tmp_path, clock):
     kept = Outcomes(tmp_path, clock)
     refused(kept)
