@@ -383,17 +383,18 @@ class NextEdits:
         closed = [closed_file(path, text) for path in paths if (text := workspace.text(path)) is not None]
         return snapshots | {snapshot.uri: snapshot for snapshot in closed}
 
-    def accepted(self, id: str, edits: int | None = None) -> bool:
-        """The client may report it before the edits arrive, or after it has asked for something else in between."""
+    def accepted(self, id: str, edits: int | None = None) -> Offer | None:
+        """The offer, if it is one of ours. The client may report it before the edits arrive, or after it has asked for
+        something else in between."""
         offer = next((offer for offer in (self._offer, self._made) if offer is not None and offer.id == id), None)
         if offer is None:
-            return False
+            return None
         self._tally.accepted(id, offer.characters if offer is self._made else self._saved(offer, edits))
         self._made = None
         self._is_passed_over = False
         self._patience.accepted(self._clock())
         self._look_ahead()
-        return True
+        return offer
 
     def _saved(self, offer: Offer, edits: int | None) -> int:
         """The characters of the edits that have been made; if the client reports first, of those that it will make."""

@@ -413,7 +413,8 @@ class Session:
         """`edits` is how many of the edits of an offer were made, if the client lets its user leave some out."""
         if edits == 0:
             self.rejected(id)
-        elif self.next_edits.accepted(id, edits):
+        elif offer := self.next_edits.accepted(id, edits):
+            self.kept.made(offer)
             self.accepted_count += 1
             self.recorder.accepted(id)
         elif self._accepted(id):

@@ -43,7 +43,15 @@ log = logging.getLogger(__name__)
 Kind = Literal["inline", "nextEdit"]
 Stored = TypeVar("Stored", bound=Struct)
 Shown = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
-Compared = Literal["typed", "opportunities", "lingered", "kept_half_minute", "kept_five_minutes"]
+Compared = Literal[
+    "typed",
+    "opportunities",
+    "lingered",
+    "kept_half_minute",
+    "kept_five_minutes",
+    "checked_half_minute",
+    "checked_five_minutes",
+]
 Count = Shown | Compared
 
 IN_TABLE: tuple[Shown, ...] = get_args(Shown)
@@ -64,7 +72,8 @@ Key = tuple[date, str, str, str]
 
 class Row(Struct, frozen=True, rename="camel"):
     """The counts of one day, language, kind and model. Nothing else is stored: no text, no path, no time of day.
-    `lingered` are those that were on the screen for 750 ms, `typed` the characters that the user wrote by hand."""
+    `lingered` are those that were on the screen for 750 ms or accepted before, `typed` the characters that the user
+    wrote by hand. Of the `checked` ones the file was still open."""
 
     day: date
     language: str
@@ -79,6 +88,8 @@ class Row(Struct, frozen=True, rename="camel"):
     lingered: int = 0
     kept_half_minute: int = 0
     kept_five_minutes: int = 0
+    checked_half_minute: int = 0
+    checked_five_minutes: int = 0
     model: str = ""
 
     @property
@@ -186,6 +197,7 @@ class CountedOffer(Struct, eq=False):
     learn: Callable[[bool], None] | None
     is_shown: bool = False
     shown_at: float | None = None
+    has_lingered: bool = False
     is_settled: bool = False
     is_typed: bool = False
 
@@ -270,7 +282,7 @@ class Tally:
         if offer.is_settled:
             return False
         offer.is_settled = True
-        self._leave(offer)
+        self._leave(offer, is_taken=count == "accepted")
         self._count(offer, count)
         self._learn(offer, is_taken=count == "accepted")
         return True
@@ -286,10 +298,12 @@ class Tally:
             offer.is_shown, offer.shown_at = True, self.stats.now
             self._count(offer, "shown")
 
-    def _leave(self, offer: CountedOffer) -> None:
+    def _leave(self, offer: CountedOffer, *, is_taken: bool = False) -> None:
         """It is on the screen no longer."""
         since, offer.shown_at = offer.shown_at, None
-        if since is not None and self.stats.now - since >= LINGERING_SECONDS:
+        was_seen = is_taken or (since is not None and self.stats.now - since >= LINGERING_SECONDS)
+        if was_seen and not offer.has_lingered:
+            offer.has_lingered = True
             self._count(offer, "lingered")
 
     def _count(self, offer: CountedOffer, count: Count, number: int = 1) -> None:
