@@ -100,7 +100,9 @@ def clashes(situation: Situation) -> str:
     project = (situation.project or Project()).with_files(situation.files)
     learned = (where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits))
     renames = (rule for rule in learned if isinstance(rule, Rename) and rule.path in homes)
-    return next((reason for rule in renames if (reason := clash(rule, homes[rule.path], project))), "")
+    return next(
+        (reason for rule in renames if (reason := clash(rule, homes[rule.path], project, situation.accepted))), ""
+    )
 
 
 def permitted(candidates: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
@@ -167,7 +169,7 @@ def following(
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
         home, touched = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *accepted]
-        if isinstance(rule, Rename) and home is not None and clash(rule, home, project):
+        if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
             continue
         places = places_of(rule, snapshot, home, project)
         if elsewhere and not all(place.certain for place in places) and not is_declared(rule, home):

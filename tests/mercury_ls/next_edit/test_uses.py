@@ -752,3 +752,22 @@ async def test_a_rename_of_a_field_of_an_interface_says_which_objects_it_leaves(
 
 async def test_a_rename_that_is_complete_says_nothing():
     await check(PYTHON, "")
+
+
+TAKEN_BESIDE = """
+--- go.mod
+module example.com/a
+--- a.go
+package a
+
+func ⟦load→save⟧() {}
+func f() { load() }
+--- b.go
+package a
+
+func save() { load() }
+"""
+
+
+async def test_a_name_that_another_file_of_the_package_has_is_not_given():
+    await check(TAKEN_BESIDE)

@@ -1,39 +1,81 @@
-"""Whether a new name already means something else where the renamed one is used."""
+"""Whether a new name already means something else where the renamed one is declared or used."""
 
 import re
+from collections.abc import Sequence
+from itertools import islice
 
-from mercury_ls.code import scopes
+from tree_sitter import Node
+
+from mercury_engine.api import Edit
+from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.modules import Project
+from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.scopes import Binding, whole
+from mercury_ls.code.symbols import text_of, type_name
+from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.situation import typed_ranges
 
 __all__ = ["clash"]
 
+MOST = 256
+ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
+ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
+NESTED = frozenset({"interface_type", "object_type", "struct_type"})
+"""Types without a name, in which a member may have the name of one around them."""
+OVERLOADING = frozenset({"cpp", "csharp", "java"})
+TYPES_APART = frozenset({"c", "cpp", "csharp", "java", "javascript", "rust"})
+"""Languages in which a type and a value may have one name."""
+VALUES_TOO = re.compile("class|enum|import")
+"""What is a value and a type in TypeScript."""
 
-def clash(rule: Rename, home: Snapshot, project: Project) -> str:
-    """Why the rename would mix up two parameters or locals; empty if it would not."""
+
+def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit] = ()) -> str:
+    """Why the rename would mix up two things; empty if it would not. `accepted` are the edits that offers made."""
 
     def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
-        if node is None or scopes.is_member(node):
+        if node is None or not (
+            is_taken_here(rule, home, node, accepted) or is_taken_beside(rule, home, node, project)
+        ):
             return ""
-        own = scopes.binding(home, node)
-        is_taken = any(mixes(rule, home, own, at) for at in scopes.mentions(home, rule.after))
-        return (
-            f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more" if is_taken else ""
-        )
+        return f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more"
 
     return project.once(("clash", rule, home.path), reason)
 
 
-def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int) -> bool:
+def is_taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> bool:
+    offered = [reach for _, reach in typed_ranges(home, accepted)]
+    own = None if scopes.is_member(renamed) else scopes.binding(home, renamed)
+    for at in islice(scopes.mentions(home, rule.after), MOST):
+        if is_made_by_user(rule, home, at) or any(start <= at < end for start, end in offered):
+            continue
+        node = scopes.node_at(home, at)
+        if node is None or not node.type.endswith("identifier"):
+            continue
+        is_of_locals = not scopes.is_member(renamed) and not scopes.is_member(node)
+        if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
+            if mixes(rule, home, own, at, node):
+                return True
+        elif is_declared_beside(renamed, home, node, home) and is_gone(rule, home, renamed):
+            return True
+    return False
+
+
+def is_taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> bool:
+    """Whether another file of the package has it: in Go all that is not local, in Java a class."""
+    is_member = family(home.path) == "java" and symbols.owner_of(renamed) is not None
+    if family(home.path) not in ("go", "java") or is_member or scope_of(home, renamed) is None:
+        return False
+    files = project.beside(home.path, rule.after) or ()
+    beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
+    nodes = ((file, scopes.node_at(file, at)) for file in beside for at in scopes.mentions(file, rule.after)[:MOST])
+    return any(node is not None and is_declared_beside(renamed, home, node, file) for file, node in nodes)
+
+
+def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node) -> bool:
     """Whether the new name at `at` is another declaration that has uses of the old name in its reach, or is another's
     use in the reach of the renamed one."""
-    node = scopes.node_at(home, at)
-    is_name = node is not None and node.type.endswith("identifier") and not scopes.is_member(node)
-    if node is None or not is_name or is_made_by_user(rule, home, at):
-        return False
     declared = scopes.binding(home, node)
     if declared is None:
         return own is not None and own.start <= at < own.end and not scopes.declares(node)
@@ -43,6 +85,93 @@ def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int) -> bool:
     reach = (0, len(home.text)) if own is None else own.reach
     uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
     return any(is_use(rule, home, use, own) for use in uses)
+
+
+def is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
+    """Whether both are declared in one scope that cannot hold them by one name."""
+    scope = scope_of(home, renamed)
+    if (
+        scope is None
+        or scope != scope_of(file, node)
+        or symbols.category(renamed, home) != symbols.category(node, file)
+    ):
+        return False
+    if (in_import(renamed) and in_import(node)) or are_alternatives(renamed, node):
+        return False
+    return not spaces(renamed, home).isdisjoint(spaces(node, file)) and not are_overloads(renamed, node, home)
+
+
+def scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
+    """The type with its trait, or the namespace, in which it is declared, and where a nested type begins; None if it is
+    local, or declares nothing."""
+    if is_assigned_to_self(node):
+        around = symbols.enclosing(node)
+        return (type_name(around), "", -1) if around is not None else None
+    if not scopes.declares(node) or (not scopes.is_member(node) and scopes.binding(file, node) is not None):
+        return None
+    owner = symbols.owner_of(node)
+    if owner is None:
+        return None if scopes.is_member(node) else ("", symbols.namespace_of(node), -1)
+    nested = innermost(node, NESTED)
+    is_nested = nested is not None and nested.parent != owner and owner.start_byte <= nested.start_byte
+    trait = text_of(owner.child_by_field_name("trait"))
+    return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
+
+
+def is_assigned_to_self(node: Node) -> bool:
+    """Whether it is the `a` of `self.a = …`, which in Python and JavaScript declares it."""
+    whole = node.parent
+    around = whole.parent if whole is not None and symbols.is_of_self(node) else None
+    return around is not None and around.type in ASSIGNMENTS and around.child_by_field_name("left") == whole
+
+
+def is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
+    """Whether no assignment gives the old name a value any more: where one does, the user has chosen another variable.
+    Whoever gives a function or type another name has renamed it, however many others have its name."""
+    parent = scopes.outermost(renamed)[1]
+    is_assigned = is_assigned_to_self(renamed) or (parent is not None and parent.type in ASSIGNMENTS)
+    nodes = (scopes.node_at(home, at) for at in scopes.mentions(home, rule.before)[: MOST if is_assigned else 0])
+    return not any(node is not None and scope_of(home, node) == scope_of(home, renamed) for node in nodes)
+
+
+def are_alternatives(first: Node, second: Node) -> bool:
+    """Whether only one of the two is there in the end: they stand in branches of one statement."""
+    around = {node.id: node for node in outward(first)}
+    inner = [node for node in outward(second) if node.id not in around]
+    common = inner[-1].parent if inner else None
+    outer = next((node for node in around.values() if node.parent == common), None)
+    return any(node is not None and ALTERNATIVES.search(node.type) for node in (outer, inner[-1] if inner else None))
+
+
+def spaces(node: Node, file: Snapshot) -> set[str]:
+    """The kinds of things with which it cannot share its name."""
+    parent, language = node.parent, family(file.path)
+    if parent is None or language not in TYPES_APART:
+        return {""}
+    if language == "rust" and parent.type == "field_declaration":
+        return {"field"}
+    if language == "javascript" and VALUES_TOO.search(parent.type):
+        return {"type", "value"}
+    is_type = parent.type in scopes.TYPES or parent.type in ("mod_item", "type_item")
+    return {"type" if is_type and scopes.names_it(node, parent) else "value"}
+
+
+def are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
+    """Whether they are functions with other parameters in a language that tells them apart by these."""
+    lists = [node.parent.child_by_field_name("parameters") if node.parent else None for node in (first, second)]
+    if family(home.path) not in OVERLOADING or None in lists:
+        return False
+    kinds = [[kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
+    return kinds[0] != kinds[1]
+
+
+def kind_of(parameter: Node) -> str:
+    """The parameter without its name."""
+    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
+    while named is not None and (inside := named.child_by_field_name("declarator")):
+        named = inside
+    name = text_of(named) if named is not None and named.type == "identifier" else ""
+    return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text_of(parameter))
 
 
 def is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
