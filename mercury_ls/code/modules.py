@@ -39,6 +39,10 @@ PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
 EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
+MODULE_OF_PYTHON = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
+)
+MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
 MOST_MENTIONS = 4096
 MOST_STEPS = 8
 """Of re-exports, from one file to the next."""
@@ -127,6 +131,25 @@ class Project:
         ]
         direct = [export.name in (name, "*") for export in exports]
         return bool(answers) and all(answers) and all(direct)
+
+    def mentioning(self, name: str, near: str) -> Iterable[str]:
+        """The files of this language in which a name stands, as far as they are known, the nearest first."""
+        return self._mentioning(name, near) or ()
+
+    def imported_by(self, path: str) -> frozenset[str]:
+        """The files of Python or JavaScript that a file may import, as its text has them."""
+        return self.once(("imported", path), lambda: frozenset(self._imported_by(path)))
+
+    def _imported_by(self, path: str) -> Iterator[str]:
+        file = self.file(path)
+        for name, members in modules_named(file) if file is not None else ():
+            key = "module", dirname(path), name
+            module = self.once(key, lambda name=name: file and self.module(file, name, path))
+            if module is not None:
+                yield module
+                yield from filter(None, (self.inside(module, member) for member in members))
+            elif name.startswith("."):
+                yield from filter(None, (self._module_of_python(path, name + member, path) for member in members))
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder in which the name stands; None if there may be others."""
@@ -273,6 +296,18 @@ class Project:
     def _text_of(self, path: str) -> str:
         snapshot = self.file(path) if self.exists(path) else None
         return snapshot.text if snapshot is not None else ""
+
+
+def modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
+    """The modules that import statements may name, and in Python what they take from them, without a parser."""
+    if family(snapshot.path) == "javascript":
+        yield from ((match[1], []) for match in MODULE_OF_JAVASCRIPT.finditer(snapshot.text))
+        return
+    for match in MODULE_OF_PYTHON.finditer(snapshot.text):
+        if match["module"] is None:
+            yield from ((module, []) for module in re.findall(r"[\w.]+", match["names"]))
+        else:
+            yield match["module"], re.findall(r"\w+", match["names"])
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:

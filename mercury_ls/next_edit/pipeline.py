@@ -90,7 +90,22 @@ async def answers(
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
-    yield replace(answer, final=True)
+    yield replace(await noted(question, candidates, answer), final=True)
+
+
+async def noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
+    """The answer with what a rename says of the places that it does not change."""
+    offer, files = answer.offer, question.files
+    edits = offer.edits if offer is not None and offer.kind == "rename" else ()
+    places = {(edit.uri, edit.start) for edit in edits}
+    made = (candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places)
+    rule = next((rule for rule in made if isinstance(rule, Rename)), None)
+    home = next((file for file in files.values() if rule is not None and file.path == rule.path), None)
+    if offer is None or rule is None or home is None:
+        return answer
+    project = (question.project or Project()).with_files(files.values())
+    note = await in_turns(note_of(rule, home, files.values(), project, places))
+    return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
 
 
 async def rewritten_by(
@@ -263,18 +278,7 @@ def answered(
     leader = max(parsed, key=lambda candidate: candidate.p_edit)
     p_accept = sum(candidate.p_edit for candidate in parsed) / len(parsed)
     base = {edit.uri: files[edit.uri] for edit in edits}
-    note = left_undone(question, leader, edits)
-    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), note=note),))
-
-
-def left_undone(question: NextQuestion, leader: Candidate, edits: Sequence[TextEdit]) -> str:
-    """What a rename says of the places that it does not change."""
-    files = question.files
-    home = next((file for file in files.values() if leader.rule and file.path == leader.rule.path), None)
-    if not (home and isinstance(leader.rule, Rename)):
-        return ""
-    project = (question.project or Project()).with_files(files.values())
-    return note_of(leader.rule, home, files.values(), project, {(edit.uri, edit.start) for edit in edits})
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader)),))
 
 
 def unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> str:

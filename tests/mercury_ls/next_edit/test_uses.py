@@ -20,8 +20,8 @@ EDIT = re.compile(r"⟦(.*?)→(.*?)⟧")
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)
 
 
-async def check(drawn: str, note: str | None = None) -> None:
-    """`note` is what the offer says of the places that it leaves."""
+async def check(drawn: str, note: str | None = None, places: list[str] | None = None) -> None:
+    """`note` is what the offer says of the places that it leaves, `places` are these in any order."""
     pieces = FILE.split(drawn.lstrip("\n"))[1:]
     files = dict(zip((f"/p/{path}" for path in pieces[::2]), pieces[1::2], strict=True))
     plain = {path: text.replace("«", "").replace("»", "") for path, text in files.items()}
@@ -51,6 +51,9 @@ async def check(drawn: str, note: str | None = None) -> None:
     if note is not None:
         assert answer.offer is not None, answer.silence
         assert answer.offer.note == note
+    if places is not None:
+        assert answer.offer is not None, answer.silence
+        assert sorted(re.findall(r"[\w.]+:\d+", answer.offer.note)) == sorted(places)
     for made in sorted(answer.edits, key=lambda each: -each.start):
         path = made.uri.removeprefix("file://")
         texts[path] = texts[path][: made.start] + made.text + texts[path][made.end :]
@@ -725,7 +728,8 @@ export interface User {
   ⟦name→title⟧: string;
 }
 
-export const root: User = { name: "root" };
+export const root: User = { «name»: "root" };
+save({ name: "other" });
 --- show.ts
 import { User } from "./shop";
 
@@ -747,11 +751,11 @@ async def test_a_rename_says_which_annotations_in_quotes_it_leaves():
 
 
 async def test_a_rename_of_a_field_of_an_interface_says_which_objects_it_leaves():
-    await check(INTERFACE, "1 more place cannot be judged: shop.ts:5")
+    await check(INTERFACE, "1 more place cannot be judged: shop.ts:6")
 
 
 async def test_a_rename_that_is_complete_says_nothing():
-    await check(PYTHON, "")
+    await check(EXPORTED, "")
 
 
 TAKEN_BESIDE = """

@@ -1,66 +1,253 @@
 """What a rename leaves undone: places that may refer to the renamed symbol, where nothing says so for certain."""
 
-from collections.abc import Iterable, Iterator, Set
+import re
+from collections.abc import Generator, Iterable, Set
 from itertools import islice
 from pathlib import PurePath
 
+from msgspec.structs import replace
+from tree_sitter import Node
+
 from mercury_ls.code import scopes, symbols, syntax
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.modules import Project
-from mercury_ls.code.symbols import Symbol
-from mercury_ls.code.syntax import outward
+from mercury_ls.code.languages import kinds
+from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.symbols import Symbol, text_of, type_name
+from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object
 from mercury_ls.wording import counted
 
 __all__ = ["note_of"]
 
 MOST_MENTIONS = 1024
-MOST_LISTED = 5
-ANNOTATIONS = frozenset({"type"})
-STRINGS = frozenset({"string", "string_content"})
+MOST_FILES = 48
+"""Files besides those of the offer that are looked through, the nearest first."""
+MOST_PLACES = 50
+MOST_LISTED = 8
+STRINGS = frozenset({"interpreted_string_literal_content", "string_content", "string_fragment"})
+REFLECTIVE = frozenset(
+    kinds("FieldByName MethodByName attrgetter delattr getattr hasattr methodcaller object setattr spyOn")
+)
+"""Functions that take the names of members as strings."""
+SAYING = frozenset(kinds("critical debug error exception info print warning"))
+REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
+"""Functions of Python that take the names of fields as keywords."""
+LISTING = re.compile(r"__(?:all|match_args|slots)__")
+STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
+"""Types of TypeScript that an object needs no constructor for."""
+METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
+PACKAGED = frozenset({"go", "java", "rust"})
+"""Languages in which a file need not import what it has an object of."""
+
+Places = Generator[None, None, list[tuple[Snapshot, int]]]
 
 
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
-) -> str:
+) -> Generator[None, None, str]:
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
-    symbol = renamed_symbol(rule, home)
-    unjudged_places = [
-        place for file in files for place in unjudged(symbol, rule.before, home, file, project, places_offered)
-    ]
-    if not unjudged_places:
+    places = yield from unjudged(rule, home, files, project, places_offered)
+    if not places:
         return ""
-    named = [f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in unjudged_places]
-    listed = ", ".join(dict.fromkeys(named[:MOST_LISTED])) + (" …" if len(named) > MOST_LISTED else "")
-    return f"{counted(len(unjudged_places), 'more place')} cannot be judged: {listed}"
+    if len(places) > MOST_PLACES:
+        names = dict.fromkeys(PurePath(file.path).name for file, _ in places)
+        return f"more than {MOST_PLACES} places cannot be judged: {listed(names)}"
+    names = dict.fromkeys(f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in places)
+    return f"{counted(len(places), 'more place')} cannot be judged: {listed(names)}"
+
+
+def listed(names: Iterable[str]) -> str:
+    all_names = [*names]
+    return ", ".join(all_names[:MOST_LISTED]) + (" …" if len(all_names) > MOST_LISTED else "")
 
 
 def unjudged(
-    symbol: Symbol, name: str, home: Snapshot, file: Snapshot, project: Project, places_offered: Set[tuple[str, int]]
-) -> Iterator[tuple[Snapshot, int]]:
-    declared = symbol.node
-    if declared is None or symbol.local is not None or not sees(file, home, project):
-        return
-    if not (scopes.declares(declared) or symbols.is_of_self(declared)):
-        return  # a use got another name
-    is_field = scopes.is_member(declared) or symbols.owner_of(declared) is not None
-    modules = {imported.alias for imported in project.imports(file) if not imported.name}
-    for at in islice(scopes.mentions(file, name), MOST_MENTIONS):
-        node = scopes.node_at(file, at)
-        if node is None or (file.uri, at) in places_offered or syntax.inside(file, at) == "comment":
+    rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
+) -> Places:
+    """As many as a user may want to see, and one more if there are more."""
+    symbol = renamed_symbol(rule, home)
+    places: list[tuple[Snapshot, int]] = []
+    if symbol.node is None or (symbol.local is not None and not symbol.function):
+        return places
+    if not (scopes.declares(symbol.node) or symbols.is_of_self(symbol.node)):
+        return places  # a use got another name
+    if symbol.owner is None and symbols.is_of_self(symbol.node):
+        symbol = replace(symbol, owner=symbols.enclosing(symbol.node))
+    known = {file.path: file for file in files}
+    for path in dict.fromkeys((*known, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
+        file = known.get(path) or project.file(path)
+        if file is None or (path not in known and not may_hold(file, symbol, rule.before)):
             continue
-        if is_field:
-            is_other = scopes.declares(node) or symbols.is_of_another_self(declared, node)
-            is_open = scopes.is_member(node) and not is_other and symbols.qualifier_of(node) not in modules
-        else:
-            is_open = node.type in STRINGS and any(around.type in ANNOTATIONS for around in outward(node))
-        if is_open:
-            yield file, at
+        uses = Uses(rule.before, rule.after, symbol, home, file, project)
+        is_open = is_in_doubt if (yield from sees(file, home, project)) else is_path_in_string
+        for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
+            if (file.uri, at) in places_offered or not is_open(uses, at):
+                continue
+            if path in known or not uses.is_certain(at):
+                places.append((file, at))
+                if len(places) > MOST_PLACES:
+                    return places
+        yield
+    return places
 
 
-def sees(file: Snapshot, home: Snapshot, project: Project) -> bool:
-    """Whether the file is the one that declares it, or imports something from there."""
-    if file.path == home.path:
+def may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
+    """Whether a file that is no part of the offer can have a place in doubt, roughly, without a parser."""
+    if family(file.path) != "python":
         return True
-    return any(project.module(file, imported.module, file.path) == home.path for imported in project.imports(file))
+    letters = re.escape(name)
+    as_member = "" if symbol.owner is None else rf"|\.\s*{letters}\b|\bdef {letters}\b"
+    as_keyword = rf"|\b{letters}\s*=" if symbol.owner is not None or symbol.local is not None else ""
+    return re.search(rf"[\"'.:]{letters}[\"'.:]{as_member}{as_keyword}", file.text) is not None
+
+
+def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
+    """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
+    if family(file.path) in PACKAGED:
+        return family(file.path) == family(home.path)
+    paths, waiting = {file.path}, [file.path]
+    while waiting and home.path not in paths:
+        imported = project.imported_by(waiting.pop())
+        waiting += imported - paths
+        paths |= imported
+        yield
+    return home.path in paths
+
+
+def is_in_doubt(uses: Uses, offset: int) -> bool:
+    """Whether nothing says that the name there is something else."""
+    node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
+    if node is None or syntax.inside(file, offset) == "comment":
+        return False
+    if node.type in STRINGS:
+        return symbol.local is None and is_named_by_string(uses, node)
+    if symbol.local is not None:
+        return symbols.is_keyword_of(node, symbol.function) and is_call_in_doubt(uses, node)
+    if uses.is_of_another_kind(node):
+        return False
+    return is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
+
+
+def is_path_in_string(uses: Uses, offset: int) -> bool:
+    """Whether a string of Python has the path of the symbol, as far as its file is called so."""
+    node = scopes.node_at(uses.snapshot, offset)
+    stem = PurePath(uses.home.path).stem
+    path = path_in(text_of(node), uses) if node is not None and node.type in STRINGS else None
+    return path is not None and stem in path.split(".")
+
+
+def path_in(content: str, uses: Uses) -> str | None:
+    """What stands before the name in a string of Python that is a dotted path."""
+    path = re.fullmatch(rf"(?P<path>\w+(?:\.\w+)*)[.:]{re.escape(uses.name)}(?:[.:]\w+)*", content)
+    return path["path"] if path is not None and family(uses.snapshot.path) == "python" else None
+
+
+def is_call_in_doubt(uses: Uses, keyword: Node) -> bool:
+    """Whether the call that gives this parameter may be one of the function that has it."""
+    call = innermost(keyword, ("call",))
+    function = call.child_by_field_name("function") if call is not None else None
+    last = function and (function.child_by_field_name("attribute") or function)
+    if last is None or uses.function is None:
+        return False
+    at = uses.snapshot.offset_of_byte(last.start_byte)
+    return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
+
+
+def is_named_by_string(uses: Uses, node: Node) -> bool:
+    """Whether a program may look the name up that this string contains."""
+    content, literal, owner = text_of(node), node.parent, uses.symbol.owner
+    around = literal.parent if literal is not None else None
+    if literal is None or around is None or literal.named_children[0].type == "interpolation":
+        return False
+    language, is_whole = family(uses.snapshot.path), content == uses.name
+    if language == "python" and owner is None and any(outer.type == "type" for outer in outward(around)):
+        return True
+    if (path := path_in(content, uses)) is not None:
+        return owner is None or path.split(".")[-1] == type_name(owner)
+    if not is_whole:
+        return False
+    listing = innermost(around, ("assignment", "augmented_assignment"))
+    if listing is not None and LISTING.fullmatch(text_of(listing.child_by_field_name("left"))):
+        return around.type in ("list", "tuple", "set")
+    if around.type in ("arguments", "argument_list"):
+        function = around.parent and around.parent.child_by_field_name("function")
+        called = symbols.last_name(function)
+        return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
+    if owner is None or language != "javascript":
+        return False
+    if around.type == "subscript_expression":
+        whose = around.child_by_field_name("object")
+        return whose is not None and not uses.is_of_another_type(whose)
+    listed = around.parent if around.type == "literal_type" else None
+    return listed is not None and (listed.type != "type_arguments" or not uses.is_another_type_named(listed))
+
+
+def is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
+    parent = node.parent
+    if parent is None or in_import(node):
+        return False
+    if (kind := type_of_object(node)) is not None:
+        return not uses.is_another_type_named(kind)
+    if (whole := object_around(node)) is not None:
+        return is_object_in_doubt(uses, owner, whole)
+    if (named := type_of_literal(node)) is not None:
+        return not uses.owners_named.isdisjoint(re.findall(r"\w+", text_of(named)))
+    if parent.type == "keyword_argument":
+        function = symbols.called_with_keyword(node)
+        return b"def __init__" not in (owner.text or b"") and function in uses.derived | REPLACING
+    if scopes.declares(node):
+        return is_declaration_in_doubt(owner, node)
+    if symbols.is_of_self(node):
+        return is_self_in_doubt(uses, owner, node)
+    whose = qualifier_node(node)
+    if whose is None:
+        around = symbols.enclosing(node)
+        is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(uses.snapshot)
+        is_inherited = around is not None and around != owner and symbols.are_related(around, owner)
+        return is_bare and is_inherited and scopes.local_at(uses.snapshot, uses.offset_of(node), (uses.name,)) is None
+    modules = {imported.alias for imported in uses.imports if not imported.name}
+    return symbols.qualifier_of(node) not in modules and not uses.is_of_another_type(whose)
+
+
+def object_around(node: Node) -> Node | None:
+    """The object or pattern of JavaScript of which it is a key."""
+    pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
+    is_key = pair is None or pair.child_by_field_name("key") == node
+    whole = pair.parent if pair is not None else node.parent
+    return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
+
+
+def is_object_in_doubt(uses: Uses, owner: Node, whole: Node) -> bool:
+    if whole.type == "object":
+        return owner.type in STRUCTURAL
+    value = whole.parent and whole.parent.child_by_field_name("value")
+    return value is None or not uses.is_of_another_type(value)
+
+
+def type_of_literal(node: Node) -> Node | None:
+    """The type of the struct that a literal or pattern of Go or Rust spells out, or of the list of such."""
+    parent = node.parent
+    if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
+        return symbols.struct_of(parent)
+    keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
+    if keyed is None or keyed.child_by_field_name("key") != parent:
+        return None
+    around = innermost(keyed, ("composite_literal",))
+    return around.child_by_field_name("type") if around is not None else None
+
+
+def is_declaration_in_doubt(owner: Node, node: Node) -> bool:
+    """Whether it overrides or implements the member."""
+    own = symbols.owner_of(node)
+    if own is None or type_name(own) == type_name(owner) or not symbols.are_related(own, owner):
+        return False
+    is_implicit = type_name(owner) not in symbols.heading(own) and type_name(own) not in symbols.heading(owner)
+    return not is_implicit or (node.parent is not None and node.parent.type in METHODS)
+
+
+def is_self_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
+    """Whether the class around may inherit the member."""
+    around = symbols.enclosing(node)
+    return around is not None and around != owner and uses.is_related(type_name(around))

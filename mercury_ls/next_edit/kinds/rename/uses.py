@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import Symbol, text_of, type_name
@@ -22,13 +23,15 @@ from mercury_ls.code.syntax import innermost, outward
 __all__ = ["Uses", "knows_imports"]
 
 OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
-WRITING = frozenset({"assignment", "augmented_assignment", "for_in_clause", "for_statement"})
+WRITING = frozenset({"assignment", "assignment_expression", "augmented_assignment", "for_in_clause", "for_statement"})
 OBJECTS = frozenset({"super", "this"})
 """What Java and JavaScript call the object whose method it is; `self` is a variable there."""
 PROSE = frozenset({"jsx_text"})
 KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
+MOST_BASES = 4
+"""Classes between two of which one derives from the other, and files that hand them on."""
 PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 TYPE = re.compile(
     r"(?:Optional\[|[&*:\"'\s]|mut\b|'\w+\b)*(?P<name>[\w.]+)(?:\s*\|\s*(?:None|null|undefined)|[\]\"'\s])*"
@@ -45,6 +48,19 @@ MADE = {
     "rust": ("struct_expression", "name"),
 }
 """How a language constructs an object, and which field of that names the type."""
+
+
+ITERATING = frozenset(
+    {"for_in_clause", "for_statement", "for_expression", "for_in_statement", "enhanced_for_statement", "range_clause"}
+)
+ANY = frozenset({"Any", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
+ATTRIBUTES = frozenset({"attribute", "field_access", "member_expression"})
+LITERALS = frozenset(
+    kinds("""
+    array dictionary dictionary_comprehension float integer integer_literal interpreted_string_literal list
+    list_comprehension number raw_string_literal set set_comprehension string string_literal template_string tuple
+    """)
+)
 
 
 def knows_imports(snapshot: Snapshot) -> bool:
@@ -65,7 +81,7 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
             return False
-        if node.type in PROSE or self._is_of_another_kind(node) or is_in_macro(node):
+        if node.type in PROSE or self.is_of_another_kind(node) or is_in_macro(node):
             return False
         if self.symbol.local is not None:
             return self._is_same_local(node)
@@ -75,7 +91,7 @@ class Uses(Struct, dict=True):
             return self._is_member(self.symbol.owner, node)
         return self._is_same_name(node, offset)
 
-    def _is_of_another_kind(self, node: Node) -> bool:
+    def is_of_another_kind(self, node: Node) -> bool:
         declared = self.symbol.node
         return declared is not None and symbols.category(declared, self.home) != symbols.category(node, self.snapshot)
 
@@ -227,6 +243,19 @@ class Uses(Struct, dict=True):
         """Where import statements name it."""
         return frozenset(imported.start for imported in self._importing(self.name) if imported.name != "*")
 
+    def is_imported(self, node: Node, offset: int) -> bool:
+        """Whether an import of the file that brings it, under its name, is all that is known of it there."""
+        if self.is_home or symbols.is_qualified(node) or is_in_qualified_type(node):
+            return False
+        if in_import(node):
+            return offset in self.import_sites
+        bringing = [imported for imported in self._importing(self.name) if imported.alias in (self.name, "*")]
+        around = self._imported_around(self.name, offset)
+        local = scopes.binding_at(self.snapshot, offset, self._bindings(self.name))
+        if around or local is not None:
+            return any(imported in bringing for imported in around)
+        return any(self._reach(imported) is None for imported in bringing) and not self._is_of_the_type_around(node)
+
     def _importing(self, name: str) -> list[Imported]:
         matching = [imported for imported in self.imports if imported.name in (name, "*")]
         return [imported for imported in matching if self.project.brings(self.snapshot, imported, name, self.home.path)]
@@ -351,7 +380,7 @@ class Uses(Struct, dict=True):
         own = symbols.owner_of(node)
         if node.type == "private_property_identifier":
             return self.is_home and (own or symbols.enclosing(node)) == owner
-        if scopes.declares(node) and own is not None:
+        if scopes.declares(node) and own is not None and type_of_object(node) is None:
             is_derived = type_name(own) in self.derived and own.type in scopes.TYPES
             return self._is_owner(own) or (is_derived and self._is_overriding(node))
         is_short = node.parent is not None and node.parent.type == "shorthand_field_initializer"
@@ -361,6 +390,8 @@ class Uses(Struct, dict=True):
             return self.is_home and allows_bare_members and around is not None and self._is_owner(around)
         if node.parent is not None and node.parent.type == "keyword_argument":
             return self._is_field_given(owner, node)
+        if (kind := type_of_object(node)) is not None:
+            return self._is_type_named(kind)
         whose = qualifier_node(node)
         return whose is not None and (self._is_of_type(whose, node) or self._is_the_packages_own(node))
 
@@ -407,6 +438,11 @@ class Uses(Struct, dict=True):
         return self._aliases(type_name(self.symbol.owner)) if self.symbol.owner is not None else frozenset()
 
     @cached_property
+    def owners_named(self) -> frozenset[str]:
+        """The same, and its own name, which it may have behind the name of a module."""
+        return self.owners | {type_name(self.symbol.owner), "Self"} if self.symbol.owner is not None else self.owners
+
+    @cached_property
     def derived(self) -> frozenset[str]:
         """The classes of the file that derive from it by their first bases."""
         pairs = DERIVED.findall(self.snapshot.text) if family(self.snapshot.path) in CLASSES else []
@@ -448,7 +484,7 @@ class Uses(Struct, dict=True):
         """The attribute whose name stands there, if it is assigned to."""
         node = scopes.node_at(self.snapshot, offset)
         whole = node.parent if node is not None and scopes.is_member(node) else None
-        if whole is None or whole.type != "attribute":
+        if whole is None or whole.type not in ATTRIBUTES:
             return None
         child, parent = scopes.outermost(whole)
         is_alias = child.type == "as_pattern_target" or (parent is not None and parent.type == "as_pattern")
@@ -473,36 +509,113 @@ class Uses(Struct, dict=True):
 
     def _reaches_of_objects(self, name: str) -> frozenset[tuple[int, int] | None]:
         """The scopes of variables of this name that certainly are of the type; None is the file."""
+        by_reach = self._declared(name)
+        return frozenset(reach for reach, nodes in by_reach.items() if all(map(self._is_declared_of_type, nodes)))
+
+    def _declared(self, name: str) -> dict[tuple[int, int] | None, list[Node]]:
+        """What declares variables of this name, by their scopes."""
         by_reach: dict[tuple[int, int] | None, list[Node]] = {}
         for match in islice(re.finditer(scopes.whole(name), self.snapshot.text), MOST):
             node = scopes.node_at(self.snapshot, match.start())
             if node is not None and scopes.declares(node) and not scopes.is_member(node):
                 local = scopes.binding_at(self.snapshot, match.start(), self._bindings(name))
                 by_reach.setdefault(local and local.reach, []).append(node)
-        return frozenset(reach for reach, nodes in by_reach.items() if all(map(self._is_declared_of_type, nodes)))
+        return by_reach
 
     def _is_declared_of_type(self, node: Node) -> bool:
-        child, parent = scopes.outermost(node)
-        if parent is None or (child != node and child.type not in WRAPPED):
-            return False
-        holder = child if child.type == "typed_parameter" else parent
-        if kind := holder.child_by_field_name("type") or (parent.parent and typed_around(parent)):
-            match = TYPE.fullmatch(text_of(kind))
-            return match is not None and self._is_type(match["name"], self.snapshot.offset_of_byte(kind.start_byte))
-        value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
-        if value is not None and value.type == "expression_list" and value.named_child_count == 1:
-            value = value.named_children[0]
-        if child.type == "expression_list" and child.named_child_count != 1:
-            return False
+        annotation, value = stated(node)
+        if annotation is not None:
+            return self._is_type_named(annotation)
         return value is not None and self._makes(value)
+
+    def _is_type_named(self, annotation: Node) -> bool:
+        match = TYPE.fullmatch(text_of(annotation))
+        return match is not None and self._is_type(match["name"], self.snapshot.offset_of_byte(annotation.start_byte))
 
     def _makes(self, value: Node) -> bool:
         """Whether it constructs an object of the type: `C(…)`, or what another language has for that."""
+        named = self._constructed(value)
+        return named is not None and self._is_type(text_of(named), self.snapshot.offset_of_byte(named.start_byte))
+
+    def _constructed(self, value: Node) -> Node | None:
         while value.type in ("parenthesized_expression", "unary_expression", "reference_expression"):
             value = value.named_children[-1]
         kind, field = MADE.get(family(self.snapshot.path), ("", ""))
-        named = value.child_by_field_name(field) if value.type == kind else None
-        return named is not None and self._is_type(text_of(named), self.snapshot.offset_of_byte(named.start_byte))
+        return value.child_by_field_name(field) if value.type == kind else None
+
+    def is_of_another_type(self, whose: Node) -> bool:
+        """Whether all that is said of an object says that it is of another type, with which this one has nothing to
+        do."""
+        if whose.type in LITERALS:
+            return True
+        if whose.type == "parenthesized_expression" and whose.named_child_count == 1:
+            return self.is_of_another_type(whose.named_children[0])
+        if (named := self._constructed(whose)) is not None:
+            return self._is_another_type(text_of(named))
+        if whose.type in ATTRIBUTES and symbols.is_of_self(last := whose.named_children[-1]):
+            written = [
+                n for at in scopes.mentions(self.snapshot, text_of(last)) if (n := self._written(at)) is not None
+            ]
+            return bool(written) and all(map(self._is_written_another_type, written))
+        if whose.type != "identifier":
+            return False
+        name, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
+        declarations = self._declarations_at(name, offset)
+        if not declarations or all(map(in_import, declarations)):
+            return symbols.is_type(name, self.snapshot) and self._is_another_type(name)
+        return all(map(self._is_declared_of_another_type, declarations))
+
+    def _is_written_another_type(self, attribute: Node) -> bool:
+        kind, value = (attribute.parent and attribute.parent.child_by_field_name(field) for field in ("type", "right"))
+        if kind is not None:
+            return self.is_another_type_named(kind)
+        return value is not None and self.is_of_another_type(value)
+
+    def _declarations_at(self, name: str, offset: int) -> list[Node]:
+        local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
+        return self._declared(name).get(local and local.reach, [])
+
+    def _is_declared_of_another_type(self, node: Node) -> bool:
+        if node.parent is not None and node.parent.type in scopes.TYPES and scopes.names_it(node, node.parent):
+            return self._is_another_type(text_of(node))
+        annotation, value = stated(node)
+        if annotation is not None:
+            return self.is_another_type_named(annotation)
+        return value is not None and (value.type in LITERALS or self.is_of_another_type(value))
+
+    def offset_of(self, node: Node) -> int:
+        return self.snapshot.offset_of_byte(node.start_byte)
+
+    def is_another_type_named(self, annotation: Node) -> bool:
+        words = re.findall(r"\w+", text_of(annotation))
+        return bool(words) and not any(word in ANY or len(word) == 1 or self.is_related(word) for word in words)
+
+    def _is_another_type(self, path: str) -> bool:
+        """Whether a constructor is another class's: a function, which is none, may return what it likes."""
+        last = re.split(r"\.|::", path)[-1]
+        return symbols.is_capitalized(last) and not last.isupper() and not self.is_related(last)
+
+    def is_related(self, name: str) -> bool:
+        """Whether a type of this name is the one whose member it is, derives from it, or is one that it names as its
+        base."""
+        owner = self.symbol.owner
+        is_base = owner is not None and name in symbols.heading(owner)
+        return is_base or self._derives(self.snapshot, name)
+
+    def _derives(self, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+        if name in self.owners_named:
+            return True
+        if not steps:
+            return False
+        bases = {word for heading in symbols.headings_of(file, name) for word in re.findall(r"\w+", heading)} - {name}
+        if any(self._derives(file, base, steps - 1) for base in bases):
+            return True
+        for imported in self.project.imports(file):
+            path = self.project.module(file, imported.module, self.home.path) if imported.alias == name else None
+            source = self.project.file(path) if path is not None and path != file.path else None
+            if source is not None and self._derives(source, imported.name, steps - 1):
+                return True
+        return False
 
     def _is_type(self, type_text: str, offset: int) -> bool:
         """Whether a path of names refers to the type whose member it is."""
@@ -511,6 +624,38 @@ class Uses(Struct, dict=True):
             return True
         path, _, last = type_text.rpartition(".")
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
+
+
+def stated(node: Node) -> tuple[Node | None, Node | None]:
+    """What the declaration of a variable says of it: its type, or else its value."""
+    child, parent = scopes.outermost(node)
+    if parent is None or (child != node and child.type not in WRAPPED):
+        return None, None
+    holder = child if child.type == "typed_parameter" else parent
+    if kind := holder.child_by_field_name("type") or (parent.parent and typed_around(parent)):
+        return kind, None
+    if parent.type in ITERATING:
+        return None, None
+    value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
+    if value is not None and value.type == "expression_list" and value.named_child_count == 1:
+        value = value.named_children[0]
+    return None, None if child.type == "expression_list" and child.named_child_count != 1 else value
+
+
+def type_of_object(node: Node) -> Node | None:
+    """The type of the object that a literal or pattern spells out, as far as it is named beside: `T` of
+    `x: T = { a: 1 }`, `({ a }: T)` and `case T(a=1)`."""
+    parent = node.parent
+    if parent is not None and parent.type == "keyword_pattern":
+        around = innermost(parent, ("class_pattern",))
+        return around.named_children[0] if around is not None and parent.named_children[0] == node else None
+    is_key = (
+        parent is not None and parent.type in ("pair", "pair_pattern") and parent.child_by_field_name("key") == node
+    )
+    whole = parent.parent if parent is not None and is_key else parent
+    if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
+        return None
+    return whole.parent.child_by_field_name("type")
 
 
 def typed_around(declarator: Node) -> Node | None:

@@ -1,0 +1,274 @@
+"""An offer names what a rename leaves because nothing says for certain what it is, and not what is something else.
+
+Drawn as in test_uses.py; a line that ends in `?` as a comment holds a place that is named.
+"""
+
+import re
+
+import pytest
+
+from tests.mercury_ls.next_edit.test_uses import FILE, check
+
+MARK = re.compile(r"  (?:#|//)\?(?P<count>\d*)$", re.MULTILINE)
+
+PYTHON = {
+    "a class that is handed on": """
+--- pkg/__init__.py
+from .shop import Entry
+--- pkg/shop.py
+class Entry:
+    def ⟦total→amount⟧(self):
+        return self.«total»()
+--- report.py
+from pkg import Entry
+
+def show(entries: list[Entry]):
+    return [entry.total() for entry in entries]  #?
+""",
+    "the result of a function of another file": """
+--- shop.py
+class Entry:
+    def ⟦total→amount⟧(self):
+        return self.«total»()
+--- factory.py
+from shop import Entry
+
+def make():
+    return Entry().«total»()
+--- report.py
+import factory
+
+print(factory.make().total())  #?
+--- far.py
+print(make().total())
+""",
+    "names in strings": """
+--- shop.py
+__all__ = ["load"]  #?
+
+def ⟦load→fetch⟧(): ...
+--- test_shop.py
+from shop import «load»
+
+patch("shop.load")  #?
+patch.object(shop, "load")  #?
+print("load", "load it", "other.loading", {"load": «load»}, row["load"])
+--- deep.py
+patch("app.shop.load")  #?
+""",
+    "a class in casts and annotations": """
+--- shop.py
+class ⟦Entry→Item⟧:
+    def twin(self) -> "list[Entry]":  #?
+        return [«Entry»()]
+--- use.py
+from shop import «Entry»
+
+one = cast("Entry", two)  #?
+def f(x: "Entry | None"): return «Entry»  #?
+""",
+    "keywords of class patterns": """
+--- shop.py
+@dataclass
+class Entry:
+    ⟦price→cost⟧: int
+--- use.py
+from shop import Entry
+
+match x:
+    case Entry(«price»=p): ...
+    case Other(price=p): ...
+Entry(«price»=1)
+Other(price=1)
+replace(entry, price=2)  #?
+sorted(entries, price=3)
+""",
+    "objects of unknown and of other types": """
+--- shop.py
+class Entry:
+    def ⟦total→amount⟧(self): ...
+class More(Entry): ...
+class Other:
+    def total(self): return self.total()
+--- use.py
+import json
+from shop import Entry, More, Other
+
+def f(a: Entry, b: Other, c, d: More, e: str):
+    made = Other()
+    text = ""
+    rows = []
+    a.«total»()
+    b.total() + Other().total() + made.total() + json.total() + Other.total(b) + e.total() + text.total() + rows.total()
+    c.total()  #?
+    d.total()  #?
+    c.all()[0].total()  #?
+    getattr(c, "total")()  #?
+class Mixed(Base, Entry):
+    def total(self): ...  #?
+    def f(self): return self.total()  #?
+class Last(Other):
+    def total(self): return self.total()
+""",
+    "a name that a file has twice": """
+--- rows.py
+def ⟦load→fetch⟧(): ...
+--- twice.py
+from rows import «load»
+try:
+    from quick import load
+except ImportError: ...
+load(1)  #?
+--- taken.py
+from rows import load  #?
+
+def f(fetch):
+    return load(fetch)  #?
+""",
+    "parameters by keyword": """
+--- shop.py
+class Rows:
+    def read(self, ⟦path→folder⟧): return «path»
+--- use.py
+from shop import Rows
+
+def f(rows, path):
+    rows.read(path=path)  #?
+    rows.write(path=path)
+    open(path=path)
+""",
+}
+
+TYPESCRIPT = {
+    "an interface": """
+--- shop.ts
+export interface User {
+  ⟦name→title⟧: string;
+}
+--- use.ts
+import { User } from "./shop";
+import { Book } from "./book";
+
+const { name } = find<User>();  //?
+const { name: given } = find();  //?
+const f = ({ name }: Book) => [name];
+const g = ({ «name»: n }: User, { name: m }: Book) => [n, m];
+const a: User = { «name»: "a" };
+const b: Book = { name: "a" };
+save({ name: "a" });  //?
+const h = (name: string) => save({ name });  //?
+function i(u: User, b: Book) { return u["name"] + b["name"]; }  //?
+type Named = Pick<User, "name">;  //?
+class Admin implements User { name = ""; }  //?
+class Page implements Book { name = ""; f() { return this.name; } }
+console.log("name", find("name"));
+--- beside.ts
+export const file = { name: "beside" };
+""",
+    "a file that reaches it by another": """
+--- shop.ts
+export class User { ⟦label→title⟧ = ""; f() { return this.«label»; } }
+--- make.ts
+import { User } from "./shop";
+export const make = () => new User();
+--- use.ts
+import { make } from "./make";
+console.log(make().label);  //?
+--- spy.ts
+import * as shop from "./shop";
+jest.spyOn(shop, "label");  //?
+""",
+}
+
+OTHERS = {
+    "Go, keys of composite literals": """
+--- go.mod
+module example.com/shop
+--- conf/conf.go
+package conf
+
+type Config struct {
+	⟦Addr→Address⟧ string
+}
+type Other struct{ Addr string }
+
+var one = Config{«Addr»: "a"}
+var all = []Config{{Addr: "a"}}  //?
+var others = []Other{{Addr: "a"}, Other{Addr: "b"}}
+--- main.go
+package main
+
+import "example.com/shop/conf"
+
+var one = conf.Config{«Addr»: "a"}
+var all = map[string]*conf.Config{"a": {Addr: "a"}}  //?
+func f() string { return make().Addr }  //?
+""",
+    "Go, types that have a method of an interface": """
+--- run.go
+package run
+
+type Runner interface{ ⟦Run→Start⟧() }
+type A struct{}
+func (a A) Run() {}  //?
+func f(r Runner, a A) {
+	r.«Run»()
+	a.Run()  //?
+}
+""",
+    "Rust, fields in loops and macros": """
+--- src/lib.rs
+mod shop;
+mod report;
+--- src/shop.rs
+pub struct Entry { pub ⟦price→cost⟧: u8 }
+pub struct Other { pub price: u8 }
+pub fn total(entries: &[Entry]) -> u8 {
+    let mut sum = 0;
+    for entry in entries {
+        sum += entry.price;  //?
+    }
+    sum
+}
+--- src/report.rs
+use crate::shop::{Entry, Other};
+fn show(entries: &[Entry], o: Other) {
+    for entry in entries {
+        log(entry.price);  //?
+        println!("{}", entry.price);  //?
+    }
+    log(o.price);
+    let Entry { «price»: p, .. } = entries[0];
+    let other = Other { price: 1 };
+}
+""",
+    "Java, another file of the package": """
+--- src/shop/Cart.java
+package shop;
+class Cart { int ⟦total→sum⟧() { return «total»(); } }
+--- src/shop/More.java
+package shop;
+class More extends Cart { int f() { return total(); } }  //?
+--- src/shop/Use.java
+package shop;
+class Use {
+    int f(Cart c) { return c.«total»(); }
+    int g(Shop s) { return s.cart().total(); }  //?
+    int h(Order o) { return o.total() + total(); }
+}
+""",
+}
+DRAWN = {**PYTHON, **TYPESCRIPT, **OTHERS}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+async def test_what_a_rename_cannot_judge_is_named(name: str) -> None:
+    files = FILE.split(DRAWN[name].lstrip("\n"))[1:]
+    places = [
+        f"{path.rpartition('/')[2]}:{number}"
+        for path, text in zip(files[::2], files[1::2], strict=True)
+        for number, line in enumerate(text.split("\n"), 1)
+        for mark in MARK.finditer(line)
+        for _ in range(int(mark["count"] or 1))
+    ]
+    await check(MARK.sub("", DRAWN[name]), places=places)
