@@ -9,9 +9,9 @@ from contextlib import aclosing, contextmanager
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import EngineError, Filled
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.edits import TextEdit, difference, may_become
+from mercury_ls.code.edits import TextEdit, may_become, rebase
 from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
@@ -51,6 +51,11 @@ class Generation:
     @property
     def is_over(self) -> bool:
         return self.answer.final
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the engine had more to say than what it has written."""
+        return self.is_over and not self.answer.step and self.question.grows
 
     @property
     def stands(self) -> bool:
@@ -101,15 +106,14 @@ class Generation:
             and current.text == question.snapshot.text
         )
 
-    def is_useful(self, current: Snapshot, cursor: int) -> bool:
-        """Whether some of it is left here, or a few keys on the cursor's line, or the one above, lead to its text."""
-        base = self.question.snapshot
-        if base.uri != current.uri:
-            return False
-        if self.remainder(current, cursor):
-            return True
-        start = current.line_start(max(current.line_of(min(cursor, len(current.text))) - 1, 0))
-        return difference(current.text, base.text).start >= start
+    def unfinished(self, current: Snapshot, cursor: int) -> Filled | None:
+        """How the answer at this place begins, if the engine was stopped while it wrote it."""
+        base, answer = self.question.snapshot, self.answer
+        if not self.was_stopped or base.uri != current.uri:
+            return None
+        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(answer.draft, base))
+        rest = rebase([edit], base.text, current.text, cursor)
+        return Filled(rest[0].text, answer.confidence) if rest else None
 
     def lesson(self) -> tuple[Evidence, TextEdit] | None:
         """What is to be learned from: what was known of the answer, and what it would have written. None if that is
@@ -124,12 +128,12 @@ class Generation:
         return evidence, offer.edit if offer else TextEdit(self.target.start, self.target.end, text)
 
     def close(self) -> None:
-        """Stops the engine within one pass."""
+        """Stops the engine within one pass. What it has written stays known: the user may come back to it."""
         for alternative in self.alternatives:
             alternative.close()
         if not self.is_over:
             self._writing.cancel()
-            self._update(Answer(silence=CHANGED, final=True))
+            self._fail(CHANGED)
 
     def _leave(self) -> None:
         if not self._waiting:
@@ -175,7 +179,7 @@ def grown(before: Answer, after: Answer) -> Answer:
 
 
 class Generations:
-    """Owns the generations of one client: what is being written, and what was written near the cursor."""
+    """Owns the generations of one client: what is being written, and what was written last."""
 
     def __init__(self) -> None:
         self._recent: list[Generation] = []
@@ -196,19 +200,20 @@ class Generations:
         fitting = [generation for generation in self._recent if answers(generation, current, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
 
+    def begun(self, current: Snapshot, cursor: int) -> Filled:
+        """The longest beginning of an answer at this place that an engine wrote before it was stopped."""
+        beginnings = [generation.unfinished(current, cursor) or Filled("") for generation in self._recent]
+        return max(beginnings, key=lambda beginning: len(beginning.text), default=Filled(""))
+
     def contradicted(self, current: Snapshot, cursor: int) -> list[Generation]:
-        """Those that are being written for something else than what the text says by now."""
+        """Those that are being written for something else than what this document says by now."""
         return [
             generation
             for generation in self._recent
-            if not generation.is_over and not generation.agrees(current, cursor)
+            if generation.question.snapshot.uri == current.uri
+            and not generation.is_over
+            and not generation.agrees(current, cursor)
         ]
-
-    def follow(self, current: Snapshot, cursor: int) -> None:
-        """The text has changed: what contradicts it is stopped, and what is far from it is forgotten."""
-        self._drop(
-            lambda generation: not (generation.is_useful if generation.is_over else generation.agrees)(current, cursor)
-        )
 
     def clear(self) -> None:
         while self._recent:

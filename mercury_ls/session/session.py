@@ -10,11 +10,12 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.api import Filled
 from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
-from mercury_ls.completion.polish import is_scrap
+from mercury_ls.completion.polish import is_scrap, within_target
 from mercury_ls.completion.suggest import Question, joined, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
@@ -234,7 +235,12 @@ class Session:
     def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
         question = self.questions.completion(snapshot, offset, invoked=invoked)
         target = where(question)
-        return target if isinstance(target, Silence) else self.generations.add(self._generation(question, target))
+        if isinstance(target, Silence):
+            return target
+        begun = self.generations.begun(snapshot, offset)
+        if text := within_target(begun.text, snapshot, target):
+            question = replace(question, begun=replace(begun, text=text), members=(), proposals=())
+        return self.generations.add(self._generation(question, target))
 
     def _generation(self, question: Question, target: Target) -> Generation:
         return Generation(question, target, self.engine, self.questions.pace)
@@ -284,7 +290,7 @@ class Session:
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
-            questions = (replace(question, seed=question.seed + other) for other in range(1, number))
+            questions = (replace(question, seed=question.seed + other, begun=Filled("")) for other in range(1, number))
             generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -325,7 +331,7 @@ class Session:
         """What contradicts the text is stopped; how far it was right is learned first."""
         for generation in self.generations.contradicted(current, cursor):
             self._learn_from(generation)
-        self.generations.follow(current, cursor)
+            generation.close()
 
     def _learn_from(self, generation: Generation) -> None:
         """The text that the user writes says whether it was right, shown or not."""

@@ -234,6 +234,82 @@ async def test_going_back_over_a_typo_asks_nobody(desk, typist):
     assert [pen.is_closed for pen in desk.pens] == [True, True]
 
 
+async def test_going_back_over_a_typo_shows_at_once_what_was_written_and_asks_nobody(desk, typist):
+    typist.open("def f(items):\n    $0\n")
+    await typist.ask()
+    desk.pens[0].write("total = 0\n    for it")
+    await settled()
+    typist.type("d")
+    await settled()
+    assert desk.pens[0].is_closed
+    typist.type("", back=1)
+    assert texts(await typist.ask()) == ["total = 0"]
+    assert len(desk.pens) == 1
+
+
+async def test_of_a_line_that_was_half_written_only_the_rest_is_asked_for(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute")
+    await settled()
+    typist.type("d")
+    await settled()
+    typist.type("", back=1)
+    typist.type("c")
+    asked = await typist.ask()
+    window, (span,) = desk.pens[1].request.windows[0].text, desk.pens[1].request.spans
+    assert (window[: span.start], window[span.end :]) == ("x = compute", "\n")
+    desk.pens[1].write("(y)", final=True)
+    await settled()
+    assert texts(asked) == ["ompute(y)"]
+
+
+async def test_the_rest_of_what_was_broken_off_is_asked_for_once_its_beginning_is_taken():
+    desk = Desk(replace(STRONG, strong=True))
+    typist = Typist(desk, SuggestSettings(ahead="off"))
+    typist.open("def f(items):\n    $0\n")
+    await typist.ask()
+    desk.pens[0].write("total = 0\n    for item")
+    await settled()
+    typist.type("d")
+    typist.type("", back=1)
+    typist.accept((await typist.ask()).result())
+    asked = await typist.ask()
+    window, (span,) = desk.pens[1].request.windows[0].text, desk.pens[1].request.spans
+    assert window[: span.start].endswith("total = 0\n    for item")
+    desk.pens[1].write(" in items:\n        total += item", final=True)
+    await settled()
+    assert texts(asked) == ["\n    for item in items:\n        total += item"]
+    await typist.session.end()
+
+
+async def test_what_happens_in_another_document_or_below_takes_nothing_away(desk, typist):
+    typist.open("x = $0\n\n\ny = 1\n")
+    await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    typist.session.open("file:///project/other.py", "/project/other.py", "python", 1, "\n")
+    typist.session.change("file:///project/other.py", 2, [((0, 0, 0, 0), "y")], "utf-16")
+    place, typist.cursor = typist.cursor, len("x = \n\n\ny = 1")
+    typist.type("1")
+    typist.type("", back=1)
+    typist.cursor = place
+    assert texts(await typist.ask()) == ["compute(y)"]
+    assert len(desk.pens) == 1
+
+
+async def test_what_happens_in_another_document_stops_no_engine(desk, typist):
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("compute")
+    await settled()
+    typist.session.open("file:///project/other.py", "/project/other.py", "python", 1, "\n")
+    typist.session.change("file:///project/other.py", 2, [((0, 0, 0, 0), "y")], "utf-16")
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    assert texts(asked) == ["compute(y)"]
+
+
 async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
