@@ -54,7 +54,15 @@ class Asking:
             prompt, read = edit_prompt.prompt, partial(_rewritten, edit_prompt, old)
         else:
             assert self._dialect is not None
-            prompt = fim_prompt(self._dialect, request, span, budget=self._budget, count=self._count, split=self._split)
+            prompt = fim_prompt(
+                self._dialect,
+                request,
+                span,
+                budget=self._budget,
+                count=self._count,
+                split=self._split,
+                suffix_lines=self._dialect.suffix_lines,
+            )
             read = partial(_cut, before, after, request.windows[span.window].language, span.mode)
         prefix_ids, forced = self._tokenizer.split(prompt.forced)
         ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(prefix_ids)]

@@ -39,7 +39,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     @property
     def suffix_lines(self) -> int:
-        """A suffix that comes first stays encoded while the user types; any other is encoded again with every key."""
+        """How many lines a model reads that reads slowly: a suffix that comes first stays encoded while the user types,
+        any other is encoded again with every key."""
         return 64 if self.suffix_first else 12
 
     @property

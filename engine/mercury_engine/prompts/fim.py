@@ -36,8 +36,10 @@ def fim_prompt(
     budget: int,
     count: Callable[[str], int],
     split: Callable[[str], tuple[str, str]],
+    suffix_lines: int | None = None,
 ) -> Prompt:
-    """The prompt for one span of the request, of at most `budget` tokens; the old text of a span is left out of it.
+    """The prompt for one span of the request, of at most `budget` tokens; the old text of a span is left out of it. Of
+    the text behind it there is a quarter of the budget, at most `suffix_lines` below its line.
 
     `count` says how many tokens a text has; it sees the same texts again with the next key, so that it may remember.
     `split` takes back the word before the cursor from the head of its line: `(kept, forced)`.
@@ -51,7 +53,8 @@ def fim_prompt(
     before = before[:line_start] + head
 
     remaining = budget - _overhead(dialect, window.path, count)
-    suffix = _first_that_fit(lines_of(after)[: dialect.suffix_lines + 1], remaining // SHARE_OF_SUFFIX, count)
+    following = lines_of(after)[: None if suffix_lines is None else suffix_lines + 1]
+    suffix = _first_that_fit(following, remaining // SHARE_OF_SUFFIX, count)
     step = max(remaining // SHARE_OF_EDITS, 1)
     prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, remaining // SHARE_OF_PREFIX)
     edits = _edit_files(

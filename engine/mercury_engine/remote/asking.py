@@ -76,11 +76,14 @@ def filling(
     *,
     address: str,
     budget: int,
+    suffix_lines: int | None,
 ) -> Iterator[Attempt]:
     """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
     word, once more from the cursor. `true` is the request before secrets were masked."""
     for split in (by_words, whole_head):
-        prompt = fim_prompt(dialect, sent, span, budget=budget - span.budget, count=count, split=split)
+        prompt = fim_prompt(
+            dialect, sent, span, budget=budget - span.budget, count=count, split=split, suffix_lines=suffix_lines
+        )
         _refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
         ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)

@@ -150,8 +150,9 @@ total = """
 AMONG |= {name: opening + PLAIN + closing for name, (opening, closing) in UNTRAINED.items()}
 
 
-def prompt(name, asked, *, budget=1000, split=whole_head):
-    return fim_prompt(dialect_named(name), asked, asked.spans[0], budget=budget, count=count, split=split)
+def prompt(name, asked, *, budget=1000, split=whole_head, suffix_lines=None):
+    span, dialect = asked.spans[0], dialect_named(name)
+    return fim_prompt(dialect, asked, span, budget=budget, count=count, split=split, suffix_lines=suffix_lines)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -205,10 +206,16 @@ def test_the_last_word_is_taken_back(head, kept, forced):
     assert by_words(head) == (kept, forced)
 
 
-def test_the_suffix_is_short_where_it_is_encoded_again_with_every_key():
+@pytest.mark.parametrize(("name", "lines", "held"), [("qwen", 12, 12), ("codestral", 64, 64), ("qwen", None, 100)])
+def test_the_suffix_has_as_many_lines_as_the_engine_reads(name, lines, held):
     after = "".join(f"line{i}\n" for i in range(100))
-    assert prompt("qwen", request(f"$0\n{after}"), budget=4000).text.count("line") == 12
-    assert prompt("codestral", request(f"$0\n{after}"), budget=4000).text.count("line") == 64
+    assert prompt(name, request(f"$0\n{after}"), budget=4000, suffix_lines=lines).text.count("line") == held
+
+
+def test_the_suffix_has_a_quarter_of_the_budget():
+    after = "".join(f"line{i}\n" for i in range(100))
+    text = prompt("qwen", request(f"$0\n{after}"), budget=400).text
+    assert 80 < count(text.partition("<|fim_suffix|>")[2].removesuffix("<|fim_middle|>")) <= 100
 
 
 def test_the_best_snippets_that_fit():

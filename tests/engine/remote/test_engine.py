@@ -12,7 +12,7 @@ from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, 
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
-from mercury_engine.remote.engine import RemoteEngine, open_remote
+from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine, open_remote
 from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.http import HttpClient
 from tests.engine.remote.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
@@ -134,6 +134,23 @@ def test_prompts_that_the_server_puts_together(protocol):
         assert answer(engine).spans[0].text == "w * h"
         assert "def area" in json.dumps(server.bodies[0])
         assert "fim" not in json.dumps(server.bodies[0])
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(0.0, 100), (0.9, 12)])
+def test_a_server_that_reads_quickly_reads_more_of_what_follows(seconds, lines):
+    clock, after = Clock(), "\n" + "".join(f"line{number}\n" for number in range(100))
+    with (
+        serving({"/completion": llama(" w")}) as server,
+        engine_for(record(server, context=32_768), clock=clock) as engine,
+    ):
+
+        def wait() -> float:
+            clock.now += seconds
+            return SLICE_SECONDS
+
+        for _ in range(2):
+            list(engine.infill(request(after=after), wait=wait))
+        assert [body["prompt"].count("line") for body in server.bodies] == [12, lines]
 
 
 def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
