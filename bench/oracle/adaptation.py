@@ -1,5 +1,6 @@
 """A user who keeps a share of what is suggested, and what the language server makes of that."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from itertools import cycle, islice
@@ -7,30 +8,38 @@ from itertools import cycle, islice
 from msgspec import Struct
 
 from bench.oracle.asked import AT_ONCE
-from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Buffer, Desk, desk
+from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Buffer, Desk, Setup, real
 from bench.oracle.rows import Row
-from bench.oracle.server import Options, OracleServer, serving
+from bench.oracle.server import Options, OracleServer
 from bench.oracle.truth import Wisdom
+from mercury_ls.settings.schema import Settings
 from mercury_training.progress import shown as progress
 
 __all__ = ["Adapted", "adapted", "comes_back"]
 
 IGNORED, BY_HAND, AFTERWARDS = 10, 3, 10
+READING_SECONDS = 0.05
+BAR = Settings().suggest.minimum_probability
 
 
 class Adapted(Struct):
-    """Of the last suggestions that there could have been: how many were shown, and of which the user keeps how many."""
+    """Of the last suggestions that there could have been: how many were shown, and of which the user keeps how many.
+    `likely` are those that are over the bar to somebody who knows the model and the user."""
 
     asked: int = 0
     shown: int = 0
     kept: int = 0
     right: int = 0
+    likely: int = 0
+    likely_shown: int = 0
 
-    def add(self, row: Row, answer: Answer | None, *, right: bool) -> None:
+    def add(self, row: Row, answer: Answer | None, *, right: bool, likely: bool) -> None:
         self.asked += 1
         self.right += right
+        self.likely += likely
         self.shown += answer is not None
         self.kept += answer is not None and fits(row, answer)
+        self.likely_shown += likely and answer is not None
 
 
 def fits(row: Row, answer: Answer) -> bool:
@@ -40,24 +49,31 @@ def fits(row: Row, answer: Answer) -> bool:
 
 
 async def adapted(
-    rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom, share: float, count: int, last: int
+    rows: Sequence[Row],
+    texts: Sequence[str],
+    wisdom: Wisdom,
+    share: float,
+    count: int,
+    last: int,
+    setup: Setup = real,
 ) -> Adapted:
     """After `count` suggestions to somebody who keeps that share of them, the last ones."""
     options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom)
-    async with serving(texts, options) as oracle, desk(oracle, MERCURY_RECORD_COUNTS="true") as at:
+    async with setup(texts, options, MERCURY_RECORD_COUNTS="true") as (oracle, at):
         found, chance = Adapted(), random.Random(0)
         for number, row in enumerate(progress(f"{wisdom}, {share:.0%}", [*islice(cycle(rows), count)])):
             right = chance.random() < share
             answer = await met(at, oracle, row, AUTOMATIC, right=right)
             if number >= count - last:
-                found.add(row, answer, right=right)
+                likely = oracle.is_likely(row.before, row.behind, share, BAR)
+                found.add(row, answer, right=right, likely=likely)
         return found
 
 
-async def comes_back(rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom) -> int:
+async def comes_back(rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom, setup: Setup = real) -> int:
     """After ten ignored in a row and three accepted by hand: how many of ten right ones are shown."""
     options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom)
-    async with serving(texts, options) as oracle, desk(oracle, MERCURY_RECORD_COUNTS="true") as at:
+    async with setup(texts, options, MERCURY_RECORD_COUNTS="true") as (oracle, at):
         moments = [(AUTOMATIC, False)] * IGNORED + [(INVOKED, True)] * BY_HAND + [(AUTOMATIC, True)] * AFTERWARDS
         met_rows = zip(moments, cycle(rows), strict=False)
         answers = [await met(at, oracle, row, kind, right=right) for (kind, right), row in met_rows]
@@ -70,6 +86,7 @@ async def met(at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: boo
     oracle.options.right, oracle.options.seed = float(right), len(at.opened)
     buffer = at.open_row(row)
     answers = await buffer.asked(len(row.before), kind)
+    await asyncio.sleep(READING_SECONDS)
     if answers and fits(row, answers[0]):
         buffer.accept(answers[0], len(row.before))
     else:

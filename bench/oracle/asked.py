@@ -3,18 +3,17 @@
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Desk, desk
+from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Desk, Setup, real
 from bench.oracle.rows import Row
-from bench.oracle.server import Options, OracleServer, serving
-from bench.oracle.truth import Wisdom
+from bench.oracle.server import Options, OracleServer
 from mercury_training.progress import shown as progress
 
-__all__ = ["Judged", "Outcome", "by_latency", "by_wisdom", "judged", "next_suggestions"]
+__all__ = ["AT_ONCE", "Judged", "Outcome", "by_options", "judged", "next_suggestions"]
 
 Verdict = Literal["silent", "whole", "begun", "over", "wrong"]
 """Nothing, the whole answer, its beginning, the answer and more behind it, or something else."""
@@ -29,11 +28,12 @@ READING_SECONDS = 0.4
 
 
 class Judged(Struct, frozen=True):
-    """What became of a row while typing and on request."""
+    """What became of a row while typing and on request, and whether the model was right about it."""
 
     row: Row
     typing: Verdict
     request: Verdict
+    is_right: bool = True
 
 
 class Outcome(Struct, frozen=True):
@@ -67,42 +67,27 @@ async def asked(at: Desk, row: Row, kind: int) -> Verdict:
     return verdict
 
 
-async def by_wisdom(rows: Sequence[Row], texts: Iterable[str], wisdoms: Iterable[Wisdom]) -> list[Outcome]:
-    """All rows with each kind of log probabilities, and without any from a model that does not stop."""
-    async with serving([*texts]) as oracle:
-        settings = [*((wisdom, False) for wisdom in wisdoms), ("absent", True)]
-        outcomes = []
-        for wisdom, is_running_on in settings:
-            oracle.options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom, runs_on=is_running_on)
-            name = f"{wisdom}{', runs on' * is_running_on}"
-            outcomes.append(Outcome(name, await all_asked(oracle, rows, name)))
-        return outcomes
+async def by_options(
+    rows: Sequence[Row], texts: Sequence[str], settings: Mapping[str, Options], setup: Setup = real
+) -> list[Outcome]:
+    """All rows with each setting of the oracle, by its name, and a language server that learns nothing from them."""
+    outcomes = []
+    for name, options in settings.items():
+        async with setup(texts, options, MERCURY_SUGGEST_ADAPT="false") as (oracle, at):
+            found = tuple([await both(at, oracle, row) for row in progress(name, rows)])
+        outcomes.append(Outcome(name, found))
+    return outcomes
 
 
-async def by_latency(rows: Sequence[Row], texts: Iterable[str], latencies: Iterable[int]) -> list[Outcome]:
-    """By milliseconds to the first token, at 80 tokens a second."""
-    async with serving([*texts]) as oracle:
-        outcomes = []
-        for latency in latencies:
-            oracle.options = Options(first_ms=latency)
-            outcomes.append(Outcome(f"{latency} ms", await all_asked(oracle, rows, f"{latency} ms")))
-        return outcomes
-
-
-async def all_asked(oracle: OracleServer, rows: Sequence[Row], name: str) -> tuple[Judged, ...]:
-    """With a server that learns nothing from row to row."""
-    async with desk(oracle, MERCURY_SUGGEST_ADAPT="false") as at:
-        return tuple([await both(at, row) for row in progress(name, rows)])
-
-
-async def both(at: Desk, row: Row) -> Judged:
-    return Judged(row, await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED))
+async def both(at: Desk, oracle: OracleServer, row: Row) -> Judged:
+    verdicts = await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED)
+    return Judged(row, *verdicts, is_right=oracle.is_right(row.before, row.behind))
 
 
 async def next_suggestions(rows: Sequence[Row], texts: Iterable[str], first_ms: int) -> list[float]:
     """Milliseconds from accepting a suggestion to the next right one. A user who sees none presses Enter after 300 ms,
     and waits on; infinite where none came even then."""
-    async with serving([*texts], Options(first_ms=first_ms)) as oracle, desk(oracle) as at:
+    async with real([*texts], Options(first_ms=first_ms)) as (_, at):
         return [taken for row in progress("next", rows) for taken in await followed(at, row)]
 
 

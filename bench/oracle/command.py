@@ -15,9 +15,11 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
+from msgspec import to_builtins
+
 from bench.harness.measures import machine, percentile
 from bench.oracle.adaptation import adapted, comes_back
-from bench.oracle.asked import Judged, Outcome, by_latency, by_wisdom, next_suggestions
+from bench.oracle.asked import AT_ONCE, Judged, Outcome, by_options, next_suggestions
 from bench.oracle.edits import FORMATS as EDIT_FORMATS
 from bench.oracle.edits import Offered, edit_rows, edits_asked
 from bench.oracle.rows import SINGLE, Row, rows, sources
@@ -33,6 +35,8 @@ WISDOMS: tuple[Wisdom, ...] = get_args(Wisdom)
 LATENCIES = (150, 250, 400, 700, 2000)
 TYPING_LATENCIES = (0, 150, 400, 1000)
 HALF_RIGHT_MS = 150
+HALF_RIGHT: tuple[Wisdom, ...] = ("sure", "doubting", "overlapping")
+SEPARATED = ("right_of_shown", "shown_of_right")
 KEPT = (0.3, 0.05)
 SUGGESTIONS, LAST_SUGGESTIONS = 300, 100
 ROWS_ON_REQUEST = 48
@@ -61,18 +65,47 @@ def measured(what: Iterable[str], *, quick: bool, unseen: bool = False, seed: in
 
 async def rows_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
     chosen = some(cut, 24) if quick else cut
-    wisdoms = ("absent", "sure") if quick else WISDOMS
-    outcomes = await by_wisdom(chosen, texts, wisdoms)
+    settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom) for wisdom in WISDOMS}
+    if quick:
+        settings = {name: settings[name] for name in ("absent", "sure")}
+    settings["absent, runs on"] = Options(tokens_per_second=AT_ONCE, runs_on=True)
+    outcomes = await by_options(chosen, texts, settings)
     print(f"\n{len(chosen)} rows, a perfect model, no delay: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
     print(table("", outcomes[:1], lambda row: row.kind))
     print(table("", outcomes[:1], lambda row: f"{row.language}, {'one line' if row.kind in SINGLE else 'several'}"))
-    return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
+    found = {outcome.setting: figures(outcome.rows) for outcome in outcomes}
+    return found | {"half_right": await half_right(chosen, texts, ("sure",) if quick else HALF_RIGHT)}
+
+
+async def half_right(chosen: Sequence[Row], texts: Sequence[str], wisdoms: Iterable[Wisdom]) -> Figures:
+    """What is shown, while somebody types, of a model that is right about every other line."""
+    settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom, right=0.5) for wisdom in wisdoms}
+    found: Figures = {}
+    print("half of the lines right, typing: of what is shown right; of the right ones shown")
+    for outcome in await by_options(chosen, texts, settings):
+        told = found[outcome.setting] = {name: separated(held) for name, held in parts(outcome.rows).items()}
+        for name, part in told.items():
+            figures = "".join(f"{part[figure]:7.0%}" for figure in SEPARATED)
+            print(f"{outcome.setting + ': ' + name:44}{part['n']:5}  {figures}")
+    return found
+
+
+def separated(held: Sequence[Judged]) -> Figures:
+    shown = [judged for judged in held if judged.typing != "silent"]
+    right = [judged for judged in held if judged.is_right]
+    good = [judged for judged in held if judged.typing in ("whole", "begun")]
+    return {
+        "n": len(held),
+        "right_of_shown": round(len(good) / max(len(shown), 1), 4),
+        "shown_of_right": round(sum(judged.is_right for judged in good) / max(len(right), 1), 4),
+    }
 
 
 async def requests_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
     chosen, latencies = some(cut, 8 if quick else ROWS_ON_REQUEST), LATENCIES[:2] if quick else LATENCIES
-    outcomes = await by_latency(chosen, texts, latencies)
+    settings = {f"{latency} ms": Options(first_ms=latency) for latency in latencies}
+    outcomes = await by_options(chosen, texts, settings)
     print("\nby milliseconds to the first token, 80 tokens a second: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "all"))
     return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
@@ -126,14 +159,15 @@ async def adaptation_part(cut: Sequence[Row], texts: Sequence[str], quick: bool)
     chosen = some(lines, len(lines))
     count, last = (24, 12) if quick else (SUGGESTIONS, LAST_SUGGESTIONS)
     found: Figures = {}
-    print(f"\nof the last {last} of {count} suggestions: shown; of those that the user keeps, shown; of the others")
+    print(f"\nof the last {last} of {count} suggestions: shown; of those over the bar, right and wrong: shown")
     for wisdom in ("absent", "constant") if quick else ("absent", "constant", "overlapping", "sure"):
         told: Figures = {}
         for share in KEPT:
             end = await adapted(chosen, texts, wisdom, share, count, last)
-            told[f"{share:.0%}"] = {"asked": end.asked, "right": end.right, "shown": end.shown, "kept": end.kept}
+            told[f"{share:.0%}"] = to_builtins(end)
             of_right = f"{end.kept} of {end.right} right, {end.shown - end.kept} of {end.asked - end.right} wrong"
-            print(f"{wisdom:12} keeps {share:4.0%}: {end.shown / end.asked:4.0%} shown, {of_right}")
+            of_likely = f"{end.likely_shown} of {end.likely} over the bar"
+            print(f"{wisdom:12} keeps {share:4.0%}: {end.shown / end.asked:4.0%} shown, {of_likely}, {of_right}")
         told["back"] = await comes_back(chosen, texts, wisdom)
         print(f"{wisdom:12} ten ignored, three accepted by hand, then {told['back']} of ten right ones shown")
         found[wisdom] = told
@@ -155,16 +189,18 @@ def some(cut: Sequence[Row], count: int) -> list[Row]:
 
 
 def figures(found: Sequence[Judged]) -> Figures:
-    single = [judged for judged in found if judged.row.kind in SINGLE]
-    several = [judged for judged in found if judged.row.kind not in SINGLE]
     return {
-        name: {
-            "n": len(part),
-            **{way: shares([getattr(judged, way) for judged in part]) for way in WAYS},
-        }
-        for name, part in (("single", single), ("several", several))
-        if part
+        name: {"n": len(part), **{way: shares([getattr(judged, way) for judged in part]) for way in WAYS}}
+        for name, part in parts(found).items()
     }
+
+
+def parts(found: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """Those of one line, and those of several."""
+    held: dict[str, list[Judged]] = {}
+    for judged in found:
+        held.setdefault("single" if judged.row.kind in SINGLE else "several", []).append(judged)
+    return held
 
 
 def shares(verdicts: Sequence[str]) -> Figures:

@@ -4,8 +4,8 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -14,15 +14,20 @@ from msgspec import Struct
 
 from bench.harness.client import Client, RequestError, own_home, running, until_ready
 from bench.oracle.rows import Row
+from bench.oracle.server import Options, OracleServer, serving
 from bench.oracle.truth import common
 from mercury_ls.code.documents import Document, Snapshot
 
-__all__ = ["AUTOMATIC", "INLINE", "INVOKED", "Answer", "Buffer", "Desk", "desk"]
+__all__ = ["AUTOMATIC", "INLINE", "INVOKED", "NAME", "Answer", "Buffer", "Desk", "Setup", "desk", "real"]
 
 INLINE = "textDocument/inlineCompletion"
 INVOKED, AUTOMATIC = 1, 2
 NAME = "oracle"
 PATIENCE_SECONDS = 60.0
+
+
+Setup = Callable[..., AbstractAsyncContextManager[tuple[OracleServer, "Desk"]]]
+"""Begins a measurement: from texts, options of the oracle and settings of the language server to both of them."""
 
 
 class Oracle(Protocol):
@@ -145,6 +150,15 @@ async def desk(oracle: "Oracle", *options: str, **settings: str) -> AsyncIterato
                 yield Desk(client, root, [])
         finally:
             await mercury(environment, "serve", "--stop")
+
+
+@asynccontextmanager
+async def real(
+    texts: Sequence[str], options: Options | None = None, **settings: str
+) -> AsyncIterator[tuple[OracleServer, Desk]]:
+    """An oracle, and a language server that asks it, as users run them."""
+    async with serving(texts, options) as oracle, desk(oracle, **settings) as at:
+        yield oracle, at
 
 
 async def mercury(environment: dict[str, str], *arguments: str) -> None:

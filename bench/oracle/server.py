@@ -10,9 +10,21 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from bench.oracle.truth import Place, Truths, Wisdom, log_probs, tokens, wrong
+from bench.oracle.truth import Place, Truths, Wisdom, chance_of_right, log_probs, tokens, wrong
 
-__all__ = ["CANARY", "Counts", "Hanging", "Options", "OracleServer", "Piece", "answered", "gap_of", "serving"]
+__all__ = [
+    "CANARY",
+    "Counts",
+    "Hanging",
+    "Options",
+    "OracleServer",
+    "Piece",
+    "answered",
+    "gap_of",
+    "oracle_of",
+    "serving",
+    "spoken",
+]
 
 MODEL = "qwen2.5-coder-7b"
 CONTEXT = 32_768
@@ -76,8 +88,7 @@ def answered(
     place: Place | None, options: Options, *, most: int, stops: Sequence[str] = (), sampled: int = 0
 ) -> Iterator[Piece]:
     """The tokens of an answer. The same question gets the same answer, and all of a line are right or wrong."""
-    where = (place.text[:64], place.line) if place else ()
-    chance = random.Random(f"{options.seed} {sampled} {where}")
+    chance = chance_at(place, options, sampled)
     right = chance.random() < options.right
     if place is None:
         text = ""
@@ -101,6 +112,12 @@ def answered(
     yield Piece("", end="eos")
 
 
+def chance_at(place: Place | None, options: Options, sampled: int = 0) -> random.Random:
+    """The dice of one line of a text."""
+    where = (place.text[:64], place.line) if place else ()
+    return random.Random(f"{options.seed} {sampled} {where}")
+
+
 class OracleServer:
     """Answers on the event loop of whoever measures; `truths` and `options` may change from request to request."""
 
@@ -113,6 +130,16 @@ class OracleServer:
         """The gaps of the last requests, for tests."""
         self._slots = asyncio.Semaphore(self.options.slots)
         self._connections: dict[asyncio.Task, asyncio.StreamWriter] = {}
+
+    def is_right(self, before: str, behind: str) -> bool:
+        """Whether its first answer at this place is the right one."""
+        return chance_at(self.truths.place(before, behind), self.options).random() < self.options.right
+
+    def is_likely(self, before: str, behind: str, rate: float, bar: float) -> bool:
+        """Whether somebody who knows that it is right at this rate would say that its answer here is over the bar."""
+        pieces = answered(self.truths.place(before, behind), self.options, most=MOST_TOKENS)
+        told = [piece.log_prob for piece in pieces if piece.log_prob is not None]
+        return chance_of_right(self.options.wisdom, told, rate) >= bar
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -253,9 +280,13 @@ async def received(reader: asyncio.StreamReader) -> Request | None:
     return Request(head.split(b" ", 2)[1].decode(), json.loads(body) if body else {})
 
 
+def oracle_of(truths: Sequence[str], options: Options | None = None) -> OracleServer:
+    return OracleServer(Truths([CANARY, *truths]), options)
+
+
 @asynccontextmanager
 async def serving(truths: Sequence[str], options: Options | None = None) -> AsyncIterator[OracleServer]:
-    oracle = OracleServer(Truths([CANARY, *truths]), options)
+    oracle = oracle_of(truths, options)
     server = await asyncio.start_server(oracle.connected, "127.0.0.1", 0)
     oracle.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

@@ -1,5 +1,6 @@
 """What the oracle knows: true texts, where in them a gap is, and what belongs there or looks as if it did."""
 
+import math
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -7,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Place", "Truths", "Wisdom", "common", "log_probs", "tokens", "wrong"]
+__all__ = ["Place", "Truths", "Wisdom", "chance_of_right", "common", "log_probs", "tokens", "wrong"]
 
 TOKEN = re.compile(r"\s*\n+|[ \t]+(?=[ \t])|[^\n\w]?[^\W\d_]{1,8}|\d| ?[^\w\s]{1,3}\n*|\s|.")
 """About what a byte pair encoding of code makes: words with the sign before them, digits, runs of signs and blanks."""
@@ -25,6 +26,8 @@ of those (-0.06 a token on average), or less so (-0.13)."""
 MEANS: dict[Wisdom, tuple[float, float]] = {"overlapping": (0.13, 0.22), "sure": (0.06, 0.7), "doubting": (0.13, 0.7)}
 """Of right and of wrong answers, with the sign changed."""
 CONSTANT = -0.12
+SURE_TOKENS, SURE_SHARE, UNSURE_SHARE = 0.75, 0.2, 3.4
+"""The share of the tokens that are nearly certain, and what these and the others have of the mean."""
 
 
 class Place(Struct, frozen=True):
@@ -126,5 +129,20 @@ def log_probs(wisdom: Wisdom, *, right: bool, count: int, chance: random.Random)
     if wisdom == "constant":
         return [CONSTANT] * count
     mean = MEANS[wisdom][0 if right else 1]
-    shares = (0.2 if chance.random() < 0.75 else 3.4 for _ in range(count))
+    shares = (SURE_SHARE if chance.random() < SURE_TOKENS else UNSURE_SHARE for _ in range(count))
     return [-min(mean * share * chance.expovariate(1.0), 12.0) for share in shares]
+
+
+def chance_of_right(wisdom: Wisdom, log_probs: Sequence[float], rate: float) -> float:
+    """How likely an answer with these log probabilities is right, to somebody who knows how they are drawn and that the
+    model is right at this rate."""
+    odds = rate / (1 - rate)
+    if wisdom in MEANS:
+        right, wrong = MEANS[wisdom]
+        odds *= math.exp(sum(math.log(density(-each, right) / density(-each, wrong)) for each in log_probs))
+    return odds / (1 + odds)
+
+
+def density(loss: float, mean: float) -> float:
+    parts = (SURE_TOKENS, SURE_SHARE * mean), (1 - SURE_TOKENS, UNSURE_SHARE * mean)
+    return sum(part / own_mean * math.exp(-loss / own_mean) for part, own_mean in parts)

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from bench.harness.client import RequestError
-from bench.oracle.desk import AUTOMATIC, Answer, Buffer, desk
-from bench.oracle.server import Counts, Options, serving
+from bench.oracle.desk import AUTOMATIC, Answer, Buffer, Setup, real
+from bench.oracle.server import Counts, Options
 from bench.replay.habits import CLIENTS, Habits
 from bench.replay.session import Opened, RecordedSession, Texts, read
 from bench.replay.typing_model import draw, load
@@ -247,10 +247,10 @@ class Typist:
             self._timer.cancel()
 
 
-async def typed_by(editor: str, options: Options, chosen: Sequence[Task], name: str) -> Typed:
+async def typed_by(editor: str, options: Options, chosen: Sequence[Task], name: str, setup: Setup = real) -> Typed:
     """All tasks in one editor; the pauses are the same in every run."""
     typed = Typed()
-    async with serving([task.final for task in chosen], options) as oracle, desk(oracle) as at:
+    async with setup([task.final for task in chosen], options) as (oracle, at):
         oracle.counts = typed.counts = Counts()
         for number, task in enumerate(progress(name, chosen)):
             buffer = at.open(os.path.basename(task.name), task.language, task.text)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
@@ -140,16 +139,17 @@ class Generation:
             self.close()
 
     async def _write(self, engine: Infill, pace: EnginePace) -> None:
-        began = first = time.monotonic()
+        clock = asyncio.get_running_loop().time
+        began = first = clock()
         try:
             async with aclosing(suggest(self.question, self.target, engine)) as answers:
                 async for answer in answers:
-                    first = time.monotonic() if first == began and answer.draft.strip() else first
+                    first = clock() if first == began and answer.draft.strip() else first
                     self._update(grown(self.answer, answer) if self.question.grows else answer)
                     await asyncio.sleep(0)  # those who wait see each draft
             if first > began:
                 tokens = self.answer.tokens or len(self.answer.draft) / self.question.budget.characters_per_token
-                pace.measured((first - began) * 1000, tokens, time.monotonic() - first)
+                pace.measured((first - began) * 1000, tokens, clock() - first)
         except EngineUnavailable as error:
             self._fail(f"the engine is not available: {error}")
         except EngineError as error:

@@ -1,44 +1,90 @@
-"""A perfect model behind the real language server, on a few rows of each language: most of it reaches the screen."""
+"""A model that knows the answer, on a few rows of each language: what reaches the screen must not become less.
+
+In virtual time, so that nothing depends on the machine; once with the real processes.
+"""
 
 import pytest
 
-from bench.oracle.asked import by_wisdom
-from bench.oracle.command import shares
+from bench.oracle.adaptation import adapted, comes_back
+from bench.oracle.asked import AT_ONCE, Judged, by_options
+from bench.oracle.command import parts, separated, shares, some
 from bench.oracle.rows import SINGLE, rows, sources
 from bench.oracle.server import Options
+from bench.oracle.truth import Wisdom
 from bench.oracle.typist import tasks, typed_by
-
-pytestmark = pytest.mark.slow
+from bench.oracle.virtual import at_once, virtual
 
 FILES = sources()
+TEXTS = [file.text for file in FILES]
 SEVERAL = ("statement", "empty body")
-KEYS = 10
+ROWS = [row for file in FILES for kind in (*sorted(SINGLE), *SEVERAL) for row in rows([file], kinds=[kind])[:1]]
+LINES = [row for row in rows(FILES) if row.kind in SINGLE and len(row.middle) > 8]
+KEYS = 40
 
 
-@pytest.fixture(scope="module")
-def cut():
-    """One row of each file and of some kinds."""
-    return [row for file in FILES for kind in (*sorted(SINGLE), *SEVERAL) for row in rows([file], kinds=[kind])[:1]]
+def check_rows(judged: tuple[Judged, ...], way: str, *, lines: float, begun: float, whole: float) -> None:
+    """The least shares of lines and of several lines that arrive; nothing wrong ever does."""
+    verdicts = {name: [getattr(row, way) for row in held] for name, held in parts(judged).items()}
+    for held in verdicts.values():
+        assert not {"wrong", "over"} & {*held}
+    assert shares(verdicts["single"])["whole"] >= lines
+    assert shares(verdicts["several"])["begun"] >= begun
+    assert shares(verdicts["several"])["whole"] >= whole
 
 
-async def test_what_is_shown_is_right_and_most_lines_are_shown(cut):
-    quiet, running_on = await by_wisdom(cut, [file.text for file in FILES], ["absent"])
-    for outcome in (quiet, running_on):
-        lines = [judged for judged in outcome.rows if judged.row.kind in SINGLE]
-        blocks = [judged for judged in outcome.rows if judged.row.kind not in SINGLE]
-        for judged in outcome.rows:
-            assert "wrong" not in (judged.typing, judged.request), judged
-            assert "over" not in (judged.typing, judged.request), judged
-        for verdicts in ([judged.typing for judged in lines], [judged.request for judged in lines]):
-            assert shares(verdicts)["whole"] >= 0.95
-        for verdicts in ([judged.typing for judged in blocks], [judged.request for judged in blocks]):
-            assert shares(verdicts)["begun"] >= 0.95
-            assert shares(verdicts)["whole"] >= 0.8
+def answered(options: Options, chosen=ROWS) -> tuple[Judged, ...]:
+    (outcome,) = at_once(by_options(chosen, TEXTS, {"": options}, virtual))
+    return outcome.rows
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "begun", "whole"),
+    [
+        (Options(), 1.0, 1.0, 0.9),
+        (Options(runs_on=True), 1.0, 1.0, 0.9),
+        (Options(wisdom="constant"), 1.0, 1.0, 0.9),
+        (Options(wisdom="sure"), 1.0, 1.0, 0.9),
+        (Options(wisdom="overlapping"), 0.85, 0.9, 0.75),
+    ],
+    ids=["absent", "runs on", "constant", "sure", "overlapping"],
+)
+def test_nearly_all_of_a_perfect_model_is_shown(options, lines, begun, whole):
+    options.tokens_per_second = AT_ONCE
+    judged = answered(options)
+    check_rows(judged, "typing", lines=lines, begun=begun, whole=whole)
+    check_rows(judged, "request", lines=1.0, begun=1.0, whole=0.9)
+
+
+def test_a_perfect_answer_is_given_on_request_however_late():
+    for first_ms in (700, 2000):
+        check_rows(answered(Options(first_ms=first_ms)), "request", lines=1.0, begun=1.0, whole=0.9)
+
+
+def test_right_answers_are_told_from_wrong_ones_from_the_first_hour():
+    told = separated(answered(Options(tokens_per_second=AT_ONCE, wisdom="sure", right=0.5), some(rows(FILES), 60)))
+    assert told["right_of_shown"] >= 0.75
+    assert told["shown_of_right"] >= 0.95
 
 
 @pytest.mark.parametrize("editor", ["VS Code", "Neovim"])
-async def test_somebody_who_types_saves_keys(editor):
-    typed = await typed_by(editor, Options(tokens_per_second=1000.0), tasks(KEYS), editor)
+def test_somebody_who_types_saves_what_a_model_of_400_ms_can_save(editor):
+    typed = at_once(typed_by(editor, Options(first_ms=400), tasks(KEYS), editor, virtual))
     assert typed.wrong == 0
-    assert typed.counts.requests > 0
+    assert typed.saved >= typed.ideal
+    assert 6 * typed.counts.requests <= typed.ideal
+
+
+@pytest.mark.parametrize("wisdom", ["absent", "overlapping"])
+def test_who_keeps_little_sees_little_and_can_bring_it_back(wisdom: Wisdom):
+    seldom = at_once(adapted(some(LINES, 60), TEXTS, wisdom, 0.05, 60, 20, virtual))
+    assert seldom.shown <= 4
+    assert at_once(comes_back(some(LINES, 23), TEXTS, wisdom, virtual)) >= 8
+
+
+@pytest.mark.slow
+async def test_the_real_processes_show_what_those_in_virtual_time_do():
+    (outcome,) = await by_options(ROWS[::5], TEXTS, {"": Options(tokens_per_second=AT_ONCE)})
+    check_rows(outcome.rows, "typing", lines=1.0, begun=1.0, whole=0.8)
+    typed = await typed_by("Neovim", Options(tokens_per_second=AT_ONCE), tasks(10), "Neovim")
+    assert typed.wrong == 0
     assert typed.saved >= typed.ideal * 0.8
