@@ -23,7 +23,6 @@ __all__ = [
     "InfillRequest",
     "Members",
     "Message",
-    "Proposed",
     "RequestError",
     "RescoringWeights",
     "Severity",
@@ -161,19 +160,11 @@ class Members(Struct, frozen=True):
     kinds: tuple[NameKind, ...] = ()
 
 
-class Proposed(Struct, frozen=True):
-    """A text that an answer may begin with, and how often texts that are proposed for the same reason are right."""
-
-    text: str
-    chance: float = 0.3
-
-
 class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
-    offset in the first span's window, -1 where it is not known; a `region` needs it. `proposals` are texts that the
-    first span's answer may begin with, for the model to verify. `slots`: say what every slot of the draft holds.
-    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist.
-    `diagnostics` are for the next-edit models that were trained to read them."""
+    offset in the first span's window, -1 where it is not known; a `region` needs it. `slots`: say what every slot of
+    the draft holds. Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that
+    cannot exist. `diagnostics` are for the next-edit models that were trained to read them."""
 
     session: str
     windows: tuple[Window, ...]
@@ -182,7 +173,6 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     members: tuple[Members, ...] = ()
-    proposals: tuple[Proposed, ...] = ()
     slots: bool = False
     invoked: bool = True
     effort: Effort = "low"

@@ -24,7 +24,6 @@ from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.prefill import prefill
-from mercury_engine.decode.proposals import drafted
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -262,8 +261,6 @@ class MercuryEngine:
         watched = max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0
         names = None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
-        proposals = () if sketched else drafted(self._decoder.tokenizer, request, row.holes[0].part)
-
         def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
             tokenizer = self._decoder.tokenizer
             answers = map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins)
@@ -278,7 +275,6 @@ class MercuryEngine:
                 runners_up=exploring,
                 names=names,
                 watched=watched,
-                proposals=() if forced.ids else proposals,
             )
 
         return start

@@ -16,7 +16,6 @@ from mercury_engine.api import (
     Filled,
     InfillRequest,
     Members,
-    Proposed,
     Span,
     SpanMode,
     Window,
@@ -92,7 +91,6 @@ class Question(Struct, frozen=True, kw_only=True):
     effort: Effort = "low"
     deadline_ms: float | None = None
     members: tuple[Members, ...] = ()
-    proposals: tuple[Proposed, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
     strong: bool = False
     grows: bool = False
@@ -200,7 +198,6 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         seed=seed,
         members=question.members,
         slots=question.slots,
-        proposals=question.proposals,
         invoked=question.invoked,
     )
 

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax
 from mercury_ls.code.brackets import closing
-from mercury_ls.code.calls import parameters_in
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
+from mercury_ls.code.parameters import parameter_names
 from mercury_ls.names.builtin import builtin_names
 from mercury_ls.names.known import Name, NameList
 from mercury_ls.names.places import NamePlace, may_bind_behind
@@ -167,11 +167,9 @@ class WrittenNames:
         function = self._called(snapshot, place, offset)
         is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
-        listed = parameters_in(function.parameters, language.id) if function is not None else ()
+        listed = parameter_names(function.parameters, language.id) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
-        return NameList.of(
-            [*(Name(declaration.name, kind) for declaration in listed), *map(named, used)], complete=False
-        )
+        return NameList.of([*(Name(name, kind) for name in listed), *map(named, used)], complete=False)
 
     def importable(self, snapshot: Snapshot, place: NamePlace) -> NameList:
         """The names that the module at an import statement declares at its top."""

@@ -3,22 +3,18 @@
 import logging
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Proposed
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.modules import Project
-from mercury_ls.completion import context, shapes
+from mercury_ls.completion import context
 from mercury_ls.completion.aftermath import Learn
 from mercury_ls.completion.budgets import Budgets, EnginePace, budgets_for
 from mercury_ls.completion.context import Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
@@ -33,8 +29,6 @@ __all__ = ["Questions"]
 
 log = logging.getLogger(__name__)
 
-MOST_DEFINING = 2
-"""Files that are read for the definition of one name."""
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
 MOST_MISSES = 4
@@ -142,7 +136,6 @@ class Questions:
             question,
             deadline_ms=max(self.budgets.deadline_ms, EXPLICIT_MS if invoked else 0.0),
             members=self.names.about(snapshot, offset),
-            proposals=self.proposals(snapshot, offset),
             judge=self.judge("inline"),
             missed=self.files.aftermath.missed(snapshot, offset),
         )
@@ -179,21 +172,6 @@ class Questions:
         if answer.sent and answer.sent != self.sent:
             self.sent = answer.sent
             log.info("sent %s", answer.sent)
-
-    def proposals(self, snapshot: Snapshot, offset: int) -> tuple[Proposed, ...]:
-        """What the code around the cursor says may follow, for the model to verify."""
-        workspace = self.files.workspace
-
-        def defining(name: str) -> Iterator[str]:
-            for definition in islice(workspace.find(name, snapshot.path), MOST_DEFINING):
-                if text := workspace.text(definition.path):
-                    yield text
-
-        def module(named: str) -> str | None:
-            path = Project((), workspace.text, workspace.exists).module(snapshot, named, snapshot.path)
-            return workspace.text(path) if path else None
-
-        return shapes.proposed(snapshot, offset, Elsewhere(defining, module))
 
     def related(self, snapshot: Snapshot, offset: int) -> Related:
         """Kept while the user types in one place, unless something of it has become private."""

@@ -239,7 +239,7 @@ class Session:
             return target
         begun = self.generations.begun(snapshot, offset)
         if text := within_target(begun.text, snapshot, target):
-            question = replace(question, begun=replace(begun, text=text), members=(), proposals=())
+            question = replace(question, begun=replace(begun, text=text), members=())
         return self.generations.add(self._generation(question, target))
 
     def _generation(self, question: Question, target: Target) -> Generation:

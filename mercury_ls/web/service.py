@@ -259,9 +259,7 @@ class Service:
         )
 
     def _gap(self, place: ApiPlace, wish: Wish) -> Question:
-        snapshot = place.questions.files.documents[place.uri].snapshot()
-        proposals = place.questions.proposals(snapshot, place.text.cursor)
-        return replace(self._question(place, wish, "inline"), slots=wish.slots, proposals=proposals)
+        return replace(self._question(place, wish, "inline"), slots=wish.slots)
 
     def _question(self, place: ApiPlace, wish: Wish, kind: Kind) -> Question:
         questions = place.questions

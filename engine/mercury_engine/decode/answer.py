@@ -1,6 +1,5 @@
 """The answer to one hole: its tokens while they are decoded, and the text that is shown for them."""
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -71,8 +70,6 @@ class HoleAnswer:
         self.choices: list[Choice] = []
         self.typed = hole.part.encode("utf-8", "replace")
         self.complete = False
-        self.proposed = False
-        """Whether it begins with a proposal, whose first token stands for how likely that is right."""
         self.circles = False
         self._margin = margin
         self._tokenizer = tokenizer
@@ -162,12 +159,10 @@ class Presentation(Struct, frozen=True):
             ids = own = own[: self._covering(ids, len((answer.hole.part + text).encode("utf-8", "replace")))]
         complete = decoded.complete or is_over
         probabilities = (*answer.carried.probabilities, *own)
-        sure = math.prod(probabilities)
-        if not answer.proposed:
-            before = len(answer.carried.probabilities)
-            names = {before + at: name for at, name in decoded.names.items()}
-            judge = (old and self.calibration.rewriting) or self.calibration
-            sure = judge.p_accept(probabilities, complete=complete, names=names)
+        before = len(answer.carried.probabilities)
+        names = {before + at: name for at, name in decoded.names.items()}
+        judge = (old and self.calibration.rewriting) or self.calibration
+        sure = judge.p_accept(probabilities, complete=complete, names=names)
         text = answer.carried.text + text
         visible = len(answer.carried.probabilities) + len(ids)
         return Filled(text, probabilities[:visible], sure * (text != old), complete)

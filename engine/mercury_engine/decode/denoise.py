@@ -20,7 +20,6 @@ from mercury_engine.decode.frames import Held
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, Decode, DraftSituation, Report, choose, prior
 from mercury_engine.decode.prefill import prefill
-from mercury_engine.decode.proposals import Drafted, side_by_side, taken
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
@@ -78,7 +77,6 @@ class Decoding:
         runners_up: int = 0,
         names: KnownNames | None = None,
         watched: int = 0,
-        proposals: Sequence[Drafted] = (),
     ) -> None:
         first = row.holes[0].anchor + 1
         self.row = row
@@ -94,8 +92,6 @@ class Decoding:
         self._runners_up = runners_up
         self.names = names
         self._watched = watched
-        self._proposed = proposals
-        """What the next forward reads before the answer begins."""
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
         self.named = 0
@@ -130,9 +126,7 @@ class Decoding:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
         if (yield from prefill(self._session, self.prefix, self._decoder.report)):
             return
-        if self._proposed:
-            yield from self._consider(self._proposed)
-        elif self._rivals is not None:
+        if self._rivals is not None:
             yield from self._choose_name(self._rivals)
         else:
             yield from self._act(self._visible_action() or self._best_action())
@@ -312,20 +306,6 @@ class Decoding:
             worth, name = 1.0, None
         self._rivals = None
         self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
-
-    def _consider(self, proposals: Sequence[Drafted]) -> Passes[None]:
-        """The answer begins with the best proposal, if that is likely right; its first token stands for how likely."""
-        self._proposed = ()
-        cached, answer, before = self._session.align(self.prefix), self.answers[0], len(self.ids)
-        rows = side_by_side([proposal.ids for proposal in proposals], self.prefix, cached, self._hints)
-        forward = yield Pass(rows, self._session.cache)
-        self._session.keep(forward, self.prefix)
-        best = taken(proposals, forward.logits_WV, answer.typed, self._decoder.chooser)
-        if best is not None:
-            answer.proposed = True
-            for number, token in enumerate(best.ids[: answer.limit]):
-                self._commit(Choice(token, 1.0 if number else best.right))
-        self._decoder.report.count("proposal", rows=len(rows.ids_R), settled=len(self.ids) - before)
 
     def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[HintedPrefix, Fused]:
         """The uncached end of the stream, then a draft to verify, or the other anchors and their canvases."""

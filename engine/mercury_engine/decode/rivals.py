@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from mercury_engine.decode.choice import Choice, Chooser, Chosen
 from mercury_engine.decode.names import NameCandidate
-from mercury_engine.decode.proposals import side_by_side
 from mercury_engine.model.runtime import Rows
+from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 
 __all__ = ["Rivals", "is_settled", "rivals"]
@@ -47,7 +47,18 @@ class Rivals(Struct, frozen=True, eq=False):
 
     def rows(self, prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
         """The uncached end of the prefix, whose last row is wanted too, then a branch for each candidate."""
-        return side_by_side([candidate.path for candidate in self.candidates], prefix, cached, builder)
+        paths = [candidate.path for candidate in self.candidates]
+        count, last = len(prefix), int(prefix.positions_R[-1])
+        pieces = [(prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:])]
+        for path in paths:
+            behind = np.arange(last + 1, last + 1 + len(path), dtype=np.int32)
+            whole = np.concatenate([prefix.ids_R, np.array(path, np.int32)])
+            branch = builder.build(whole, np.concatenate([prefix.positions_R, behind]), prefix)
+            pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
+        ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        blocks = [Block(count), *(Block(len(path), parent=count - 1) for path in paths)]
+        rows = range(count - cached - 1, len(ids_R))
+        return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), rows=rows, hints_RH=hints_RH)
 
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[NameCandidate, float, Chosen]:
         """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
