@@ -5,6 +5,7 @@ from lsprotocol import types as lsp
 from mercury_ls.lsp import inline, next_edit, status
 from mercury_ls.lsp.protocol import DidFocusParams, StatusParams
 from mercury_ls.lsp.server import COPILOT_ACCEPT, Server, path_of
+from mercury_ls.lsp.stronger_model import StrongerModel
 from mercury_ls.session.wiring import Wiring
 
 __all__ = ["create_server"]
@@ -59,7 +60,8 @@ def create_server(wiring: Wiring) -> Server:
 
 
 async def initialize(ls: Server, params: lsp.InitializeParams) -> None:
-    ls.start(params)
+    session = ls.start(params)
+    session.idle.offer_stronger = StrongerModel(ls).tend
     if ls.dialect == "copilot":
         ls.command(COPILOT_ACCEPT)(inline.accept)
     if ls.wants_menu:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from mercury_engine.api import EngineError
@@ -21,12 +21,17 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 0.3
 
 
+async def nothing() -> None:
+    """Where no client can be asked."""
+
+
 class Idle:
     """Waits until nothing has been `active` for a moment, then does the chores one after the other."""
 
     def __init__(self, questions: Questions, stats: Stats, is_writing: Callable[[], bool]):
         self.active = asyncio.Event()
         self.follow_settings: Callable[[], None] = lambda: None
+        self.offer_stronger: Callable[[], Awaitable[None]] = nothing
         self._questions = questions
         self._files = questions.files
         self._stats = stats
@@ -40,6 +45,7 @@ class Idle:
             Chore("writing the counts", self._count, clock),
             Chore("letting the engine encode ahead", self.warm, clock),
             Chore("learning which names exist", self.look_ahead, clock),
+            Chore("offering a stronger model", self._offer_stronger, clock),
         ]
         while True:
             await self.active.wait()
@@ -61,6 +67,9 @@ class Idle:
 
     async def _follow(self) -> None:
         self.follow_settings()
+
+    async def _offer_stronger(self) -> None:
+        await self.offer_stronger()
 
     async def _count(self) -> None:
         if self._stats.write_now_and_then():

@@ -210,6 +210,7 @@ class Tally:
         self._most = limit
         self._offers: OrderedDict[str, CountedOffer] = OrderedDict()
         self._reporting: set[Kind] = set()
+        self.shown_count = 0
 
     def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
         """`learn` is told whether the user took it, once that is known of an offer that was shown."""
@@ -296,6 +297,7 @@ class Tally:
     def _show(self, offer: CountedOffer) -> None:
         if not offer.is_shown:
             offer.is_shown, offer.shown_at = True, self.stats.now
+            self.shown_count += 1
             self._count(offer, "shown")
 
     def _leave(self, offer: CountedOffer, *, is_taken: bool = False) -> None:

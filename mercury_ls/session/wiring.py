@@ -53,7 +53,7 @@ class Wiring:
         """Those that the client brings along, before our own."""
         self.loaded = Loaded()
         self._arguments = dict(arguments or {})
-        self._user_file = user_file or config.user_file()
+        self.user_file = user_file or config.user_file()
         self._environ = os.environ if environ is None else environ
         self._make_engine = make_engine or engine_client
         self._stats_file = stats_file
@@ -89,12 +89,12 @@ class Wiring:
 
     def user_file_changed(self) -> bool:
         """Whether the user's settings file has been written since it was read."""
-        return stamp(self._user_file) != self._stamp
+        return stamp(self.user_file) != self._stamp
 
     def load(self) -> Settings:
-        self._stamp = stamp(self._user_file)
+        self._stamp = stamp(self.user_file)
         self.loaded = config.load(
-            self._user_file,
+            self.user_file,
             config.project_files(self.roots),
             self._options,
             self._environ,

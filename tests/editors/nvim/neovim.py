@@ -94,7 +94,7 @@ class Neovim:
         (folder / ".git").mkdir(exist_ok=True)
         self.rpc = Rpc(command, environment, folder)
         self.folder = folder
-        self.copies = environment["MERCURY_ENGINE_MODEL"] == FAKE
+        self.copies = environment.get("MERCURY_ENGINE_MODEL") == FAKE
         self.rpc("nvim_ui_attach", 100, 30, {"rgb": True, "ext_linegrid": True})
         self.lua(WATCH)
         if init is None:

@@ -202,6 +202,10 @@ function commands.accept()
   end
 end
 
+function commands.answer()
+  require("mercury.question").answer()
+end
+
 function commands.dismiss()
   require("mercury").dismiss()
 end
