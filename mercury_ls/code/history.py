@@ -137,6 +137,10 @@ class History:
         traces = [trace for trace in self._traces if trace.path == path]
         return any(removes_typed(trace, text, edit) or restores_removed(trace, text, edit) for trace in traces)
 
+    def knows(self, path: str) -> bool:
+        """Whether there are edits of the file."""
+        return any(hunk.path == path for hunk in self._hunks)
+
     def reopened(self, path: str, text: str) -> None:
         """Forgets the file's edits if its content was replaced, for example by another branch's."""
         newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)

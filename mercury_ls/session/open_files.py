@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Protocol
 
 from mercury_ls.code.documents import Change, Document, Snapshot
-from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.aftermath import Aftermath
@@ -21,6 +21,8 @@ __all__ = ["LARGEST_DOCUMENT", "NEIGHBOURS", "PARSE_SECONDS", "OpenFiles", "Priv
 LARGEST_DOCUMENT = 1 << 20
 PARSE_SECONDS = 0.008
 NEIGHBOURS = 8
+MOST_UNSAVED_LINES = 8
+"""More are not one edit, but all that lies between several."""
 
 
 class PrivacyRules(Protocol):
@@ -84,7 +86,22 @@ class OpenFiles:
         self.documents[uri] = document
         self._paths[uri] = path
         self.recorder.opened(document)
+        self._take_up_unsaved(document)
         self.focus(uri)
+
+    def _take_up_unsaved(self, document: Document) -> None:
+        """What the user has changed since the file was saved, before there was a server to tell, is an edit as well."""
+        saved = self.workspace.read(document.path)
+        if saved is None or self.history.knows(document.path):
+            return
+        saved = saved.removeprefix("\ufeff")
+        if "\r\n" not in document.text:
+            saved = saved.replace("\r\n", "\n")
+        edit = difference(saved, document.text)
+        removed = saved[edit.start : edit.end]
+        is_one_edit = max(removed.count("\n"), edit.text.count("\n")) < MOST_UNSAVED_LINES
+        if is_one_edit and removed.strip() != edit.text.strip():
+            self.history.record(document.path, saved, edit, self.clock())
 
     def change(
         self,

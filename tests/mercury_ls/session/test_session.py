@@ -399,3 +399,33 @@ async def test_a_file_that_comes_back_as_another_one_has_no_edits(session):
     session.open(URI, "/project/file.py", "python", 3, "x\n")
     session.change(URI, 4, [((0, 0, 0, 0), "y")], "utf-16")
     assert [(edit.line, edit.after) for edit in session.files.history.edits()] == [(0, "yx\n")]
+
+
+SAVED = "def area(width):\n    return width\n\n\nprint(area(1))\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "edits"),
+    [
+        (SAVED.replace("area", "surface", 1), [("def area(width):\n", "def surface(width):\n")]),
+        (SAVED, []),
+        (SAVED.rstrip(), []),
+        (SAVED.replace("\n", "\r\n"), []),
+        ("".join(f"a{number} = {number}\n" for number in range(20)), []),
+    ],
+    ids=["renamed", "as it was saved", "without its last line end", "other line ends", "all of it"],
+)
+async def test_what_was_changed_before_the_server_was_there_is_an_edit(tmp_path, text, edits):
+    session = await started(FakeEngine(), roots=[tmp_path])
+    (path := tmp_path / "a.py").write_text(SAVED, newline="\r\n" if "\r\n" in text else "\n")
+    session.open(path.as_uri(), str(path), "python", 1, text)
+    assert [(edit.before, edit.after) for edit in session.files.history.edits(own=True)] == edits
+    await session.end()
+
+
+async def test_a_hidden_file_is_not_compared_with_what_was_saved(tmp_path):
+    session = await started(FakeEngine(), roots=[tmp_path])
+    (path := tmp_path / ".env").write_text("KEY=1\n")
+    session.open(path.as_uri(), str(path), "python", 1, "KEY=2\n")
+    assert session.files.history.edits() == ()
+    await session.end()
