@@ -10,6 +10,7 @@ M.names = { "mercury", "mercury-copilot" }
 local WINDOW_MS, MOST_CRASHES = 60000, 3
 local crashes = {} ---@type integer[]
 local leaving = {} ---@type table<integer, true> clients that somebody wanted to stop
+local joining = {} ---@type table<integer, table[]> folders of clients that are starting
 local ended = {} ---@type table<integer, { code: integer, signal: integer }> how clients have ended
 
 local function ours(client)
@@ -76,11 +77,58 @@ local function settle(buf)
   end
 end
 
+-- A project with settings of its own has a server of its own: they hold for all that a server serves.
+local function has_settings(root)
+  return root ~= nil and vim.uv.fs_stat(vim.fs.joinpath(root, ".mercury.toml")) ~= nil
+end
+
+local function add_folder(client, root)
+  local folder = { uri = vim.uri_from_fname(root), name = root }
+  client.workspace_folders = client.workspace_folders or {}
+  table.insert(client.workspace_folders, folder)
+  if client.initialized then
+    client:notify("workspace/didChangeWorkspaceFolders", { event = { added = { folder }, removed = {} } })
+  else
+    joining[client.id] = joining[client.id] or {}
+    table.insert(joining[client.id], folder)
+  end
+end
+
+-- Whether a client serves another project as well: one process is enough for all, and it is there at once.
+function M.shares(client, config)
+  local root = config.root_dir
+  if client.name ~= config.name or client:is_stopped() then
+    return false
+  end
+  for _, folder in ipairs(client.workspace_folders or {}) do
+    if folder.name == root then
+      return true
+    end
+  end
+  if has_settings(root) or has_settings(client.config.root_dir) then
+    return false
+  end
+  if root then
+    add_folder(client, root)
+  end
+  return true
+end
+
+-- What was opened while the server was starting joins it before its first file is opened there.
+function M.begun(client)
+  local folders = joining[client.id]
+  joining[client.id] = nil
+  if folders then
+    client:notify("workspace/didChangeWorkspaceFolders", { event = { added = folders, removed = {} } })
+  end
+end
+
 function M.attached(id, buf)
   local client = vim.lsp.get_client_by_id(id)
   if not client or not ours(client) then
     return
   end
+  M.begun(client)
   require("mercury.ghost")
   require("mercury.nextedit")
   local complaint = require("mercury.version").complaint(client.server_info)

@@ -10,6 +10,12 @@ function M.named(name, init_options)
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
       experimental = { mercury = { names = true, grows = true, version = require("mercury.version").plugin } },
     },
+    reuse_client = function(client, config)
+      return require("mercury.client").shares(client, config)
+    end,
+    on_init = function(client)
+      require("mercury.client").begun(client)
+    end,
     before_init = function()
       require("mercury.client").hush(name)
     end,
