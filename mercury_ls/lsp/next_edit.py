@@ -75,6 +75,7 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
     return {
         "id": offer.id,
         "label": offer.label,
+        "kind": offer.kind,
         "summary": summary(edits, uri),
         "note": offer.note,
         "pAccept": round(offer.p_accept, 4),

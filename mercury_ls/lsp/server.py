@@ -390,6 +390,7 @@ class Server(LanguageServer):
 
 
 def status_fields(status: Status) -> dict[str, Any]:
+    """`eager`: whether next edits are to be asked for at once. A model that rewrites has them, at no price for each."""
     info = status.info
     return {
         "state": status.state,
@@ -400,6 +401,7 @@ def status_fields(status: Status) -> dict[str, Any]:
         "device": info.device if info else "",
         "address": info.address if info else "",
         "remarks": remarks(info) if info else (),
+        "eager": bool(info and "region" in info.answers and not info.metered),
     }
 
 

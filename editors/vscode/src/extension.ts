@@ -80,6 +80,7 @@ class Mercury implements vscode.Disposable {
       connection: () => this.connection,
       silence: (document) => this.silence(document),
       hasGhost: (uri, line) => this.ghost.isAt(uri, line),
+      isEager: () => this.state.engine?.state === 'ready' && this.state.engine.eager === true,
     });
     this.server = new Server(context, this.log, () => this.state.server === 'missing' && void this.start());
     const provideTextDocumentContent = (uri: vscode.Uri) => this.pages.get(uri.path) ?? '';

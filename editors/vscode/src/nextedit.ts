@@ -1,6 +1,7 @@
 /** The next edit: asked for when typing pauses, kept where it belongs, listed, jumped to, made or rejected. */
 
 import * as path from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { Connection } from './client.ts';
 import { Decorations, rangeOf } from './decorations.ts';
@@ -13,6 +14,7 @@ import { Renames } from './rename.ts';
 interface Answer {
   readonly id: string;
   readonly label: string;
+  readonly kind?: string;
   readonly summary?: string;
   readonly note?: string;
   readonly edits: {
@@ -35,9 +37,12 @@ interface Offer {
   readonly made: number;
 }
 
-/** A name is not done as long as its letters keep coming: nobody wants it carried on half-written. */
+/** A name is not done as long as its letters keep coming: nobody wants it carried on half-written. A model that rewrites
+ * reads the text as it is; it is asked at once, and what it says is not shown between two keys either. */
+const EAGER_MS = 25;
 const PAUSE_MS = 100;
 const WORD_PAUSE_MS = 400;
+const REWRITE = 'region';
 const NEAR = 2;
 const LONGEST_HINT = 64;
 const AUTOMATIC = 2;
@@ -50,12 +55,15 @@ export interface Surroundings {
   silence(document: vscode.TextDocument): string;
   /** Whether ghost text may stand in this line: one thing at a time. */
   hasGhost(uri: string, line: number): boolean;
+  /** Whether the server is to be asked at once. */
+  isEager(): boolean;
 }
 
 export class NextEdits implements vscode.Disposable {
   private offer: Offer | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private edited = { at: 0, pause: 0 };
   private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
   private shown: string | undefined;
@@ -120,7 +128,8 @@ export class NextEdits implements vscode.Disposable {
   private askSoon(pause: number): void {
     this.stopAsking();
     if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
-      this.timer = setTimeout(() => void this.ask(), pause);
+      this.edited = { at: Date.now(), pause };
+      this.timer = setTimeout(() => void this.ask(), this.around.isEager() ? EAGER_MS : pause);
     }
   }
 
@@ -148,6 +157,10 @@ export class NextEdits implements vscode.Disposable {
       context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
+    if (answer) {
+      const pause = answer.kind === REWRITE ? PAUSE_MS : this.edited.pause;
+      await after(Math.max(this.edited.at + pause - Date.now(), 0));
+    }
     if (this.asking === mine) {
       this.asking = undefined;
       this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);

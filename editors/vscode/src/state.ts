@@ -10,6 +10,8 @@ export interface Engine {
   readonly device: string;
   /** What there is to know of the model: where prompts go, that it is small and what to do about it. */
   readonly remarks?: readonly string[];
+  /** Whether next edits are to be asked for at once. */
+  readonly eager?: boolean;
 }
 
 /** What `mercury/status` answers. */

@@ -76,6 +76,16 @@ def test_it_is_asked_for_again_once_the_engine_is_ready(editor):
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
 
 
+def test_a_model_that_rewrites_is_asked_at_once(editor):
+    editor.lua("require('mercury').setup(...)", {"servers": [], "next_edit_debounce_ms": 3_600_000})
+    editor.open(TEXT, "area.py")
+    editor.attached()
+    answer(editor, FIRST)
+    eager = "require('mercury.status').changed(vim.lsp.get_clients()[1].id, { state = 'ready', eager = true })"
+    editor.lua(eager)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+
+
 def taken(editor) -> None:
     editor.until(lambda: not (editor.folder / "answer.json").exists(), "the server to take its answer")
 

@@ -303,6 +303,16 @@ async def test_a_small_model_is_called_small_once_in_the_log_and_to_who_asks(cli
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("answers", "metered", "eager"),
+    [(("region",), False, True), (("region",), True, False), (("line", "block"), False, False)],
+)
+async def test_next_edits_are_asked_for_at_once_where_a_model_rewrites_at_no_price(client, answers, metered, eager):
+    client.model = FakeEngine(info=replace(FakeEngine().info(), answers=answers, metered=metered))
+    await client.initialize(INLINE)
+    assert (await client.request("mercury/status", {}))["result"]["eager"] is eager
+
+
 async def test_the_status_compares_texts_by_digest_for_who_asks(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", "x = 1\n")

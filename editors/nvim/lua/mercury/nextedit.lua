@@ -13,6 +13,7 @@ local M = {}
 local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
 local AUTOMATIC = 2
 local NEAR = 2
+local EAGER_MS = 25
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
@@ -269,7 +270,12 @@ end
 -- What was asked before is void: its answer would be for a text that is gone.
 local function ask_soon()
   asking.stop()
-  asking.soon(options.current.next_edit_debounce_ms, function()
+  local client = client_of.editor(vim.api.nvim_get_current_buf())
+  local wait = options.current.next_edit_debounce_ms
+  if client and require("mercury.status").is_eager(client.id) then
+    wait = math.min(wait, EAGER_MS)
+  end
+  asking.soon(wait, function()
     ask(vim.api.nvim_get_current_buf())
   end)
 end

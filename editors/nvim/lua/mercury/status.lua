@@ -23,6 +23,12 @@ function M.changed(id, params)
   end
 end
 
+-- Whether next edits are to be asked for at once: a model that rewrites is ready, at no price for each.
+function M.is_eager(id)
+  local told = states[id] or {}
+  return told.state == "ready" and told.eager == true
+end
+
 function M.forget(id)
   states[id] = nil
   M.announce()
