@@ -6,6 +6,8 @@ python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--parts] [--
 FILE holds rows of git history with whole files (.jsonl) or the edit rows of a corpus (.jsonl.xz). An answer is exact
 when its edits are some of those that were still to come, and nothing else. deltaChrF compares with those of them that
 the answer touches, and is 0 where an edit was due and none came; score = deltaChrF/100 · harmonic mean(show, quiet).
+That score never counts what is wrong against the one who shows it; net = (right - wrong) / due does, where right is
+what is exact, and wrong all else that is shown, also where nothing was due.
 With --parts the rules alone, the model alone and both answer every row, and the differences come with intervals.
 What the model costs is told by the forwards and the processor's milliseconds of a silent row: the clock of a busy
 machine has no part in them.
@@ -17,8 +19,10 @@ import itertools
 import json
 import random
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +87,7 @@ class Local:
 
 class Outcome(Struct, frozen=True):
     """One row: `located` whether an edit touches lines that change, `rank` that of the first place found that does,
-    `lost` at which stage an edit that was due got lost."""
+    `lost` at which stage an edit that was due got lost, `offered` the kind of what is shown."""
 
     kind: str
     shown: bool
@@ -95,6 +99,7 @@ class Outcome(Struct, frozen=True):
     milliseconds: float
     silence: str = ""
     lost: str = ""
+    offered: str = ""
     forwards: int = 0
     model_ms: float = 0.0
 
@@ -169,7 +174,8 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     elapsed = (time.perf_counter() - began) * 1000
     due = (*case.expected, *case.also_ok)
     p_accept = answer.offer.p_accept if answer.offer else 0.0
-    known = {"rank": rank(question, due), "silence": answer.silence}
+    offered = answer.offer.kind if answer.offer else ""
+    known = {"rank": rank(question, due), "silence": answer.silence, "offered": offered}
     found = assessed(case, answer.edits, p_accept, elapsed, lost=lost(case, question, answer.edits, due), **known)
     if engine is None:
         return found
@@ -186,6 +192,7 @@ def assessed(
     rank: int = 0,
     silence: str = "",
     lost: str = "",
+    offered: str = "",
 ) -> Outcome:
     due = (*case.expected, *case.also_ok)
     return Outcome(
@@ -199,6 +206,7 @@ def assessed(
         milliseconds,
         silence,
         lost,
+        offered,
     )
 
 
@@ -293,6 +301,7 @@ def score(outcomes: Sequence[Outcome]) -> dict[str, float]:
     times = sorted(each.milliseconds for each in outcomes)
     return {
         "score": round(delta / 100 * harmonic(show, quiet) / 100, 3),
+        "net": round(net(outcomes), 3),
         "show": round(show, 1),
         "quiet": round(quiet, 1),
         "delta_chrf": round(delta, 1),
@@ -306,6 +315,12 @@ def score(outcomes: Sequence[Outcome]) -> dict[str, float]:
         "p90_ms": round(times[len(times) * 9 // 10], 2) if times else 0.0,
         "n": len(outcomes),
     }
+
+
+def net(outcomes: Sequence[Outcome]) -> float:
+    """Right answers less all others that are shown, for each row in which an edit was due."""
+    right = sum(each.exact for each in outcomes)
+    return (2 * right - sum(each.shown for each in outcomes)) / max(sum(each.kind != "none" for each in outcomes), 1)
 
 
 def cost_of(silent: Sequence[Outcome]) -> dict[str, float]:
@@ -336,17 +351,19 @@ def report(outcomes: Sequence[Outcome], engine: str) -> None:
         widths = (8, 8, 8, 9, 8, 7, 7)
         print(f"{kind:16}{found['n']:6}" + "".join(f"{found[c]:{w}.1f}" for c, w in zip(cells, widths, strict=True)))
     print_losses(outcomes)
+    print_offers(outcomes)
     silent = [each for each in outcomes if each.kind == "none"]
     quiet = wilson(sum(not each.shown for each in silent), len(silent))
     print(
         f"quiet in {quiet.value:.1%} of {len(silent)} silent rows ({quiet.low:.1%} to {quiet.high:.1%}, 19 of 20 times)"
     )
-    print(json.dumps({**score(outcomes), "engine": engine, "machine": machine()}))
+    net_of_all = {"net_interval": interval(len(outcomes), lambda chosen: net([outcomes[at] for at in chosen]))}
+    print(json.dumps({**score(outcomes), **net_of_all, "engine": engine, "machine": machine()}))
 
 
 def report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
     found = parted(outcomes)
-    cells = ("score", "show", "quiet", "delta_chrf", "exact", "location", "silent_forwards", "p50_ms")
+    cells = ("score", "net", "show", "quiet", "delta_chrf", "exact", "location", "silent_forwards", "p50_ms")
     print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>16}" for cell in cells))
     for part in PARTS:
         print(f"{part:8}" + "".join(f"{found[part][cell]:16}" for cell in cells))
@@ -362,17 +379,25 @@ def parted(outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     return {**found, "n": len(outcomes["both"])}
 
 
-def difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, float]:
+def difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, float | tuple[float, float]]:
+    """How much more one scores than the other, by both scores."""
+
+    def gain(name: str, chosen: Sequence[int]) -> float:
+        mine, others = (score([part[at] for at in chosen])[name] for part in (one, other))
+        return round(mine - others, 3)
+
+    found: dict[str, float | tuple[float, float]] = {}
+    for name in ("score", "net"):
+        found[name] = gain(name, range(len(one)))
+        found[f"{name}_interval"] = interval(len(one), partial(gain, name))
+    return found
+
+
+def interval(count: int, figure: Callable[[Sequence[int]], float]) -> tuple[float, float]:
+    """What the figure is between 19 of 20 times when as many rows are drawn again."""
     draw = random.Random(0)
-    gained = []
-    for _ in range(RESAMPLED):
-        chosen = draw.choices(range(len(one)), k=len(one))
-        scores = [score([part[at] for at in chosen])["score"] for part in (one, other)]
-        gained.append(scores[0] - scores[1])
-    gained.sort()
-    whole = score(one)["score"] - score(other)["score"]
-    low, high = gained[RESAMPLED // 40], gained[-RESAMPLED // 40 - 1]
-    return {"score": round(whole, 3), "low": round(low, 3), "high": round(high, 3)}
+    drawn = sorted(figure(draw.choices(range(count), k=count)) for _ in range(RESAMPLED))
+    return round(drawn[RESAMPLED // 40], 3), round(drawn[-RESAMPLED // 40 - 1], 3)
 
 
 def print_losses(outcomes: Sequence[Outcome]) -> None:
@@ -382,3 +407,17 @@ def print_losses(outcomes: Sequence[Outcome]) -> None:
     for stage in sorted({each.lost for each in outcomes if each.lost}):
         counts = (sum(each.lost == stage and each.kind == kind for each in outcomes) for kind in kinds)
         print(f"{stage:28}" + "".join(f"{count:15}" for count in counts))
+
+
+def print_offers(outcomes: Sequence[Outcome]) -> None:
+    """What is shown, by the kind of its likeliest edit."""
+    shown = [each for each in outcomes if each.shown]
+    counts = Counter((each.offered, fate(each)) for each in shown)
+    fates = ("right", "shown incomplete", "shown wrong text", "shown wrong place", "nothing due")
+    print(f"{'offered':20}" + "".join(f"{fate.removeprefix('shown '):>13}" for fate in fates))
+    for kind in sorted({each.offered for each in shown}):
+        print(f"{kind:20}" + "".join(f"{counts[kind, fate]:13}" for fate in fates))
+
+
+def fate(shown: Outcome) -> str:
+    return "right" if shown.exact else shown.lost or "nothing due"

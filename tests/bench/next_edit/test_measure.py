@@ -6,7 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from bench.next_edit.cases import Case, cases, of_row
-from bench.next_edit.measure import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
+from bench.next_edit.measure import (
+    Local,
+    Outcome,
+    cost_of,
+    is_exact,
+    likeness,
+    measure_parts,
+    net,
+    parted,
+    score,
+    touched,
+)
 from bench.next_edit.measure import outcome as outcome_of
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
@@ -69,6 +80,14 @@ def test_the_score_needs_both_shows_and_silence():
     assert score(mute)["score"] == 0.0
     assert score(good)["score"] == 1.0
     assert score([outcome("repeat", True, 50.0), outcome("none", False)])["score"] == 0.5
+
+
+def test_what_is_wrong_or_incomplete_counts_against_the_net_score():
+    right, partly, silent = outcome("repeat", True, 100.0), outcome("repeat", True, 50.0), outcome("repeat", False)
+    assert net([right, silent]) == 0.5
+    assert net([right, partly]) == 0.0
+    assert net([right, silent, outcome("none", True)]) == 0.0
+    assert net([partly, outcome("none", False)]) == -1.0
 
 
 def row_of(*edits, file_now, file_before="a = old(1)\nb = old(2)\n", **others):
@@ -187,8 +206,9 @@ async def test_each_part_answers_alone_and_both_together():
     found = parted(outcomes)
     assert found["n"] == 4
     assert found["rules"]["show"] == 100.0
-    assert {"score", "low", "high"} == set(found["both over rules"])
-    assert found["both over rules"]["low"] <= found["both over rules"]["score"] <= found["both over rules"]["high"]
+    for name in ("score", "net"):
+        low, high = found["both over rules"][f"{name}_interval"]
+        assert low <= found["both over rules"][name] <= high
 
 
 @pytest.mark.parametrize(
