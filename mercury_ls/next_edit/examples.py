@@ -22,7 +22,7 @@ from mercury_ls.code.differences import (
 from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Example", "ExampleHunk", "Piece", "PieceRule", "balanced", "example", "is_rename"]
+__all__ = ["Example", "ExampleHunk", "Piece", "PieceRule", "balanced", "example", "is_rename", "moves_a_block"]
 
 NEIGHBOURS = 4
 
@@ -109,6 +109,9 @@ def example(before: str, after: str) -> Example:
         return Example(before, after, added=((0, after),))
     if not after.strip():
         return Example(before, after, removed=((0, before),))
+    if moves_a_block(before, after):
+        # Line by line it would leave code that is broken.
+        return Example(before, after, (hunk(before, after, 0, is_block=True),))
     hunks: list[ExampleHunk] = []
     added: list[tuple[int, str]] = []
     removed: list[tuple[int, str]] = []
@@ -121,6 +124,15 @@ def example(before: str, after: str) -> Example:
             added.append((line, "".join(new)))
             removed.append((line, "".join(old)))
     return Example(before, after, tuple(hunks), not_blank(added), not_blank(removed))
+
+
+def moves_a_block(before: str, after: str) -> bool:
+    """Whether lines went into a block or came out of one, so that what is around them changed with them."""
+    for _, old, new in changed_lines(before, after):
+        margins = {line.strip(): indentation(line) for line in old if WORD.search(line)}
+        if any(margins.get(line.strip(), indentation(line)) != indentation(line) for line in new):
+            return True
+    return False
 
 
 def not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:

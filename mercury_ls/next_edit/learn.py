@@ -1,12 +1,12 @@
 """What the last edits teach: rules that other places of the code may have to follow."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.next_edit.examples import example
+from mercury_ls.next_edit.examples import example, moves_a_block
 from mercury_ls.next_edit.kinds import KINDS
 from mercury_ls.next_edit.rule import Rule
 
@@ -19,14 +19,38 @@ MOST_RULES = 40
 def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
     """The rules of these edits, oldest edit first; the latest rule first, each once, without what was undone."""
     merged: dict[Hashable, Rule] = {}
-    for age, edit in enumerate(reversed(edits)):
+    for age, since, edit in whole_edits(edits[::-1]):
         for lesson in lessons(edit.before, edit.after):
             line, places = edit.line + lesson.line, ((edit.path, edit.line),)
-            rule = replace(lesson, age=age, since=age, path=edit.path, line=line, places=places)
+            rule = replace(lesson, age=age, since=since, path=edit.path, line=line, places=places)
             earlier = merged.get(rule.key)
             merged[rule.key] = rule if earlier is None else earlier.joined(rule)
     rules = [*merged.values()]
     return tuple(rule for rule in rules if not any(map(rule.is_undone_by, rules)))[:MOST_RULES]
+
+
+def whole_edits(edits: Sequence[Edit]) -> Iterator[tuple[int, int, Edit]]:
+    """The edits, latest first, with the ages of their latest and of their earliest part: what was done to adjacent
+    lines is one edit if it moved them into a block or out of one."""
+    age = 0
+    while age < len(edits):
+        whole, since = edits[age], age
+        for earlier in edits[age + 1 :]:
+            if (joined := joined_edit(whole, earlier)) is None:
+                break
+            whole, since = joined, since + 1
+        if since > age and not moves_a_block(whole.before, whole.after):
+            whole, since = edits[age], age
+        yield age, since, whole
+        age = since + 1
+
+
+def joined_edit(later: Edit, earlier: Edit) -> Edit | None:
+    """Both as one, None unless their lines are adjacent."""
+    for upper, lower in ((earlier, later), (later, earlier)):
+        if upper.path == lower.path and lower.line == upper.line + upper.after.count("\n"):
+            return replace(upper, before=upper.before + lower.before, after=upper.after + lower.after)
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -1754,6 +1754,90 @@ func save() {
 )
 """Places that are less like the edited one than their words."""
 
+MOVED = (
+    Scenario(
+        "lines that go into a block, step by step, are carried as one",
+        "python",
+        """\
+def one(path):
+⟦    f = open(path)
+→    with open(path) as f:
+⟧⟦    data = f.read()
+→        data = f.read()
+⟧⟦    f.close()
+→⟧$0    return data
+
+
+def two(name):
+    «g = open(name)
+    text = g.read()
+    g.close→with open(name) as g:
+        text = g.read»()
+    return text
+
+
+def three(name):
+    g = open(name)
+    return g
+""",
+    ),
+    Scenario(
+        "a header alone, whose lines have not gone into its block yet, is not carried",
+        "python",
+        """\
+def one(path):
+⟦    f = open(path)
+→    with open(path) as f:
+⟧⟦    data = f.read()
+→        data = f.read()
+⟧$0    f.close()
+
+
+def three(name):
+    f = open(name)
+    return f
+""",
+    ),
+    Scenario(
+        "a guard around a statement is carried with its bracket",
+        "typescript",
+        """\
+function one(a) {
+⟦→  if (ready) {
+⟧⟦  send(a);
+→    send(a);
+⟧⟦→  }
+⟧$0}
+
+function two(b) {
+  «send(b);→if (ready) {
+    send(b);
+  }»
+}
+""",
+    ),
+    Scenario(
+        "a guard that goes takes its bracket along",
+        "go",
+        """\
+package p
+
+func one(a int) {
+⟦	if ready() {
+→⟧⟦		send(a)
+→	send(a)
+⟧⟦	}
+→⟧$0}
+
+func two(b int) {
+	«if ready() {
+		send(b)
+	}→send(b)»
+}
+""",
+    ),
+)
+
 ASKED = (
     Scenario(
         "an import that nothing uses any more goes",
@@ -1772,4 +1856,4 @@ print(sys.argv)
 )
 """Less likely than what is shown unasked."""
 
-SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE, *BESIDE, *APART)
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE, *BESIDE, *APART, *MOVED)
