@@ -205,4 +205,4 @@ def client_of(scope: Scope) -> ApiClient:
     host, port = scope["client"] or ("", 0)
     user = user_of(scope)
     program = next((value for name, value in scope["headers"] if name == b"user-agent"), b"").decode("latin-1")
-    return ApiClient(user or f"{host}:{port}", f"http {user or host} {program[:80]}")
+    return ApiClient(user or f"{host}:{port}", f"http {user or host} {program[:80]}", user)

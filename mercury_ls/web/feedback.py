@@ -8,7 +8,7 @@ __all__ = ["hear"]
 
 async def hear(call: EndpointCall) -> Heard:
     body: Feedback = call.body
-    service, id = call.service, body.request_id
+    service, id, client = call.service, body.request_id, call.client
     if body.user_action == "accept":
-        return Heard(service.accepted(id, None if body.characters is None else int(body.characters)))
-    return Heard(service.rejected(id) if body.user_action == "reject" else service.passed_over(id))
+        return Heard(service.accepted(id, client, None if body.characters is None else int(body.characters)))
+    return Heard(service.rejected(id, client) if body.user_action == "reject" else service.passed_over(id, client))

@@ -56,10 +56,12 @@ class ServedEngine(Protocol):
 
 
 class ApiClient(Struct, frozen=True):
-    """Who asks: `name` gets a fair share of the engine, `session` is whose caches are used again."""
+    """Who asks: `name` gets a fair share of the engine, `session` is whose caches are used again, and `user`, "" if the
+    token is everybody's, may say what became of an answer."""
 
     name: str = ""
     session: str = "http"
+    user: str = ""
 
 
 class Wish(Struct, frozen=True):
@@ -76,11 +78,20 @@ class Wish(Struct, frozen=True):
 
 
 class ApiPlace(Struct, frozen=True):
-    """A text that was opened, and what may be asked about it."""
+    """A text that was opened, who opened it, and what may be asked about it."""
 
     text: Text
     uri: str
     questions: Questions
+    user: str
+
+
+class ServedOffer(Struct, frozen=True):
+    """An offer whose fate its user may report. `characters` are those that count when it is accepted as a whole."""
+
+    kind: Kind
+    characters: int
+    user: str
 
 
 class Service:
@@ -106,7 +117,7 @@ class Service:
         self.outcomes = outcomes or Outcomes()
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
         self.metrics = Metrics()
-        self._offers: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._offers: OrderedDict[str, ServedOffer] = OrderedDict()
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
         self.privacy = AnyRoot(privacy, self.roots)
@@ -194,24 +205,30 @@ class Service:
                 questions.tell(latest)
         return latest
 
-    def accepted(self, id: str, characters: int | None = None) -> bool:
+    def accepted(self, id: str, client: ApiClient, characters: int | None = None) -> bool:
         """Whether this is the first that is heard of an offer. `characters`: of the part that was taken."""
-        kind, usual = self._offers.get(id, ("", 0))
-        is_known = self.tally.accepted(id, usual if characters is None else characters)
-        if is_known:
-            self._offers[id] = kind, 0  # counted
-            self.metrics.suggestions.labels(kind, "accepted").inc()
-        return is_known
+        if (offer := self._offer_to(client, id)) is None:
+            return False
+        is_first = self.tally.accepted(id, offer.characters if characters is None else characters)
+        if is_first:
+            self._offers[id] = replace(offer, characters=0)  # counted
+            self.metrics.suggestions.labels(offer.kind, "accepted").inc()
+        return is_first
 
-    def rejected(self, id: str) -> bool:
-        is_known = self.tally.rejected(id)
-        if is_known:
-            self.metrics.suggestions.labels(self._offers[id][0], "rejected").inc()
-        return is_known
+    def rejected(self, id: str, client: ApiClient) -> bool:
+        if (offer := self._offer_to(client, id)) is None or not self.tally.rejected(id):
+            return False
+        self.metrics.suggestions.labels(offer.kind, "rejected").inc()
+        return True
 
-    def passed_over(self, id: str) -> bool:
+    def passed_over(self, id: str, client: ApiClient) -> bool:
         """It was shown, and the user did something else."""
-        return self.tally.passed_over(id)
+        return self._offer_to(client, id) is not None and self.tally.passed_over(id)
+
+    def _offer_to(self, client: ApiClient, id: str) -> ServedOffer | None:
+        """None of another user."""
+        offer = self._offers.get(id)
+        return offer if offer is not None and offer.user == client.user else None
 
     async def read_projects(self) -> None:
         """Keeps the index of the projects, in steps between which requests are answered."""
@@ -239,7 +256,7 @@ class Service:
         engine = cast("EngineLink", self.engine.for_client(client.name))  # whoever serves it starts and ends it
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
-        return ApiPlace(text, uri, questions)
+        return ApiPlace(text, uri, questions, client.user)
 
     def _placed(self, text: Text) -> Text:
         """With paths in the projects, where a client says them from there."""
@@ -279,7 +296,7 @@ class Service:
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
             self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
-            self._offers[offer.id] = kind, offer.characters
+            self._offers[offer.id] = ServedOffer(kind, offer.characters, place.user)
         if offers:
             self.tally.answered(offers[0].id)
             self.metrics.suggestions.labels(kind, "shown").inc()

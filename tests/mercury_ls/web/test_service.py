@@ -91,6 +91,19 @@ async def test_what_became_of_an_answer_is_counted_once():
     assert 'mercury_http_requests_total{path="/v1/completions",status="200"} 2.0' in figures
 
 
+@pytest.mark.parametrize("action", ["accept", "reject", "ignore"])
+async def test_what_became_of_an_answer_is_for_its_user_to_say(action):
+    users = {hashlib.sha256(name.encode()).hexdigest(): name for name in ("ann", "bob")}
+    async with (
+        served(FakeEngine({"def area": "return w * h"}), access=Access(users=users)) as (_, app),
+        client(app, authorization="Bearer ann") as ann,
+        client(app, authorization="Bearer bob") as bob,
+    ):
+        said = {"request_id": (await ann.post("/v1/completions", json=AREA)).json()["id"], "user_action": action}
+        counted = [(await asking.post("/feedback", json=said)).json()["counted"] for asking in (bob, ann, ann)]
+    assert counted == [False, True, False]
+
+
 async def test_rejections_make_the_next_answers_less_likely():
     async with served(FakeEngine({"def area": "return w * h"})) as (_, app), client(app) as asking:
         chances = []
