@@ -108,7 +108,8 @@ class Jedi:
         self._environment = jedi.InterpreterEnvironment()
         self._library = tuple(standard_library())
         own = (os.path.dirname(str(module.__file__)) for module in (jedi, parso.cache))
-        self._trusted = tuple(path + os.sep for path in (*self._library, *own, *project.packages))
+        trusted = map(os.path.realpath, (*self._library, *own, *project.packages))
+        self._trusted = tuple(path + os.sep for path in trusted)
         self._privacy = Privacy(project.privacy, project.roots, ignore_case=project.ignore_case)
         self._packages = project.packages
         self._roots = project.roots
@@ -116,7 +117,8 @@ class Jedi:
         self._last: tuple[str, str, Any] = ("", "", None)
 
     def why_hidden(self, path: str) -> str | None:
-        return None if path.startswith(self._trusted) else self._privacy.why_hidden(path)
+        """What lies in an installed package is what its links lead to."""
+        return None if os.path.realpath(path).startswith(self._trusted) else self._privacy.why_hidden(path)
 
     def known(self, ask: NamesRequest) -> NameList:
         try:

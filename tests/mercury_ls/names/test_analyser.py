@@ -1,6 +1,7 @@
 """An analyser's process is started again after a failure; packages are found, not run."""
 
 import asyncio
+import os
 import sys
 
 import pytest
@@ -50,3 +51,23 @@ def test_the_packages_of_a_project_come_before_those_of_the_shell(tmp_path):
     (own / "pyvenv.cfg").unlink()
     (own / "conda-meta").mkdir()
     assert installed_packages(roots, environ) == (str(own / "lib/python3.12/site-packages"),)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
+@pytest.mark.parametrize("link", ["lib", "lib/python3.12", "lib/python3.12/site-packages"])
+def test_a_link_out_of_an_environment_leads_to_no_packages(tmp_path, link):
+    packages, environment = "lib/python3.12/site-packages", tmp_path / "project/.venv"
+    (tmp_path / "elsewhere" / packages).mkdir(parents=True)
+    (environment / link).parent.mkdir(parents=True)
+    (environment / "pyvenv.cfg").touch()
+    (environment / link).symlink_to(tmp_path / "elsewhere" / link)
+    assert installed_packages([str(tmp_path / "project")], {}) == ()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
+def test_an_environment_may_lie_elsewhere(tmp_path):
+    packages = "lib/python3.12/site-packages"
+    (tmp_path / "elsewhere" / packages).mkdir(parents=True)
+    (tmp_path / "elsewhere/pyvenv.cfg").touch()
+    (tmp_path / ".venv").symlink_to(tmp_path / "elsewhere")
+    assert installed_packages([str(tmp_path)], {}) == (str(tmp_path / ".venv" / packages),)

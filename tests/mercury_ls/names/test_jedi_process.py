@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from mercury_ls.names.jedi_process import refusal
+from mercury_ls.names.jedi_process import Jedi, refusal
 from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
 
 pytest.importorskip("jedi")
@@ -66,6 +66,20 @@ def test_arguments_and_imports(tmp_path):
     assert found == [*ARGUMENTS.values()]
     (known,) = answers(tmp_path, ["from shop import "], "import")
     assert {"cart", "pay"} <= {name.text for name in known.names}
+
+
+LINKS = pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
+
+
+@LINKS
+def test_what_an_installed_package_links_to_is_judged_where_it_lies(tmp_path):
+    for folder in ("packages", "home/.ssh"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "own.py").touch()
+    (tmp_path / "packages/linked").symlink_to(tmp_path / "home/.ssh")
+    jedi = Jedi(NamesProject((str(tmp_path),), (str(tmp_path / "packages"),)))
+    assert jedi.why_hidden(str(tmp_path / "packages/own.py")) is None
+    assert jedi.why_hidden(str(tmp_path / "packages/linked/own.py"))
 
 
 @pytest.mark.parametrize(
