@@ -43,11 +43,12 @@ LONGEST_MARK = 16
 MAX_PENDING = 64
 QUICK_BYTES, QUICK_FIRST = 1 << 15, 1 << 12
 """Texts of fewer bytes are parsed at once: after a change, and for the first time."""
-WHOLE_SECONDS, SLOWEST = 1.0, b"\\\n" * 256
-"""Of processor time, within which any text is parsed as a whole: usual code of `TREE_LIMIT` takes a quarter. A run of
-escaped line ends takes that of its length squared."""
-SLICE_SECONDS, MOST_SECONDS = 0.01, 5.0
-"""Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents."""
+QUICK_SECONDS, WHOLE_SECONDS = 0.1, 1.0
+"""Of processor time, within which a short text and one of `TREE_LIMIT` are parsed as a whole: usual code takes a
+quarter of that. A run of escaped line ends, or of comparisons in Java, takes that of its length squared."""
+SLICE_SECONDS, LONGEST_SLICE_SECONDS, MOST_SECONDS = 0.01, 0.5, 5.0
+"""Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents. In a slice
+that takes longer the parser cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The parser, and a node of its tree, reads this many bytes at a time."""
 MAX_DEPTH = 256
@@ -151,7 +152,7 @@ class Snapshot:
     @property
     def patience(self) -> float:
         """The time limit for parsing a variant of this text."""
-        return self._document.patience
+        return 0.0 if self._document.took_long else self._document.patience
 
     def changed(self, change: TextEdit) -> "Snapshot":
         """A variant of this text, parsed from its tree."""
@@ -217,6 +218,7 @@ class Document:
         self.text = encodable(text)
         self.patience = patience
         self.closed = [0]
+        self.took_long = False
         self._grammar = languages.find(language, path)
         self._lines = LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
@@ -224,8 +226,11 @@ class Document:
         self._pending: list[TextEdit] = []
         self._begun: str | None = None
         self._slices: Iterator[None] = iter(())
-        if made_of is not None and (tree := made_of[0].tree) is not None:
-            self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
+        if made_of is not None:
+            base, change = made_of
+            if (tree := base.tree) is not None:
+                self._parsed, self._pending = (tree, base.text), [change]
+            self.took_long = base.patience <= 0
 
     def apply(self, changes: Sequence[Change], version: int, encoding: Encoding) -> list[TextEdit]:
         """Apply the `contentChanges` of a didChange; no range means the whole text. Returns what really changed, each
@@ -245,17 +250,22 @@ class Document:
         """Incremental for the latest text; an older one is parsed from scratch."""
         if self._grammar is None or not parseable(snapshot.text):
             return None
+        if self._parsed and not self._pending and snapshot.text is self.text:
+            return self._parsed[0]
+        if self.took_long:
+            return None
         if snapshot.text is not self.text:
-            return parse_within(languages.parser(self._grammar), snapshot.text.encode(), None, WHOLE_SECONDS)
+            return parse_whole(languages.parser(self._grammar), snapshot.text.encode())
         tree = self._reparse(self._grammar)
         if tree is not None or self._begun is not self.text:
             self._begun = None
         return tree
 
     @property
-    def is_new(self) -> bool:
-        """Whether it has never been parsed, so that the time for a tree depends on the text's length."""
-        return self._parsed is None
+    def is_slow(self) -> bool:
+        """Whether a tree may take long, since it has never been parsed, or the last parse of it took long: then it has
+        one only once it was parsed in slices."""
+        return self._parsed is None or self.took_long
 
     def parsing(self) -> Iterator[None]:
         """Parse a long text in slices: then the next snapshot has a tree, or, if it took too long, no snapshot has one
@@ -268,19 +278,23 @@ class Document:
         return self._slices
 
     def _is_long(self) -> bool:
-        return len(self.text) > (QUICK_BYTES if self._parsed else QUICK_FIRST) and parseable(self.text)
+        is_long = len(self.text) > (QUICK_BYTES if self._parsed else QUICK_FIRST)
+        return (is_long or self.took_long) and parseable(self.text)
 
     def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
         spent = 0.0
         while self._begun is text:
             began = time.thread_time()
-            if tree := parse_for(SLICE_SECONDS, parser, source, old):
+            tree = parse_for(SLICE_SECONDS, parser, source, old)
+            slice_seconds = time.thread_time() - began
+            spent += slice_seconds
+            self.took_long = spent > usual_seconds(source)
+            if tree and slice_seconds <= LONGEST_SLICE_SECONDS:
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
                 return
-            spent += time.thread_time() - began
-            if spent > MOST_SECONDS:
+            if spent > MOST_SECONDS or slice_seconds > LONGEST_SLICE_SECONDS:
                 self._grammar = self._parsed = self._begun = self._snapshot = None
                 return
             yield
@@ -288,16 +302,16 @@ class Document:
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
-            tree = parse_within(languages.parser(grammar), self.text.encode(), None, WHOLE_SECONDS)
+            tree = parse_whole(languages.parser(grammar), self.text.encode())
             if tree is None:
                 self._grammar = None
             else:
                 self._parsed = tree, self.text
             return tree
-        if not self._pending:
-            return self._parsed[0]
         old, _ = edited_tree(*self._parsed, self._pending)
-        tree = parse_within(languages.parser(grammar), self.text.encode(), old, self.patience)
+        source, began = self.text.encode(), time.thread_time()
+        tree = parse_again(languages.parser(grammar), source, old, self.patience)
+        self.took_long = time.thread_time() - began > usual_seconds(source)
         # If it took too long, the old tree has the edits recorded, and they are parsed with the next change.
         self._parsed = tree or old, self.text
         self._pending = [] if tree else [NO_CHANGE]
@@ -344,7 +358,7 @@ def reparse(
 ) -> Tree | None:
     """The tree of `before` after `changes`; None if it takes longer than `patience`. `tree` itself is not changed."""
     old, text = edited_tree(tree, before, changes)
-    return parse_within(languages.parser(language), text.encode(), old, patience)
+    return parse_again(languages.parser(language), text.encode(), old, patience)
 
 
 def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[Tree, str]:
@@ -359,16 +373,33 @@ def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[T
     return tree, text
 
 
-def parse_within(parser: Parser, text: bytes, old: Tree | None, patience: float) -> Tree | None:
-    """None if it takes longer than `patience`, or than any usual text does."""
-    is_quick = len(text) <= QUICK_BYTES or (old is not None and math.isinf(patience))
-    if is_quick and SLOWEST not in text:
-        return parser.parse(text) if old is None else parser.parse(text, old)
-    tree = parse_for(min(patience, WHOLE_SECONDS), parser, text, old)
+def usual_seconds(text: bytes) -> float:
+    """More than any usual text of this length takes as a whole."""
+    return max(QUICK_SECONDS, WHOLE_SECONDS * len(text) / TREE_LIMIT)
+
+
+def parse_whole(parser: Parser, text: bytes) -> Tree | None:
+    """None if it takes longer than any usual text does. A first tree stays for long, and is better one that reads its
+    text by itself."""
+    is_quick = len(text) <= QUICK_FIRST or parse_within(usual_seconds(text), parser, text, None) is not None
+    return parser.parse(text) if is_quick else None
+
+
+def parse_again(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
+    """None if there is no patience, or a long text takes longer: of a short one nobody can tell before."""
+    if patience <= 0:
+        return None
+    if len(text) <= QUICK_BYTES or math.isinf(patience):
+        return parser.parse(text, old)
+    return parse_within(patience, parser, text, old)
+
+
+def parse_within(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+    """None if it takes longer."""
+    tree = parse_for(seconds, parser, text, old)
     if tree is None:
         parser.reset()
-    # A first tree stays for long, and is better one that reads its text by itself.
-    return parser.parse(text) if tree is not None and old is None else tree
+    return tree
 
 
 def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:

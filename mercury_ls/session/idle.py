@@ -86,7 +86,7 @@ class Idle:
         files, uri = self._files, self._files.current
         if uri is None or self._is_writing() or self._questions.unavailable(uri, invoked=False):
             return
-        if files.documents[uri].is_new:
+        if files.documents[uri].is_slow:
             await files.parsed(uri)
         offset = files.cursor(uri)
         question = self._questions.about(files.documents[uri].snapshot(), offset)

@@ -217,7 +217,7 @@ class Session:
         if reason := self.questions.unavailable(request.uri, request.invoked):
             return reason
         document = self.files.documents[request.uri]
-        if document.is_new:
+        if document.is_slow:
             await self.files.parsed(request.uri)
         if request.version not in (None, document.version):
             return "the text changed before the request had its turn"
@@ -392,7 +392,7 @@ class Session:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
         if reason := self.questions.unavailable(uri, invoked=False):
             return reason
-        if self.files.documents[uri].is_new:
+        if self.files.documents[uri].is_slow:
             await self.files.parsed(uri)
         snapshot = self.files.documents[uri].snapshot()
         question = self.questions.completion(snapshot, offset)

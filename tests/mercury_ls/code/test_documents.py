@@ -347,7 +347,7 @@ def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert sliced(document) > 10
-    assert not document.is_new
+    assert not document.is_slow
     assert shape(document.snapshot().tree) == shape(parsed(LONG))
     assert sliced(document) == 0
     assert sliced(Document("file:///a.py", "a.py", "python", 1, "a = 1\n")) == 0
@@ -429,6 +429,65 @@ def test_keystrokes_whose_parse_took_too_long_are_told_to_the_parser_once(monkey
     assert max(told) == 2
 
 
+class Slow:
+    """A parser whose every parse takes some seconds by a clock of its own."""
+
+    def __init__(self, monkeypatch, seconds: float):
+        self.now, self.seconds, self.parses = 0.0, seconds, 0
+        self._parser = languages.new_parser(languages.find("python", ""))
+        monkeypatch.setattr(documents.time, "thread_time", lambda: self.now)
+        monkeypatch.setattr(documents.languages, "parser", lambda grammar: self)
+        monkeypatch.setattr(documents.languages, "new_parser", lambda grammar: self)
+
+    def parse(self, *given, **named):
+        self.parses += 1
+        self.now += self.seconds
+        return self._parser.parse(*given, **named)
+
+    def reset(self):
+        self._parser.reset()
+
+
+def test_after_a_parse_that_took_long_a_text_is_parsed_in_slices_alone(monkeypatch):
+    """Runs of backslashes and line ends, of whatever kind, cost a second of 31 KiB at every key."""
+    parser = Slow(monkeypatch, 0.0)
+    document = opened("a = 1\n")
+    assert document.snapshot().tree
+    parser.seconds, parser.parses = 0.4, 0
+    for version in range(2, 9):
+        document.apply([((0, 0, 0, 0), "b = 2\n")], version, "utf-16")
+        variant = document.snapshot().changed(TextEdit(0, 1, "c"))
+        assert [bool(document.snapshot().tree), bool(variant.tree)] == [version == 2, False]
+    assert (parser.parses, document.is_slow) == (1, True)
+    sliced(document)
+    assert (bool(document.snapshot().tree), document.is_slow) == (True, True)
+    parser.seconds = 0.0
+    document.apply([((0, 0, 0, 0), "b = 2\n")], 9, "utf-16")
+    sliced(document)
+    assert not document.is_slow
+    document.apply([((0, 0, 0, 0), "b = 2\n")], 10, "utf-16")
+    assert shape(document.snapshot().tree) == shape(parsed(document.text))
+
+
+def test_a_text_in_which_the_parser_cannot_be_stopped_has_no_tree(monkeypatch):
+    """Comparisons in Java: seconds in which nothing else happened, at every pause."""
+    parser = Slow(monkeypatch, 2.0)
+    document = opened("a = 1\n" * documents.QUICK_FIRST)
+    for version in range(2, 5):
+        sliced(document)
+        assert document.snapshot().tree is None
+        document.apply([((0, 0, 0, 0), "b = 2\n")], version, "utf-16")
+    assert parser.parses == 1
+
+
+@pytest.mark.parametrize("size", [documents.QUICK_FIRST + 9, documents.QUICK_BYTES + 9])
+def test_a_first_parse_that_nobody_slices_has_an_end(monkeypatch, size):
+    """A callback ends it: without one, a file of 31 KiB that is only looked at took as long as it liked."""
+    parser = Slow(monkeypatch, 2.0)
+    assert opened("a = 1\n" * size).snapshot().tree is None
+    assert parser.parses == 1
+
+
 def test_a_variant_of_a_text_is_parsed_from_its_tree():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a = 1\nb = 2\n").snapshot()
     variant = snapshot.changed(TextEdit(4, 5, "f(1)"))
@@ -463,7 +522,7 @@ def test_nothing_stays_of_a_long_text_that_was_parsed():
         text = f"# {number}\n" + "def area(w, h):\n    return w * h\n" * (documents.QUICK_BYTES // 20)
         document = Document("file:///a.py", "a.py", "python", 1, text)
         sliced(document)
-        assert not document.is_new
+        assert not document.is_slow
         names = [node.child_by_field_name("name").text for node in document.snapshot().tree.root_node.children[1:]]
         assert set(names) == {b"area"}
         return len(text)

@@ -386,9 +386,9 @@ async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monke
     asked = asyncio.ensure_future(ask(session, long + "x = $0\n"))
     for _ in range(5):
         await asyncio.sleep(0)
-    assert document.is_new
+    assert document.is_slow
     assert [offer.edit.text for offer in (await asked).offers] == ["compute(y)"]
-    assert not document.is_new
+    assert not document.is_slow
 
 
 async def test_a_file_that_comes_back_as_another_one_has_no_edits(session):
