@@ -156,6 +156,7 @@ class Snapshot:
 
     def changed(self, change: TextEdit) -> "Snapshot":
         """A variant of this text, parsed from its tree."""
+        change = TextEdit(change.start, change.end, encodable(change.text))
         text = self.text[: change.start] + change.text + self.text[change.end :]
         return Document(
             self.uri, self.path, self.language, self.version, text, self.patience, (self, change)

@@ -496,6 +496,12 @@ def test_a_variant_of_a_text_is_parsed_from_its_tree():
     assert snapshot.text == "a = 1\nb = 2\n"
 
 
+def test_a_variant_of_a_text_has_no_lone_surrogates_either():
+    variant = Document("file:///a.py", "a.py", "python", 1, "a = '1'\n").snapshot().changed(TextEdit(5, 6, "\ud83d"))
+    assert variant.text == "a = '\ufffd'\n"
+    assert shape(variant.tree) == shape(parsed(variant.text))
+
+
 def test_what_is_said_of_a_snapshot_is_worked_out_once():
     asked = []
 

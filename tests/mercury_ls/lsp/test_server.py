@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 from msgspec.structs import replace
+from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
@@ -128,6 +129,83 @@ async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri)
     client.send({"method": "workspace/didChangeWatchedFiles", "params": {"changes": changes}})
     reply = await client.request("textDocument/inlineCompletion", place(uri, 2, 8))
     assert "result" in reply or reply["error"]["code"] == -32602
+
+
+PLACE = {"textDocument": {"uri": "URI", "version": 1}, "position": {"line": 2, "character": 8}}
+RANGE = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+ITEM = {"command": {"title": "x", "command": "x", "arguments": ["x"]}, "insertText": "x", "label": "x"}
+SAID = {
+    "textDocument/didOpen": {"textDocument": {"uri": "file:///b.py", "languageId": "x", "version": 1, "text": "x"}},
+    "textDocument/didChange": {"textDocument": {"uri": "URI", "version": 2}, "contentChanges": [{"text": TEXT}]},
+    "textDocument/didSave": {"textDocument": {"uri": "URI"}, "text": "x"},
+    "textDocument/didFocus": {"textDocument": {"uri": "URI"}},
+    "textDocument/didClose": {"textDocument": {"uri": "file:///b.py"}},
+    "notebookDocument/didOpen": {
+        "notebookDocument": {
+            "uri": "file:///n.ipynb", "notebookType": "x", "version": 1, "cells": [{"kind": 2, "document": "cell:x"}]
+        },
+        "cellTextDocuments": [{"uri": "cell:x", "languageId": "x", "version": 1, "text": "x"}],
+    },
+    "workspace/didChangeConfiguration": {"settings": {"mercury": {"suggest": {"languages": {"x": True}}, "x": "x"}}},
+    "workspace/didChangeWatchedFiles": {"changes": [{"uri": "file:///b.py", "type": 1}]},
+    "workspace/didRenameFiles": {"files": [{"oldUri": "file:///b.py", "newUri": "file:///c.py"}]},
+    "workspace/didChangeWorkspaceFolders": {"event": {"added": [{"uri": "file:///d", "name": "x"}], "removed": []}},
+    "workspace/executeCommand": {"command": "mercury.didAccept", "arguments": ["x"]},
+    "textDocument/inlineCompletion": {
+        **PLACE,
+        "context": {"triggerKind": 1, "renameProvider": "x", "selectedCompletionInfo": {"range": RANGE, "text": "x"}},
+        "partialResultToken": "x",
+    },
+    "textDocument/completion": {**PLACE, "context": {"triggerKind": 2, "triggerCharacter": "."}},
+    "textDocument/codeAction": {
+        "textDocument": {"uri": "URI"}, "range": RANGE, "context": {"diagnostics": [{"range": RANGE, "message": "x"}]}
+    },
+    "textDocument/copilotInlineEdit": {**PLACE, "context": {"triggerKind": 2}, "partialResultToken": "x"},
+    "textDocument/didShowCompletion": {"item": ITEM},
+    "textDocument/didPartiallyAcceptCompletion": {"item": ITEM, "acceptedLength": 2},
+    "textDocument/didShowInlineEdit": {"item": ITEM},
+    "mercury/nextEdit": {**PLACE, "context": {"triggerKind": 1, "renameProvider": "x"}, "partialResultToken": "x"},
+    "mercury/didChangeDiagnostics": {
+        "textDocument": {"uri": "URI"}, "diagnostics": [{"range": RANGE, "message": "x", "source": "x"}]
+    },
+    "mercury/why": PLACE,
+    "mercury/didAccept": {"id": "x"},
+    "mercury/didReject": {"id": "x"},
+    "signIn": {"x": "x"},
+    "$/setTrace": {"value": "off"},
+    "window/workDoneProgress/cancel": {"token": "x"},
+}  # fmt: skip
+ANSWERED = ("Completion", "Action", "InlineEdit", "nextEdit", "why", "Command", "signIn")
+
+
+def with_surrogates(value: Any) -> list[Any]:
+    """The JSON value with each of its strings, and of its names, in turn, made one that cannot be encoded."""
+    if isinstance(value, str):
+        return ["\ud800", value + "\udfff"]
+    if isinstance(value, dict):
+        names = [{**value, name + "\ud800": value[name]} for name in value]
+        return names + [{**value, name: odd} for name, part in value.items() for odd in with_surrogates(part)]
+    if isinstance(value, list):
+        return [[*value[:at], odd, *value[at + 1 :]] for at, part in enumerate(value) for odd in with_surrogates(part)]
+    return []
+
+
+@pytest.mark.parametrize("method", SAID)
+async def test_a_string_that_cannot_be_encoded_breaks_nothing(client, method, caplog):
+    """Wherever it stands: half an emoji that an editor has cut."""
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    params = json.loads(json.dumps(SAID[method]).replace("URI", uri))
+    for odd in with_surrogates(params):
+        if method.endswith(ANSWERED):
+            assert (await client.request(method, odd)).get("error", {"code": 0})["code"] in (0, -32602, -32601)
+        else:
+            client.send({"method": method, "params": odd})
+    client.send({"method": "no/\ud800", "params": {}})
+    assert (await client.request("no/\ud800", {}))["error"]["code"] == -32601
+    assert (await client.request("mercury/status", {"digests": True}))["result"]["digests"]
+    failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert [error for error in failed if not isinstance(error, JsonRpcInvalidParams)] == []
 
 
 async def test_every_uri_is_a_document(client):
