@@ -104,6 +104,8 @@ async def chunks(call: EndpointCall, request: ChatRequest, body: ChatBody) -> As
     is_first, sent = True, 0
     async with aclosing(call.service.chat(request, call.client)) as answers:
         async for reply in answers:
+            if not (reply.step or reply.final):
+                continue  # it is still being prepared, and may be refused
             if is_first:
                 yield with_delta(blank, ChatDelta(role="assistant", content=""))
                 is_first = False

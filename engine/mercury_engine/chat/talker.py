@@ -3,6 +3,7 @@
 import codecs
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Talker", "open_talker"]
 
+PREPARING_SECONDS = 0.005
+"""At a time, while what others may be slow with, the model's template and the request's schema, is waited for."""
 CACHES = 2
 """Conversations get this part of the memory for caches; the last one stays in any case."""
 
@@ -50,6 +53,7 @@ class Talker:
         self._open_dialogue = dialogue
         self._ends = ends
         self._kept: list[tuple[str, CachedConversation]] = []
+        self._preparing = ThreadPoolExecutor(1, "chat")
 
     @cached_property
     def dialogue(self) -> Dialogue:
@@ -71,9 +75,23 @@ class Talker:
         return sum(conversation.cache.bytes for _, conversation in self._kept)
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
-        rendered = self.dialogue.render(request)
+        rendered, guide = yield from self._prepared(request)
         with self._place(request.session, rendered) as conversation:
-            yield from _Reply(self, request, rendered, conversation).run()
+            yield from _Reply(self, request, rendered, guide, conversation).run()
+
+    def _prepared(self, request: ChatRequest) -> Generator[ChatReply, None, tuple[str, Guide | None]]:
+        """The conversation as the model reads it, and what the answer must keep to. Both are programs of others, which
+        may take seconds: conversations wait for each other, and nobody else for them."""
+        nothing, preparing = ChatReply(0, ""), self._preparing.submit(self._prepare, request)
+        try:
+            while not wait([preparing], PREPARING_SECONDS).done:
+                yield nothing
+            return preparing.result()
+        finally:
+            preparing.cancel()
+
+    def _prepare(self, request: ChatRequest) -> tuple[str, Guide | None]:
+        return self.dialogue.render(request), self.grammars.guide(request, self.dialogue.calls)
 
     def timed(self, forwards: Generator[Result]) -> Generator[Result]:
         started = self.clock()
@@ -110,7 +128,14 @@ class Talker:
 class _Reply:
     """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
 
-    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, conversation: CachedConversation) -> None:
+    def __init__(
+        self,
+        model: "Talker",
+        request: ChatRequest,
+        rendered: str,
+        guide: Guide | None,
+        conversation: CachedConversation,
+    ) -> None:
         self._started = model.clock()
         self._model = model
         self._request = request
@@ -118,7 +143,7 @@ class _Reply:
         self._pace = PACES[request.effort]
         self._chooser = TokenChooser(model.vocabulary, request.temperature, request.seed)
         self._calls = bool(request.tools) and request.tool_choice != "none"
-        self._guide = model.grammars.guide(request, model.dialogue.calls)
+        self._guide = guide
         self._ending = self._guide.closing() if self._guide else None
         self._rendered = rendered
         self._prompt = self._encoded()

@@ -3,6 +3,7 @@
 import json
 import sys
 from itertools import pairwise
+from threading import Event
 
 import jsonschema
 import numpy as np
@@ -11,11 +12,13 @@ from msgspec.structs import replace
 
 from mercury_engine.api import ChatRequest, EngineError, Message, Tool, TooLongError
 from mercury_engine.chat import talker as module
+from mercury_engine.chat.calls import Dialogue
 from mercury_engine.chat.drafting import PACES, DraftBlock
 from mercury_engine.chat.vocabulary import TokenChooser
 from mercury_engine.model.room import reading_bytes
 from mercury_engine.model.runtime import Rows
 from tests.engine.chat.models import opened, opened_left_to_right
+from tests.engine.families import fakes
 
 FAMILIES = {"sdar-8": "tools", "llada": "llama", "dream": "tools", "fast-dllm-v2": "chatml", "tiny-a2d": "chatml"}
 LEFT_TO_RIGHT = "left to right"
@@ -53,11 +56,31 @@ def request(text="hello", **fields):
     return ChatRequest(**{"session": text, "messages": (Message("user", text),), "most_tokens": 40} | fields)
 
 
+def forwards(replies):
+    """Those after which there was a forward; before them nothing is said."""
+    return (reply for reply in replies if reply.step)
+
+
+def test_a_slow_template_or_schema_of_others_holds_no_completion_up(engine, monkeypatch):
+    go, render = Event(), Dialogue.render
+    monkeypatch.setattr(Dialogue, "render", lambda self, request: go.wait(60) and render(self, request))
+    slow, given_up = engine.chat(request("slow")), engine.chat(request("given up"))
+    assert next(slow) is next(slow)
+    assert next(given_up).text == ""
+    given_up.close()
+    *_, completed = engine.infill(fakes.request("def area(w, h):\n    return $0\n"))
+    assert completed.final
+    go.set()
+    *_, last = slow
+    assert last.final
+
+
 @pytest.mark.parametrize("effort", PACES)
 @pytest.mark.parametrize("family", [*FAMILIES, LEFT_TO_RIGHT])
 def test_answers_end_and_what_is_settled_stays(engines, family, effort):
     assert engines[family].info().chats
-    *drafts, last = said = list(engines[family].chat(request(family + effort, effort=effort, slots=True)))
+    asked = request(family + effort, effort=effort, slots=True)
+    *drafts, last = said = list(forwards(engines[family].chat(asked)))
     assert (last.final, last.answer_tokens <= 40) == (True, True)
     assert not any(draft.final for draft in drafts)
     assert [draft.step for draft in said[:-1]] == [*range(1, len(said))]
@@ -184,7 +207,7 @@ def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
 
 def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
     with pytest.raises(TooLongError, match=r"\d+ tokens, and its context is 32768"):
-        next(engine.chat(request("word " * 20_000)))
+        next(forwards(engine.chat(request("word " * 20_000))))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +223,7 @@ def test_a_conversation_for_which_there_is_no_memory_is_refused_before_it_is_rea
     monkeypatch.setattr(talker, "room", replace(talker.room, free=lambda: needed))
     before = talker.forwards
     with pytest.raises(TooLongError, match=rf"{last.prompt_tokens} tokens and .* MiB are free on cpu.* {told}"):
-        next(engine.chat(replace(asked, session="another")))
+        next(forwards(engine.chat(replace(asked, session="another"))))
     assert talker.forwards == before
 
 
@@ -231,7 +254,7 @@ def test_a_model_without_a_template_does_not_chat(tmp_path):
 def test_a_template_that_cannot_be_read_fails_the_conversation_and_nothing_else(tmp_path):
     engine = opened(tmp_path, "dream", "broken")
     with pytest.raises(EngineError, match="chat template cannot be read"):
-        next(engine.chat(request()))
+        next(forwards(engine.chat(request())))
 
 
 def test_without_its_libraries_a_model_says_what_to_install(tmp_path, monkeypatch):
@@ -239,11 +262,11 @@ def test_without_its_libraries_a_model_says_what_to_install(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
-            next(engine.chat(request()))
-    next(engine.chat(request()))
+            next(forwards(engine.chat(request())))
+    next(forwards(engine.chat(request())))
     monkeypatch.setitem(sys.modules, "llguidance", None)
     with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
-        next(engine.chat(request(schema="{}")))
+        next(forwards(engine.chat(request(schema="{}"))))
 
 
 def logits(*likeliest):

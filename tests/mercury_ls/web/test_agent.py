@@ -91,3 +91,12 @@ async def test_a_schema_that_cannot_be_kept_to_is_a_bad_request(engine):
                 messages=[{"role": "user", "content": "Numbers."}],
                 response_format={"type": "json_schema", "json_schema": {"name": "numbers", "schema": schema}},
             )
+
+
+async def test_what_is_refused_before_anything_is_said_has_a_status_in_a_stream_as_well(engine):
+    form = {"type": "json_schema", "json_schema": {"name": "endless", "schema": {"$ref": "#"}}}
+    async with asking(engine) as client:
+        with pytest.raises(openai.BadRequestError, match="refers to itself"):
+            await client.chat.completions.create(
+                model="any", messages=[{"role": "user", "content": "x"}], response_format=form, stream=True
+            )
