@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from bench.decode.peers import gguf_name
+from bench.harness.servers import free_port
 from bench.quality.left_to_right import dense_weights
 from mercury_engine.remote.http import HttpClient, LinkError
-from tests.engine.remote.servers import free_port
 
 PEERS_PYTHON = "MERCURY_PEERS_PYTHON"
 SCRIPT = Path(__file__).with_name("llama_peer.py")

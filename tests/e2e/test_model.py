@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from pytest_lsp import make_test_lsp_client
 
+from bench.harness.tiny import checkpoint
 from tests.e2e.conftest import Editor
 from tests.e2e.environment import COMMAND, home, stop_engine
-from tests.mercury_ls.models.tiny import checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 

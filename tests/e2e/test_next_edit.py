@@ -8,12 +8,12 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from bench.harness.servers import FakeServer, document, serving
 from mercury_engine.fake import FakeEngine
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.serve import daemon
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.raw import Raw
-from tests.engine.remote.servers import FakeServer, document, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 

@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
+from bench.harness.servers import document, serving
 from mercury_engine.record import ModelRecord, write_record
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.e2e.raw import Raw
 from tests.e2e.test_next_edit import AFTER, NOW, TEXT, applied, place
-from tests.engine.remote.servers import document, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 

@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
+from bench.harness.stand_in_hub import StandIn, serving
+from bench.harness.tiny import checkpoint
 from tests.e2e.environment import home, stop_engine
 from tests.editors.nvim.neovim import Neovim
 from tests.editors.scenes import SHOP
 from tests.mercury_ls.models import stand_in_machine
-from tests.mercury_ls.models.stand_in_hub import StandIn, serving
-from tests.mercury_ls.models.tiny import checkpoint
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 import jsonschema
 import pytest
 
+from bench.harness.random_schemas import random_schema, talker_of, validity
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool
 from mercury_engine.chat import schemas
-from tests.engine.chat.random_schemas import random_schema, talker_of, validity
 
 ADD = Tool(
     "add",

@@ -4,12 +4,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from bench.harness.servers import document, serving, tunnel
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote.access import client_for, proxy_for
 from mercury_engine.remote.engine import RemoteEngine
 from mercury_engine.remote.http import LinkError, Proxy, site_of
-from tests.engine.remote.servers import CERTIFICATES, document, serving, tunnel, with_tls
+from tests.engine.remote.tls import CERTIFICATES, with_tls
 
 SECONDS = 5.0
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

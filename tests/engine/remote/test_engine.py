@@ -8,6 +8,7 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
@@ -15,7 +16,6 @@ from mercury_engine.remote import asking
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine, open_remote
 from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.http import HttpClient
-from tests.engine.remote.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
 
 BEFORE, AFTER = "def area(w, h):\n    return ", "\n\nprint(area(2, 3))\n"
 

@@ -4,10 +4,11 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from bench.harness.servers import document, free_port, serving, tunnel
 from mercury_engine.api import EngineError
 from mercury_engine.remote import http
 from mercury_engine.remote.http import HttpClient, LinkError, Proxy, ServerSite, site_of
-from tests.engine.remote.servers import CERTIFICATES, document, free_port, serving, tunnel, with_tls
+from tests.engine.remote.tls import CERTIFICATES, with_tls
 
 SECONDS = 5.0
 

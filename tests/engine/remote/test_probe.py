@@ -5,12 +5,13 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from bench.harness.servers import document, free_port, lines_of, serving, streamed, wrongly_typed
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import probe as probing
 from mercury_engine.remote.http import Reply
 from mercury_engine.remote.probe import ProbedServer, Served, running
-from tests.engine.remote.servers import document, free_port, lines_of, serving, streamed, with_tls, wrongly_typed
+from tests.engine.remote.tls import with_tls
 
 QWEN = "Qwen2.5-Coder-1.5B-Q8_0.gguf"
 PROPS = {

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.servers import document, free_port, serving
 from mercury_engine.api import EngineError, Span
 from mercury_engine.fake import FakeEngine
 from mercury_engine.remote.race import RaceEngine
-from tests.engine.remote.servers import document, free_port, serving
 from tests.engine.remote.test_engine import engine_for, llama, record, request
 
 

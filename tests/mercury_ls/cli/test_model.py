@@ -9,6 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.harness.servers import document, free_port, streamed, tunnel
+from bench.harness.servers import serving as serving_answers
+from bench.harness.stand_in_hub import SHA, StandIn, serving
+from bench.harness.tiny import checkpoint
 from mercury_engine.api import EngineInfo
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.cli import main, model
@@ -19,10 +23,7 @@ from mercury_ls.models import library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
-from tests.engine.remote.servers import CERTIFICATES, document, free_port, streamed, tunnel, with_tls
-from tests.engine.remote.servers import serving as serving_answers
-from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
-from tests.mercury_ls.models.tiny import checkpoint
+from tests.engine.remote.tls import CERTIFICATES, with_tls
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.stand_in_hub import StandIn, serving
+from bench.harness.tiny import checkpoint
 from mercury_engine.fake import FakeEngine
 from mercury_ls.lsp import stronger_model
 from mercury_ls.lsp.app import create_server
@@ -18,8 +20,6 @@ from mercury_ls.models.recommended import Machine, RecommendedModel
 from mercury_ls.session.wiring import Wiring
 from tests.mercury_ls.lsp.test_server import INLINE, TEXT, Client, place
 from tests.mercury_ls.models import stand_in_machine  # it acts only as a program
-from tests.mercury_ls.models.stand_in_hub import StandIn, serving
-from tests.mercury_ls.models.tiny import checkpoint
 
 ASKING = {**INLINE, "window": {"showMessage": {}, "workDoneProgress": True}}
 SMALL = replace(FakeEngine().info(), small=True)

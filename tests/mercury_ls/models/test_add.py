@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.stand_in_hub import SHA, StandIn, serving
+from bench.harness.tiny import SPECIALS, checkpoint
 from mercury_engine.api import EngineError
 from mercury_engine.record import read_record
 from mercury_engine.remote.probe import ProbedServer, Served
@@ -18,9 +20,7 @@ from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
-from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 from tests.mercury_ls.models.test_canary import opened
-from tests.mercury_ls.models.tiny import SPECIALS, checkpoint
 
 SMALL = ("config.json", "tokenizer.json")
 

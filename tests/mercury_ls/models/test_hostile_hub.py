@@ -11,13 +11,13 @@ from itertools import repeat
 
 import pytest
 
+from bench.harness.stand_in_hub import SHA, StandIn, serving
+from bench.harness.tiny import checkpoint
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub, library, places
 from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.settings import models
-from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 from tests.mercury_ls.models.test_add import answers
-from tests.mercury_ls.models.tiny import checkpoint
 
 ID = "org/Tiny-Coder"
 ESC, BIDI = "\x1b[31m", "\u202e"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.harness.stand_in_hub import SHA, StandIn, serving
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub
 from mercury_ls.models.hub import RepositoryFile, fetch, look, megabytes
-from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 
 WEIGHTS = bytes(range(256)) * 40
 FILES = {

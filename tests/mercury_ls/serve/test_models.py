@@ -1,12 +1,12 @@
 import pytest
 
+from bench.harness.servers import free_port
+from bench.harness.tiny import checkpoint
 from mercury_engine.api import EngineError
 from mercury_engine.model.convert import convert
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.serve.models import loader, verify
 from mercury_ls.settings.load import load
-from tests.engine.remote.servers import free_port
-from tests.mercury_ls.models.tiny import checkpoint
 
 
 def opened(folder, *, network=False, **fields):

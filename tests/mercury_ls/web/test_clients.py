@@ -1,14 +1,12 @@
 """Requests as programs send them, and what each of them needs to find in the answer."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from bench.abuse.canaries import REQUESTS
 from mercury_engine.fake import FakeEngine
 from tests.mercury_ls.web.serving import client, served
-
-REQUESTS = sorted((Path(__file__).parent / "requests").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)

@@ -2,18 +2,14 @@
 
 import json
 import socket
-import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 from msgspec import Struct
 
 SECONDS = 5.0
-CERTIFICATES = Path(__file__).parents[2] / "mercury_ls/link/certificate"
-"""Two that sign themselves, with one key: for this machine, and for models.example."""
 
 
 class Asked(Struct, frozen=True):
@@ -193,16 +189,6 @@ def document(value: Any, status: int = 200, **headers: str) -> Answer:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
-
-
-def with_tls(name: str = "localhost", *, wants: str = "") -> Callable:
-    """What a server wraps its connections in; `wants` is the certificate that clients must show."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(CERTIFICATES / f"{name}.pem", CERTIFICATES / "key.pem")
-    if wants:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(CERTIFICATES / f"{wants}.pem")
-    return lambda connection: context.wrap_socket(connection, server_side=True)
 
 
 def tunnel(port: int, *, login: str = "") -> Answer:
