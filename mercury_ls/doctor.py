@@ -30,14 +30,14 @@ from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import STRONGER, abbreviated, counted, one_line, remarks
 
-__all__ = ["Finding", "examine", "report"]
+__all__ = ["PROBLEMS", "Finding", "Problem", "examine", "report"]
 
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
 """Parameters."""
 OPENVINO = "openvino"
 WITHOUT_TRITON = "by torch alone, because triton is not"
-REINSTALL = "pip install --force-reinstall mercury-ls"
+REINSTALL = "install it again: `pip install --force-reinstall .` in a clone of mercury-ls"
 
 
 class Finding(Struct, frozen=True):
@@ -46,6 +46,88 @@ class Finding(Struct, frozen=True):
     part: str
     found: str
     remedy: str = ""
+
+
+class Problem(Struct, frozen=True):
+    """What may be wrong with a part. The texts name in braces what varies; a symptom is what a user notices of it, and
+    the usual remedies are for the page, where `remedy` is the message of an error."""
+
+    part: str
+    symptom: str
+    found: str
+    remedy: str
+    usually: str = ""
+
+    def finding(self, **varying: object) -> Finding:
+        return Finding(*(text.format(**varying) for text in (self.part, self.found, self.remedy)))
+
+
+OWN_FOLDER = "`chmod 700` the folder, remove what is in its place, or set MERCURY_LS_RUNTIME_DIR to another"
+PACKAGES = Problem("packages", "the server does not start", "missing: {names}", REINSTALL)
+SETTING = Problem(
+    "setting", "a setting has no effect", "{setting}", "{remedy}", "correct its name or its value, or set it elsewhere"
+)
+GRAMMARS = Problem("grammars", "nothing is suggested in some languages", "cannot be loaded: {languages}", REINSTALL)
+PLACEMENT = Problem("runtime directory", "no editor reaches an engine", "unusable", "{remedy}", OWN_FOLDER)
+UNWRITABLE = {
+    part: Problem(part, symptom, "{state}: cannot be written ({reason})", "make {folder} writable, or free disk space")
+    for part, symptom in {
+        "runtime directory": "no editor reaches an engine",
+        "engine log": "the engine's log stays empty",
+        "statistics": "`mercury-ls stats` counts nothing",
+    }.items()
+}
+MODEL = Problem(
+    "model",
+    "the engine is unavailable: its model is missing or damaged",
+    "{model}",
+    "{remedy}",
+    "choose one of `mercury-ls model list` with `model use`, or remove the damaged one and add it again",
+)
+GPU = Problem(
+    "device",
+    "the engine is unavailable, or does not use the GPU",
+    "gpu, as engine.device says, but {missing}",
+    "fix that, or set engine.device = auto",
+)
+OPENVINO_MISSING = Problem(
+    "device",
+    "next edits come, but no completions",
+    "{device}, but OpenVINO is not installed",
+    WITHOUT_OPENVINO.partition(": ")[2],
+)
+TUNING = Problem(
+    "tuned",
+    "suggestions no longer know the project that the model was tuned for",
+    "{root}: not in use, tuned for another model",
+    "run `mercury-ls tune {folder}`, or add --remove",
+)
+STARTING = Problem("engine server", "no editor gets a suggestion", "cannot run", "{remedy}", OWN_FOLDER)
+HANGING = Problem(
+    "engine server",
+    "no editor gets a suggestion, or all wait",
+    "{error}",
+    "run `mercury-ls serve --stop`, then open an editor",
+)
+LOADING = Problem(
+    "engine server",
+    "the engine is unavailable",
+    "could not load its engine",
+    "{remedy}",
+    "choose another model, or set engine.device = cpu",
+)
+REMOTE = Problem(
+    "engine server",
+    "`engine.address` is set, and nothing is suggested",
+    "{address}: {detail}",
+    "check engine.address, engine.token_file, and that `mercury-ls serve --http` runs there",
+)
+PROBLEMS = (
+    *(PACKAGES, SETTING, GRAMMARS, PLACEMENT),
+    *UNWRITABLE.values(),
+    *(MODEL, GPU, OPENVINO_MISSING, TUNING, STARTING, HANGING, LOADING, REMOTE),
+)
+"""All of them, in the order in which they are looked for; docs/TROUBLESHOOTING.md is made of it."""
 
 
 def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
@@ -69,7 +151,8 @@ def report(findings: list[Finding]) -> str:
         if finding.remedy:
             lines.append(f"  {'':{width}}  → {one_line(finding.remedy)}")
     wrong = sum(bool(finding.remedy) for finding in findings)
-    lines.append(f"\n{counted(wrong, 'problem')} found" if wrong else "\nno problems found")
+    more = "docs/TROUBLESHOOTING.md has all that may be wrong"
+    lines.append(f"\n{counted(wrong, 'problem')} found; {more}" if wrong else "\nno problems found")
     return "\n".join(lines)
 
 
@@ -77,8 +160,7 @@ def installation() -> Iterator[Finding]:
     yield Finding("mercury-ls", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     yield Finding("python", sys.executable)
     missing = [name for name in required() if importlib.util.find_spec(name.replace("-", "_")) is None]
-    state = f"missing: {', '.join(missing)}" if missing else "all installed"
-    yield Finding("packages", state, REINSTALL if missing else "")
+    yield PACKAGES.finding(names=", ".join(missing)) if missing else Finding("packages", "all installed")
 
 
 def required() -> list[str]:
@@ -95,13 +177,14 @@ def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
     present = "" if user_file.exists() else " (does not exist: the defaults apply)"
     yield Finding("user file", f"{user_file}{present}")
     for problem in loaded.problems:
-        yield Finding("setting", f"{problem.path} = {problem.value} from {problem.origin}", problem.remedy)
+        setting = f"{problem.path} = {problem.value} from {problem.origin}"
+        yield SETTING.finding(setting=setting, remedy=problem.remedy)
 
 
 def grammars() -> Iterator[Finding]:
     broken = [language.id for language in languages.LANGUAGES if not loads(language)]
-    state = f"cannot be loaded: {', '.join(broken)}" if broken else f"{len(languages.LANGUAGES)} languages"
-    yield Finding("grammars", state, REINSTALL if broken else "")
+    well = Finding("grammars", f"{len(languages.LANGUAGES)} languages")
+    yield GRAMMARS.finding(languages=", ".join(broken)) if broken else well
 
 
 def loads(language: Language) -> bool:
@@ -116,7 +199,7 @@ def permissions() -> Iterator[Finding]:
     try:
         directory = local.runtime_directory()
     except (local.PlacementError, OSError) as error:
-        yield Finding("runtime directory", "unusable", str(error))
+        yield PLACEMENT.finding(remedy=error)
         return
     yield writable("runtime directory", f"{directory}, private to you", directory)
     log = local.log_file()
@@ -131,8 +214,7 @@ def writable(part: str, state: str, folder: Path) -> Finding:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))
     except OSError as error:
-        remedy = f"make {folder} writable, or free disk space"
-        return Finding(part, f"{state}: cannot be written ({error.strerror})", remedy)
+        return UNWRITABLE[part].finding(state=state, reason=error.strerror, folder=folder)
     return Finding(part, state)
 
 
@@ -144,7 +226,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     try:
         folder = models.resolve(name)
     except EngineError as error:
-        yield Finding("model", name, str(error))
+        yield MODEL.finding(model=name, remedy=error)
         return
     if folder is None and name == models.FAKE:
         yield Finding("model", "fake, as engine.model says: it only copies from the context")
@@ -152,7 +234,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
         small = f"; {STRONGER}" if is_small(folder) else ""
-        yield Finding("model", f"{folder.name} in {folder}{small}", damage(folder))
+        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=damage(folder))
         if runs_here(folder):
             yield device(loaded.settings.engine.device)
 
@@ -189,15 +271,12 @@ def device(chosen: str) -> Finding:
     """The device that an engine would choose, as far as can be told without loading torch."""
     missing = missing_for_gpu()
     if missing and chosen == "gpu":
-        remedy = "fix that, or set engine.device = auto"
-        return Finding("device", f"gpu, as engine.device says, but {missing}", remedy)
-    without = importlib.util.find_spec(OPENVINO) is None and (missing or chosen == "cpu")
-    remedy = WITHOUT_OPENVINO.partition(": ")[2] if without else ""
-    lacking = ", but OpenVINO is not installed" if without else ""
-    if chosen != "auto":
-        return Finding("device", f"{chosen}, as engine.device says{lacking}", remedy)
-    if missing:
-        return Finding("device", f"auto: cpu, because {missing}{lacking}", remedy)
+        return GPU.finding(missing=missing)
+    state = f"auto: cpu, because {missing}" if chosen == "auto" else f"{chosen}, as engine.device says"
+    if importlib.util.find_spec(OPENVINO) is None and (missing or chosen == "cpu"):
+        return OPENVINO_MISSING.finding(device=state)
+    if missing or chosen != "auto":
+        return Finding("device", state)
     computed_by = (
         "by our kernels or torch, whichever is faster" if importlib.util.find_spec("triton") else WITHOUT_TRITON
     )
@@ -221,8 +300,8 @@ def tunings(loaded: Loaded) -> Iterator[Finding]:
         return
     for tuning in tuned.installed(tuned.home()).values():
         stale = folder is None or not tuned.fits(tuning, folder)
-        remedy = f"run `mercury-ls tune {shlex.quote(tuning.root)}`, or add --remove" if stale else ""
-        yield Finding("tuned", tuning.root + (": not in use, tuned for another model" if stale else ""), remedy)
+        finding = TUNING.finding(root=tuning.root, folder=shlex.quote(tuning.root))
+        yield finding if stale else Finding("tuned", tuning.root)
 
 
 def engine_server(settings: EngineSettings) -> Finding:
@@ -233,13 +312,13 @@ def own_server() -> Finding:
     try:
         status = daemon.status()
     except local.PlacementError as error:
-        return Finding("engine server", "cannot run", str(error))
+        return STARTING.finding(remedy=error)
     except Exception as error:  # whatever is wrong with it is the finding
-        return Finding("engine server", str(error), "run `mercury-ls serve --stop`, then open an editor")
+        return HANGING.finding(error=error)
     if status is None:
         return Finding("engine server", "not running; the next editor will start it")
     if status.state == "unavailable":
-        return Finding("engine server", "could not load its engine", status.detail)
+        return LOADING.finding(remedy=status.detail)
     return Finding("engine server", described(status))
 
 
@@ -248,8 +327,7 @@ def remote_server(settings: EngineSettings) -> Finding:
     if status.state in ("ready", "loading"):
         return Finding("engine server", f"{settings.address}: {described(status)}")
     detail = " ".join(status.detail.split()) or f"no answer within {ANSWER_SECONDS:.0f} s"
-    remedy = "check engine.address, engine.token_file, and that `mercury-ls serve --http` runs there"
-    return Finding("engine server", f"{settings.address}: {detail}", remedy)
+    return REMOTE.finding(address=settings.address, detail=detail)
 
 
 async def first_status(settings: EngineSettings) -> Status:

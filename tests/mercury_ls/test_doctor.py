@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,16 @@ def check(findings, part, found, remedy=""):
     assert found in finding.found
     assert remedy in finding.remedy
     assert bool(remedy) == bool(finding.remedy)
+    assert not remedy or is_explained(finding)
+
+
+def is_explained(finding: Finding) -> bool:
+    """By one of the problems that docs/TROUBLESHOOTING.md is made of."""
+    patterns = [".*".join(map(re.escape, re.split(r"{\w+}", problem.found))) for problem in doctor.PROBLEMS]
+    return any(
+        problem.part == finding.part and re.fullmatch(pattern, finding.found, re.DOTALL)
+        for problem, pattern in zip(doctor.PROBLEMS, patterns, strict=True)
+    )
 
 
 def model(folder):
@@ -79,8 +90,9 @@ def test_a_small_model_is_called_small_and_a_large_one_is_not(folder):
 
 
 def test_a_folder_is_only_well_if_a_file_can_be_written(tmp_path):
-    assert doctor.writable("part", "found", tmp_path) == Finding("part", "found")
-    check([doctor.writable("part", "found", tmp_path / "gone")], "part", "cannot be written (No such", "gone writable")
+    assert doctor.writable("engine log", "found", tmp_path) == Finding("engine log", "found")
+    gone = [doctor.writable("engine log", "found", tmp_path / "gone")]
+    check(gone, "engine log", "cannot be written (No such", "gone writable")
     assert list(tmp_path.iterdir()) == []
 
 
