@@ -1,10 +1,12 @@
 """Inline completions as LSP has them, or as an entry of the completion menu, and what became of a suggestion."""
 
 import contextlib
+import re
 from functools import partial
 from typing import Any
 
 from lsprotocol import types as lsp
+from msgspec.structs import replace
 from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_ls.code.edits import TextEdit, is_word
@@ -16,6 +18,8 @@ from mercury_ls.session.session import InlineRequest
 __all__ = ["accept", "completion", "did_accept", "did_partially_accept", "did_reject", "did_show", "inline_completion"]
 
 LONGEST_LABEL = 60
+INTELLIJ = re.compile(r"\(build [A-Z]+-\d")
+"""In the version of a client: LSP4IJ, which draws a suggestion behind what it replaces and then inserts it there."""
 
 
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
@@ -23,7 +27,10 @@ async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineComp
     work = partial(final_answer, ls, request, params.partial_result_token)
     steps = ls.showing_work(work) if request.invoked else work()
     answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps)
-    return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
+    offers = list(answer.offers)
+    if INTELLIJ.search(ls.client_version):
+        offers = [inserting for offer in offers if (inserting := inserting_at(request.offset, offer))]
+    return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in offers])
 
 
 def request_of(ls: Server, params: SuggestParams) -> InlineRequest:
@@ -56,6 +63,21 @@ def draft_of(answer: Answer) -> dict[str, Any]:
         "silence": answer.silence,
         "source": answer.source,
     }
+
+
+def inserting_at(cursor: int, offer: Offer) -> Offer | None:
+    insertion = as_insertion(offer.edit, offer.base[offer.edit.uri].text, cursor)
+    return replace(offer, edits=(insertion,)) if insertion else None
+
+
+def as_insertion(edit: TextEdit, text: str, cursor: int) -> TextEdit | None:
+    """The same change of a text as an insertion at the cursor, before blanks that it would remove; None if it is more
+    than that."""
+    before, behind = text[edit.start : cursor], text[cursor : edit.end].rstrip(" \t")
+    insertion = edit.text[len(before) : len(edit.text) - len(behind)]
+    if not (edit.start <= cursor <= edit.end and edit.text == before + insertion + behind):
+        return None
+    return TextEdit(cursor, cursor, insertion, edit.uri)
 
 
 def inline_item(ls: Server, offer: Offer) -> lsp.InlineCompletionItem:

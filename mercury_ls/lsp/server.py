@@ -60,6 +60,7 @@ class Server(LanguageServer):
         self.wiring = wiring
         self.session: Session | None = None
         self.dialect = "lsp"
+        self.client_version = ""
         self.accept_command = "mercury.didAccept"
         self._latest: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
@@ -79,6 +80,7 @@ class Server(LanguageServer):
         self.session.idle.follow_settings = self.follow_user_file
         self.session.on_growth = self.tell_growth
         self.dialect = dialect_of(options)
+        self.client_version = (params.client_info and params.client_info.version) or ""
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT
         return self.session

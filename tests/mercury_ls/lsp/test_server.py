@@ -43,8 +43,8 @@ class Client:
         self.engine = InProcessClient(self.model, on_status=on_status)
         return self.engine
 
-    async def initialize(self, capabilities: dict[str, Any], options: Any = None) -> dict[str, Any]:
-        params = {"capabilities": capabilities, "rootUri": self.root.as_uri(), "initializationOptions": options}
+    async def initialize(self, capabilities: dict[str, Any], options: Any = None, **more: Any) -> dict[str, Any]:
+        params = {"capabilities": capabilities, "rootUri": self.root.as_uri(), "initializationOptions": options, **more}
         reply = await self.request("initialize", params)
         self.send({"method": "initialized", "params": {}})
         await self.until(lambda: self.engine.status.state == "ready")
