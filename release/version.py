@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 FOLLOWERS = {
     "editors/vscode/package.json": r'^  "version": "(.*)"',
     "editors/vscode/package-lock.json": r'^(?:  |      )"name": "mercury-ls",\n +"version": "(.*)"',
+    "editors/vim/package.json": r'^  "version": "(.*)"',
     "editors/zed/extension.toml": r'^version = "(.*)"',
     "editors/zed/Cargo.toml": r'\A\[package\]\n.*\nversion = "(.*)"',
     "CITATION.cff": r"^version: (.*)",

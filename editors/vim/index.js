@@ -1,6 +1,7 @@
 // mercury-ls in coc.nvim, which draws ghost text of language servers itself; next edits come through its provider API.
 'use strict';
 
+const { version } = require('./package.json');
 const { LanguageClient, commands, languages, services, workspace } = require('coc.nvim');
 
 const DOCUMENTS = [{ scheme: 'file' }, { scheme: 'untitled' }];
@@ -11,7 +12,11 @@ exports.activate = (context) => {
     'mercury',
     'mercury-ls',
     { command: 'mercury-ls', args: ['--stdio'] },
-    { documentSelector: DOCUMENTS, synchronize: { configurationSection: 'mercury' } },
+    {
+      documentSelector: DOCUMENTS,
+      initializationOptions: { pluginVersion: version },
+      synchronize: { configurationSection: 'mercury' },
+    },
   );
   context.subscriptions.push(
     services.registerLanguageClient(client),

@@ -60,7 +60,7 @@ class Server(LanguageServer):
         self.wiring = wiring
         self.session: Session | None = None
         self.dialect = "lsp"
-        self.client_version = ""
+        self.client_version = self.plugin_version = ""
         self.accept_command = "mercury.didAccept"
         self._latest: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
@@ -80,6 +80,7 @@ class Server(LanguageServer):
         self.session.idle.follow_settings = self.follow_user_file
         self.session.on_growth = self.tell_growth
         self.dialect = dialect_of(options)
+        self.plugin_version = str(options.get("pluginVersion", "")) if isinstance(options, dict) else ""
         self.client_version = (params.client_info and params.client_info.version) or ""
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT
@@ -369,8 +370,15 @@ class Server(LanguageServer):
         self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))
 
     def compare_plugin(self) -> None:
-        """A plugin that is older than the server would not say so: whichever is newer knows what has changed."""
-        version = self.of_mercury.get("version")
+        """A plugin that is older than the server would not say so: whichever is newer knows what has changed. One that
+        only tells its version in the options compares nothing itself."""
+        version = self.of_mercury.get("version", self.plugin_version)
+        if is_older(__version__, self.plugin_version):
+            self.show(
+                lsp.MessageType.Warning,
+                f"this server is {__version__}, and the editor's plugin {self.plugin_version}: update the server, or "
+                "take the plugin that came with it, where `mercury-ls editor` says",
+            )
         if isinstance(version, str) and is_older(version, __version__):
             self.show(
                 lsp.MessageType.Warning,

@@ -68,7 +68,7 @@ class Wiring:
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
-        self._options = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+        self._options = settings_in(options)
         self._on_status = on_status
         self._seen = tuple(self.roots)
         settings = self.load()
@@ -183,6 +183,13 @@ def stamp(path: Path) -> int | None:
 def needs_new_engine(before: Settings, after: Settings) -> bool:
     """Whether a setting has changed that is fixed when an engine server starts."""
     return serve_arguments(before) != serve_arguments(after) or before.engine.address != after.engine.address
+
+
+def settings_in(options: Any) -> dict[str, Any]:
+    """The initialization options without the plugin's version, which is no setting."""
+    if not isinstance(options, dict):
+        return {}
+    return {name: value for name, value in cast("dict[str, Any]", options).items() if name != "pluginVersion"}
 
 
 def engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:

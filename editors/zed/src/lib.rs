@@ -32,12 +32,22 @@ impl zed::Extension for Mercury {
         })
     }
 
+    /// With the version, by which the server tells whether the extension or itself is too old.
     fn language_server_initialization_options(
         &mut self,
         id: &LanguageServerId,
         worktree: &Worktree,
     ) -> Result<Option<Value>> {
-        Ok(LspSettings::for_worktree(id.as_ref(), worktree)?.initialization_options)
+        let version = Value::String(env!("CARGO_PKG_VERSION").into());
+        let own = LspSettings::for_worktree(id.as_ref(), worktree)?.initialization_options;
+        Ok(Some(match own {
+            Some(Value::Object(mut options)) => {
+                options.insert("pluginVersion".into(), version);
+                Value::Object(options)
+            }
+            Some(other) => other,
+            None => json!({ "pluginVersion": version }),
+        }))
     }
 
     /// The server asks for its section by name.

@@ -434,6 +434,16 @@ async def test_a_plugin_older_than_the_server_is_named(client, plugin, is_told):
 
 
 @pytest.mark.parametrize(
+    ("plugin", "named"),
+    [("0.0.9", "update the plugin"), (__version__, ""), ("99.0.0", "update the server"), ("newest", ""), (1, "")],
+    ids=str,
+)
+async def test_a_plugin_that_compares_nothing_is_told_what_to_update(client, plugin, named):
+    await client.initialize(INLINE, {"pluginVersion": plugin})
+    assert [bool(named) and named in message for message in shown(client)] == [True] * bool(named)
+
+
+@pytest.mark.parametrize(
     ("version", "other", "older"),
     [
         ("0.9.9", "0.10.0", True),

@@ -91,22 +91,29 @@ mod tests {
         );
     }
 
+    fn version() -> Value {
+        Value::String(env!("CARGO_PKG_VERSION").into())
+    }
+
     #[test]
     fn options_and_settings_reach_the_server_where_it_looks_for_them() {
         let given = |text: &str| Some(Value::String(text.into()));
         let settings = LspSettings {
-            initialization_options: given("o"),
+            initialization_options: Some(json!({ "suggest": Value::String("o".into()) })),
             settings: given("s"),
             ..Default::default()
         };
         let worktree = worktree(&[ON_PATH], settings);
         let mut extension = registered();
-        assert_eq!(
-            extension
-                .language_server_initialization_options(&id(), &worktree)
-                .unwrap(),
-            given("o")
-        );
+        let Value::Object(options) = extension
+            .language_server_initialization_options(&id(), &worktree)
+            .unwrap()
+            .unwrap()
+        else {
+            panic!("no table");
+        };
+        assert_eq!(options.get("suggest"), given("o").as_ref());
+        assert_eq!(options.get("pluginVersion"), Some(&version()));
         let section = json!({ "mercury": Value::String("s".into()) });
         assert_eq!(
             extension
@@ -117,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_there_is_nothing_to_hand_on() {
+    fn without_settings_only_the_version_is_handed_on() {
         let worktree = worktree(&[ON_PATH], LspSettings::default());
         let mut extension = registered();
         assert_eq!(
             extension
                 .language_server_initialization_options(&id(), &worktree)
                 .unwrap(),
-            None
+            Some(json!({ "pluginVersion": version() }))
         );
         assert_eq!(
             extension
