@@ -86,6 +86,7 @@ bench: $(READY)
 
 release: $(BASE)
 	$(PIP) -e '.[release]'
+	$(BIN)/python -m tests.editors.tools node neovim-0.12 lazy.nvim vim code-server chromium
 	$(BIN)/python -m release
 
 clean:

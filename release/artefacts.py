@@ -53,6 +53,14 @@ def neovim(site: Site) -> Path:
     return archived(site, tree, "mercury.nvim")
 
 
+def vim(site: Site) -> Path:
+    return archived(site, "HEAD:editors/vim", "coc-mercury")
+
+
+def jetbrains(site: Site) -> Path:
+    return archived(site, "HEAD:editors/jetbrains", "mercury-ls-lsp4ij")
+
+
 def zed(site: Site) -> Path:
     return archived(site, "HEAD:editors/zed", "mercury-ls-zed")
 
@@ -80,6 +88,8 @@ BUILDERS: dict[str, Callable[[Site], Path]] = {
     "wheel": wheel,
     "VS Code": vsix,
     "Neovim": neovim,
+    "Vim": vim,
+    "JetBrains": jetbrains,
     "Zed": zed,
     "container": container,
 }

@@ -33,33 +33,29 @@ GHOST = "▏"
 RENAME = "rename `Item` → `Product`"
 """How the demo draws a suggestion, and what it says of the next edit."""
 
-LUA = """\
-local works, problem = pcall(function()
-  assert(require("mercury.version").plugin == "{version}", "another version")
-  require("mercury").setup({{}})
-  vim.cmd("runtime plugin/mercury.lua | Mercury status | helptags ALL | help mercury-keys")
-end)
-if not works then
-  io.stderr:write(problem)
-  vim.cmd("cquit")
-end
-vim.cmd("qall!")
-"""
-
 
 class Room(NamedTuple):
-    """An empty folder for one artefact; `bench` is the demo's code, which no artefact has."""
+    """An empty folder for one artefact. `bench` is the demo's code, which no artefact has; `clone` has the drivers of
+    editors, and `programs` those of an environment with the wheel."""
 
     run: Run
     folder: Path
     bench: Path
+    clone: Path
+    programs: Path
     version: str
-    neovim: Path | None
 
 
-def python_package(room: Room, artefact: Path) -> str:
+def source_package(room: Room, artefact: Path) -> str:
+    return installation(room, artefact, installed(room.run, room.folder, artefact))
+
+
+def binary_package(room: Room, artefact: Path) -> str:
+    return installation(room, artefact, room.programs)
+
+
+def installation(room: Room, artefact: Path, programs: Path) -> str:
     """`doctor` finds no problem, `complete` answers, the plugins lie in it, and the demo shows its moment."""
-    programs = installed(room, artefact)
     alone = isolated(room.folder)
     command = programs / "mercury-ls"
     if (told := room.run([command, "--version"], room.folder, alone).strip()) != f"mercury-ls {room.version}":
@@ -84,12 +80,12 @@ def check_demo(artefact: Path, shown: str) -> None:
         raise CommandError(f"{artefact.name}: the demo showed no completion, or no rename:\n{shown}")
 
 
-def installed(room: Room, artefact: Path) -> Path:
+def installed(run: Run, folder: Path, artefact: Path) -> Path:
     """The folder of programs of a new environment that has the artefact and what it needs."""
-    environment = room.folder / "environment"
-    room.run([sys.executable, "-m", "venv", environment], room.folder)
+    environment = folder / "environment"
+    run([sys.executable, "-m", "venv", environment], folder)
     programs = environment / ("Scripts" if sys.platform == "win32" else "bin")
-    room.run([programs / "python", "-m", "pip", "install", "--quiet", artefact], room.folder)
+    run([programs / "python", "-m", "pip", "install", "--quiet", artefact], folder)
     return programs
 
 
@@ -104,26 +100,33 @@ def isolated(folder: Path) -> dict[str, str]:
 
 def extension_package(room: Room, artefact: Path) -> str:
     with zipfile.ZipFile(artefact) as package:
-        package.extractall(room.folder)
-    extension = room.folder / "extension"
-    manifest = json.loads((extension / "package.json").read_text(encoding="utf-8"))
+        manifest = json.loads(package.read("extension/package.json"))
     checked(artefact, manifest["version"], room.version)
-    if not (extension / manifest["main"]).is_file():
-        raise CommandError(f"{artefact.name} lacks its program {manifest['main']}")
-    return "unpacked: its version and program; `make test-editors` drives it"
+    return in_editor(room, "vscode", artefact)
 
 
 def neovim_plugin(room: Room, artefact: Path) -> str:
     plugin = unpacked(room, artefact)
     told = (plugin / "lua/mercury/version.lua").read_text(encoding="utf-8")
     checked(artefact, told.split('"')[1], room.version)
-    if room.neovim is None:
-        return "unpacked: its version; Neovim is not on this machine"
-    script = room.folder / "try.lua"
-    script.write_text(LUA.format(version=room.version), encoding="utf-8")
-    start = [room.neovim, "--headless", "-u", "NONE", "--cmd", f"set rtp^={plugin}", "-c", f"luafile {script}"]
-    room.run(start, room.folder, isolated(room.folder))
-    return "Neovim loads it; its help has tags"
+    return in_editor(room, "neovim", plugin)
+
+
+def vim_extension(room: Room, artefact: Path) -> str:
+    extension = unpacked(room, artefact)
+    manifest = json.loads((extension / "package.json").read_text(encoding="utf-8"))
+    checked(artefact, manifest["version"], room.version)
+    return in_editor(room, "vim", extension)
+
+
+def jetbrains_template(room: Room, artefact: Path) -> str:
+    return in_editor(room, "jetbrains", unpacked(room, artefact))
+
+
+def in_editor(room: Room, editor: str, artefact: Path) -> str:
+    """What is seen of it there, with the server of the wheel."""
+    command = [sys.executable, "-m", "tests.editors.tried", editor, artefact, room.programs]
+    return room.run(command, room.clone).splitlines()[-1]
 
 
 def zed_extension(room: Room, artefact: Path) -> str:
@@ -167,10 +170,12 @@ def checked(artefact: Path, told: str, version: str) -> None:
 
 
 PROOFS: dict[str, Callable[[Room, Path], str]] = {
-    "sdist": python_package,
-    "wheel": python_package,
+    "sdist": source_package,
+    "wheel": binary_package,
     "VS Code": extension_package,
     "Neovim": neovim_plugin,
+    "Vim": vim_extension,
+    "JetBrains": jetbrains_template,
     "Zed": zed_extension,
     "container": container_context,
 }

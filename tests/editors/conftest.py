@@ -11,11 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import home, stop_engine
-from tests.editors.models import FAKE, MODELS, named
+from tests.editors.models import FAKE, MODELS, STEADY, named
 from tests.editors.tools import found
-
-STEADY = {"MERCURY_ENGINE_DEADLINE_MS": "60000", "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.05"}
-"""An answer then depends on text and weights alone: not on how busy the machine is, nor on how sure a model is."""
 
 
 @pytest.fixture(scope="session", params=MODELS)

@@ -4,9 +4,10 @@ It asks when typing pauses, always says that it was not invoked, draws ghost tex
 behind the cursor, inserts it there when it is accepted, and tells the server only that the text has changed.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.mercury_ls.lsp.test_server import Client
+if TYPE_CHECKING:
+    from tests.mercury_ls.lsp.test_server import Client
 
 PYCHARM = {"name": "PyCharm 2026.2.1", "version": "2026.2.1 (build PY-262.5104.32)"}
 CAPABILITIES = {"textDocument": {"inlineCompletion": {"dynamicRegistration": True}}}
@@ -22,7 +23,7 @@ class Ghost(NamedTuple):
 class Lsp4ij:
     """One file on one line of which somebody types."""
 
-    def __init__(self, client: Client):
+    def __init__(self, client: "Client"):
         self.client = client
         self.ghost: Ghost | None = None
         self.version = 1

@@ -7,10 +7,12 @@ import os
 
 from mercury_ls.settings.models import FAKE, installed
 
-__all__ = ["FAKE", "MODELS", "SHIPPED", "named"]
+__all__ = ["FAKE", "MODELS", "SHIPPED", "STEADY", "named"]
 
 SHIPPED = "shipped"
 MODELS = (FAKE, SHIPPED)
+STEADY = {"MERCURY_ENGINE_DEADLINE_MS": "60000", "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.05"}
+"""An answer then depends on text and weights alone: not on how busy the machine is, nor on how sure a model is."""
 
 
 def named(model: str) -> str:

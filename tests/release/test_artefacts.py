@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mercury_ls import __version__
-from release.__main__ import released, table
+from release.__main__ import PAGE, released, table, with_table
 from release.artefacts import BUILDERS, NOTES, SUMS
 from release.proof import PROOFS, Room
 from release.shell import CommandError, run
@@ -24,6 +24,8 @@ REPOSITORY = {
     "release/Containerfile": "FROM scratch\n",
     "editors/nvim/lua/mercury/version.lua": f'M.plugin = "{__version__}"\n',
     "editors/zed/extension.toml": f'version = "{__version__}"\n',
+    "editors/vim/package.json": f'{{"version": "{__version__}"}}\n',
+    "editors/jetbrains/template.json": "{}\n",
     "editors/zed/Cargo.toml": f'[package]\nversion = "{__version__}"\n',
 }
 
@@ -51,6 +53,8 @@ class Machine:
             return f"{self.extension(Path(folder) / 'x.vsix')}\n"
         if "bench.demo" in words:
             return self.demo
+        if "tests.editors.tried" in words:
+            return f"\n{words[3]}: a completion, a rename\n"
         return f"mercury-ls {self.version}\n" if "--version" in words else ""
 
     def extension(self, path: Path) -> Path:
@@ -71,15 +75,25 @@ def source(tmp_path):
 
 
 def test_every_artefact_is_built_and_tried(source, tmp_path):
-    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    rows = released(Machine(failing="docker"), source, tmp_path / "out")
     assert [row.kind for row in rows] == list(BUILDERS) == list(PROOFS)
     assert [row.path.parent for row in rows] == [tmp_path / "out"] * len(rows)
     for row in rows:
         assert f"| {row.kind} | {row.path.name} |" in table(rows)
 
 
+def test_the_page_gets_the_table_of_the_last_release_and_keeps_its_text():
+    page = PAGE.read_text(encoding="utf-8")
+    renewed = with_table(with_table(page, "old"), "| new |")
+    assert renewed.endswith("## As last built\n\n| new |\n")
+    assert renewed.partition("## As last")[0] == page.partition("## As last")[0]
+    assert "old" not in renewed.rpartition("##")[2]
+    with pytest.raises(ValueError, match="has no heading"):
+        with_table("", "")
+
+
 def test_sums_and_notes_lie_beside_them(source, tmp_path):
-    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    rows = released(Machine(failing="docker"), source, tmp_path / "out")
     sums = dict(reversed(line.split("  ")) for line in (tmp_path / "out" / SUMS).read_text().splitlines())
     assert sums == {row.path.name: hashlib.sha256(row.path.read_bytes()).hexdigest() for row in rows}
     assert (tmp_path / "out" / NOTES).read_text() == "* It exists.\n"
@@ -90,12 +104,14 @@ def test_sums_and_notes_lie_beside_them(source, tmp_path):
     ("kind", "names"),
     [
         ("Neovim", {"mercury.nvim/lua/mercury/version.lua"}),
+        ("Vim", {"coc-mercury/package.json"}),
+        ("JetBrains", {"mercury-ls-lsp4ij/template.json"}),
         ("Zed", {"mercury-ls-zed/extension.toml", "mercury-ls-zed/Cargo.toml"}),
         ("container", {"mercury-ls-container/Containerfile", f"mercury-ls-container/{WHEEL}"}),
     ],
 )
 def test_an_archive_holds_one_folder(source, tmp_path, kind, names):
-    rows = released(Machine(failing="docker"), source, tmp_path / "out", None)
+    rows = released(Machine(failing="docker"), source, tmp_path / "out")
     with tarfile.open(next(row.path for row in rows if row.kind == kind)) as archive:
         assert {member.name for member in archive if member.isfile()} == names
 
@@ -103,11 +119,22 @@ def test_an_archive_holds_one_folder(source, tmp_path, kind, names):
 def test_what_is_not_committed_is_refused(source, tmp_path):
     (source / "new.py").write_text("")
     with pytest.raises(ValueError, match=r"commit or stash these first.*\n\?\? new\.py"):
-        released(Machine(), source, tmp_path / "out", None)
+        released(Machine(), source, tmp_path / "out")
 
 
-def room(machine, tmp_path, neovim=None) -> Room:
-    return Room(machine, tmp_path, tmp_path / "tools", __version__, neovim)
+def room(machine, tmp_path) -> Room:
+    return Room(machine, tmp_path, tmp_path / "tools", tmp_path / "clone", tmp_path / "programs", __version__)
+
+
+def test_plugins_are_tried_with_the_server_of_the_wheel(source, tmp_path):
+    machine = Machine(failing="docker")
+    rows = {row.kind: row.seen for row in released(machine, source, tmp_path / "out")}
+    assert rows["Neovim"] == "neovim: a completion, a rename"
+    tried = [told.split() for told in machine.commands if "tests.editors.tried" in told]
+    assert [words[3] for words in tried] == ["vscode", "neovim", "vim", "jetbrains"]
+    (programs,) = {words[5] for words in tried}
+    assert any(told.endswith(f"-m pip install --quiet {tmp_path / 'out' / WHEEL}") for told in machine.commands)
+    assert Path(programs).name == "bin"
 
 
 def test_an_installed_package_is_asked_for_all_that_it_promises(tmp_path):

@@ -21,14 +21,22 @@ set runtimepath+={coc}
 
 
 class Vim(Terminal):
-    def __init__(self, program: Path, node: Path, environment: dict[str, str], folder: Path, text: str):
+    def __init__(
+        self,
+        program: Path,
+        node: Path,
+        environment: dict[str, str],
+        folder: Path,
+        text: str,
+        extension: Path = EDITORS / "vim",
+    ):
         (folder / ".git").mkdir()
         (folder / "data").mkdir()
         self.path = folder / "shop.py"
         self.path.write_text(text, encoding="utf-8")
         (page,) = blocks("vim", "vim")
         besides = BESIDES.format(node=node, folder=folder, coc=program.with_name("coc.nvim"))
-        (folder / "vimrc").write_text(besides + page.replace(NAMED, str(EDITORS)), encoding="utf-8")
+        (folder / "vimrc").write_text(besides + page.replace(f"{NAMED}/vim", str(extension)), encoding="utf-8")
         self.questions = 0
         super().__init__([str(program), "-u", str(folder / "vimrc"), self.path.name], environment, folder)
         self.ready()
