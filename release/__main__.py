@@ -94,7 +94,7 @@ def main() -> str | None:
         rows = released(run, ROOT, chosen.out.resolve())
     except (CommandError, ValueError) as error:
         return str(error)
-    took = f"{time.perf_counter() - start:.0f} s in all, on {os.cpu_count()} cores of {platform.platform(terse=True)}"
+    took = f"{time.perf_counter() - start:.0f} s in all, on {os.cpu_count()} cores ({platform.system()}, {platform.machine()})"
     shown = f"{table(rows)}\n\n{datetime.now(UTC):%d %B %Y}: {took}."
     sys.stdout.write(f"{shown}\n")
     if chosen.write:

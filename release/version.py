@@ -1,4 +1,5 @@
-"""The version stands in `mercury_ls/__init__.py`; `python -m release.version` writes it wherever else it is told."""
+"""The version stands in `mercury_ls/__init__.py`, and what this project is called elsewhere here; `python -m
+release.version` writes all of it wherever else it is told."""
 
 import re
 import sys
@@ -22,6 +23,22 @@ FOLLOWERS = {
 PACKAGE = ""
 """The name on PyPI, once it is ours: until then what anybody could take is installed from nowhere."""
 
+ADDRESS = ""
+"""The repository's, such as https://github.com/OWNER/NAME, once there is one: until then no file names it."""
+
+PUBLISHER = "mercury-ls"
+"""On the Marketplace and Open VSX."""
+
+PUBLISHED = {"editors/vscode/package.json": r'^  "publisher": "(.*)"'}
+
+ADDRESSED = {
+    "pyproject.toml": (r"^license-files = .*\n", 'urls = {{ Repository = "{}" }}\n'),
+    "editors/vscode/package.json": (r'^  "publisher": .*\n', '  "repository": {{ "type": "git", "url": "{}" }},\n'),
+    "editors/zed/extension.toml": (r"^authors = .*\n", 'repository = "{}"\n'),
+    "CITATION.cff": (r"^version: .*\n", 'repository-code: "{}"\n'),
+}
+"""Behind which line each file names the address, and how."""
+
 INSTALLERS = {
     "editors/vscode/package.json": r'"mercury-ls\.server\.package": \{\s*"type": "string",\s*"default": "(.*)"',
     "editors/nvim/lua/mercury/install.lua": r'^M\.package = "(.*)"',
@@ -43,8 +60,24 @@ def renewed(text: str, place: str, value: str) -> str:
     return text
 
 
+def addressed(text: str, before: str, line: str, address: str) -> str:
+    """The text with the line that names the address; without it where there is none."""
+    present = "".join(".*" if piece == "{}" else re.escape(piece) for piece in re.split(r"({})", line.format("{}")))
+    place = re.compile(f"({before})(?:{present})?", re.MULTILINE)
+    if len(place.findall(text)) != 1:
+        raise ValueError(f"nothing in the file, or too much, matches {before!r}: correct release/version.py")
+    return place.sub(lambda found: found[1] + (line.format(address) if address else ""), text)
+
+
 def main() -> None:
-    values = [(FOLLOWERS, __version__), (INSTALLERS, requirement(PACKAGE, __version__))]
+    for name, (before, line) in ADDRESSED.items():
+        path = ROOT / name
+        path.write_text(addressed(path.read_text(encoding="utf-8"), before, line, ADDRESS), encoding="utf-8")
+    values = [
+        (FOLLOWERS, __version__),
+        (PUBLISHED, PUBLISHER),
+        (INSTALLERS, requirement(PACKAGE, __version__)),
+    ]
     for places, value in values:
         for name, place in places.items():
             path = ROOT / name
