@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mercury_ls.editor import NAMED
 from tests.editors.documented import EDITORS, blocks
-from tests.editors.terminal import Terminal, children
+from tests.editors.terminal import SECONDS, Terminal, children
 
 BESIDES = """\
 filetype on
@@ -83,6 +83,14 @@ class Vim(Terminal):
         (node,) = self.children()
         (server,) = children(node)
         os.kill(server, signal.SIGKILL)
+
+    def close(self) -> None:
+        """A Vim that is killed would leave coc.nvim's process and the server behind."""
+        try:
+            self.command("qall!")
+            self.process.wait(SECONDS)
+        finally:
+            super().close()
 
     def command(self, command: str) -> None:
         self.keys(f"\x1b:{command}\r")
