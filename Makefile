@@ -43,7 +43,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet --pedantic .github
 
 # actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.
 workflows: $(READY)
