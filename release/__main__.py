@@ -94,7 +94,8 @@ def main() -> str | None:
         rows = released(run, ROOT, chosen.out.resolve())
     except (CommandError, ValueError) as error:
         return str(error)
-    took = f"{time.perf_counter() - start:.0f} s in all, on {os.cpu_count()} cores ({platform.system()}, {platform.machine()})"
+    machine = f"{os.cpu_count()} cores ({platform.system()}, {platform.machine()})"
+    took = f"{time.perf_counter() - start:.0f} s in all, on {machine}"
     shown = f"{table(rows)}\n\n{datetime.now(UTC):%d %B %Y}: {took}."
     sys.stdout.write(f"{shown}\n")
     if chosen.write:

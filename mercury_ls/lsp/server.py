@@ -80,7 +80,7 @@ class Server(LanguageServer):
         self.session.idle.follow_settings = self.follow_user_file
         self.session.on_growth = self.tell_growth
         self.dialect = dialect_of(options)
-        self.plugin_version = str(options.get("pluginVersion", "")) if isinstance(options, dict) else ""
+        self.plugin_version = str((json_object(options) or {}).get("pluginVersion", ""))
         self.client_version = (params.client_info and params.client_info.version) or ""
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT

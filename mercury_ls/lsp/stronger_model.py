@@ -204,14 +204,13 @@ class Progress:
     async def __aenter__(self) -> "Progress":
         window = self._server.protocol.client_capabilities.window
         if window and window.work_done_progress:
-            await self._server.work_done_progress.create_async(self._token)
+            await self._server.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(self._token))
             self._server.work_done_progress.begin(self._token, lsp.WorkDoneProgressBegin(title=self._title))
         return self
 
     def report(self, line: str) -> None:
-        if self._token in self._server.work_done_progress.tokens:
+        if self._token in self._server.shown_progress:
             self._server.work_done_progress.report(self._token, lsp.WorkDoneProgressReport(message=line))
 
     async def __aexit__(self, *_: object) -> None:
-        if self._server.work_done_progress.tokens.pop(self._token, None):
-            self._server.work_done_progress.end(self._token, lsp.WorkDoneProgressEnd())
+        self._server.end_progress(self._token)
