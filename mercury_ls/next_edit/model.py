@@ -1,5 +1,6 @@
 """What a model adds: it checks the edits that rules propose, and writes where no rule knows what."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -7,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, InfillRequest, RescoringWeights, Span, Window
+from mercury_ls.code import syntax
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal
@@ -23,6 +25,7 @@ __all__ = ["Opinion", "opinions", "place_of", "regions_of", "requests", "rescore
 
 CandidatePlace = tuple[str, int, int, str | None]
 
+WORD = re.compile(r"\w+")
 MOST_HOLES = 4
 """In one request: models are trained with as many."""
 MOST_REQUESTS = 3
@@ -209,16 +212,26 @@ def written_edit(
 
 
 def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates: Iterable[Candidate]) -> str:
-    """Why what a model has written is not shown: it restores what the user has just changed, or in code it writes the
-    new name for something else that has the old one; empty if it does neither."""
-    if any(question.is_reversal(candidate.uri, candidate) for candidate in own_edits):
-        return "it would undo what was done a moment ago"
+    """Why what a model has written is not shown: it restores what the user has just changed, unless that was a typo, or
+    in code it writes the new name for something else that has the old one; empty if it does neither."""
     files = question.files
+    reversals = [edit for edit in own_edits if question.is_reversal(edit.uri, edit)]
+    if not all(mends_a_word(files[edit.uri], edit) for edit in reversals):
+        return "it would undo what was done a moment ago"
     learned = rules(question.edits)
     renames = Renames.of(learned, files.values(), (question.project or Project()).with_files(files.values()))
     allowed = permitted([*candidates, *own_edits], renames, files)
     is_welcome = all(edit in allowed or is_prose(files[edit.uri], edit.start) for edit in own_edits)
     return "" if is_welcome else "it would rename something else too"
+
+
+def mends_a_word(snapshot: Snapshot, edit: Candidate) -> bool:
+    """Whether the edit makes one word of another, after which the file has fewer syntax errors."""
+    old = snapshot.text[edit.start : edit.end]
+    change = minimal(old, edit.text or "")
+    words = old[change.start : change.end], change.text
+    before = syntax.problems(snapshot.tree) if all(WORD.fullmatch(word) for word in words) else 0
+    return bool(before) and syntax.problems_after(snapshot, edit.start, edit.end, edit.text or "") < before
 
 
 def rescored_probability(

@@ -178,8 +178,17 @@ async def test_a_file_that_was_broken_elsewhere_may_have_other_errors_there_as_w
     await check(BROKEN, ("return width\n", "return width * (\n"), expected="- the file would have more syntax errors")
 
 
-async def test_a_typo_that_was_just_made_may_be_mended():
-    await check("x = 1\n⟦→imfrom⟧$0 os import path\n", ("imfrom", "from"), expected="x = 1\n«from» os import path\n")
+@pytest.mark.parametrize(
+    ("drawn", "piece", "expected"),
+    [
+        ("x = 1\n⟦→imfrom⟧$0 os import path\n", ("imfrom", "from"), "x = 1\n«from» os import path\n"),
+        ("x = 1\n⟦from→imfrom⟧$0 os import path\n", ("imfrom", "from"), "x = 1\n«from» os import path\n"),
+        ("width = ⟦height→depth⟧$0\n", ("depth", "height"), "- "),
+        ("def f():\n    return ⟦→(width⟧$0\n", ("(width", ""), "- "),
+    ],
+)
+async def test_a_typo_that_was_just_made_may_be_mended(drawn, piece, expected):
+    await check(drawn, piece, expected=expected)
 
 
 @pytest.mark.parametrize(
