@@ -21,7 +21,7 @@ from bench.harness.measures import machine, percentile
 from bench.oracle.adaptation import adapted, comes_back
 from bench.oracle.asked import AT_ONCE, Judged, Outcome, by_options, next_suggestions
 from bench.oracle.edits import FORMATS as EDIT_FORMATS
-from bench.oracle.edits import Offered, edit_rows, edits_asked
+from bench.oracle.edits import Offered, all_rows, edits_asked
 from bench.oracle.rows import SINGLE, Row, rows, sources
 from bench.oracle.server import Options
 from bench.oracle.truth import Wisdom
@@ -240,31 +240,44 @@ def cells(held: Sequence[Judged], way: str) -> str:
 
 async def edits_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
     """In every format; `cut` and `texts` are of other parts."""
-    chosen = edit_rows(unseen=texts == [file.text for file in sources(unseen=True)])
+    chosen = all_rows(unseen=texts == [file.text for file in sources(unseen=True)], most=6 if quick else 0)
     settings = [(0, 1.0), (150, 1.0), (1200, 1.0), (150, 0.5)][: 1 if quick else None]
     print(
-        "\nnext edits: offered, and all of what was due (of rows with a next edit); quiet rows; over the server's, ms"
+        "\nnext edits, by kind of row: of those where the model saw the place, offered, and all that is due there;"
+        "\nof those where it was not, nothing wrong; quiet ones; over the server's, ms"
     )
     found: Figures = {}
-    for name in list(EDIT_FORMATS)[-2:] if quick else EDIT_FORMATS:
+    for name in EDIT_FORMATS:
         for latency, right in settings:
             setting = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
             offered = await edits_asked(name, chosen, right=right, first_ms=latency)
-            found.setdefault(name, {})[setting] = told = of_edits(offered)
-            print(f"{name:14}{setting:20}" + "".join(f"  {figure} {value}" for figure, value in told.items()))
+            kinds = list(dict.fromkeys(one.row.kind for one in offered))
+            told = {kind: of_edits([one for one in offered if one.row.kind == kind]) for kind in kinds}
+            found.setdefault(name, {})[setting] = told
+            for kind, numbers in told.items():
+                values = "".join(f"  {figure} {value}" for figure, value in numbers.items())
+                print(f"{name:14}{setting:20}{kind:10}{values}")
     return found
 
 
 def of_edits(offered: Sequence[Offered]) -> Figures:
-    due = [one for one in offered if one.row.due]
+    """Where a format shows the model no line that is to change, nothing but what rules know can be expected."""
+    due = [one for one in offered if one.row.due and one.reached]
+    unknown = [one for one in offered if one.row.due and not one.reached]
     quiet = [one for one in offered if not one.row.due]
     return {
         "n": len(due),
-        "shown": round(sum(one.shown for one in due) / len(due), 4),
-        "exact": round(sum(one.exact for one in due) / len(due), 4),
-        "quiet": round(sum(not one.shown for one in quiet) / len(quiet), 4),
-        "over_ms": round(percentile([one.over_ms for one in due], 50), 1),
+        "shown": portion([one.shown for one in due]),
+        "exact": portion([one.shown and one.exact for one in due]),
+        "unknown": len(unknown),
+        "harmless": portion([one.exact for one in unknown]),
+        "quiet": portion([not one.shown for one in quiet]),
+        "over_ms": round(percentile([one.over_ms for one in due], 50), 1) if due else None,
     }
+
+
+def portion(verdicts: Sequence[bool]) -> float | None:
+    return round(sum(verdicts) / len(verdicts), 4) if verdicts else None
 
 
 PARTS = {

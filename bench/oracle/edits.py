@@ -5,29 +5,37 @@ import json
 import random
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.harness.client import RequestError
-from bench.oracle.desk import Desk, desk
+from bench.oracle.desk import AUTOMATIC, Buffer, Desk, desk
 from bench.oracle.server import left, received
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_training.progress import shown as progress
 
-__all__ = ["FORMATS", "EditRow", "EditsOracle", "Offered", "edit_rows", "edits_asked", "row_of"]
+__all__ = ["FORMATS", "EditRow", "EditsOracle", "Offered", "all_rows", "edit_rows", "edits_asked", "row_of"]
 
 ROWS = Path(__file__).parent / "edits"
 LANGUAGES = {".py": "python", ".ts": "typescript", ".go": "go", ".rs": "rust", ".java": "java", ".cpp": "cpp"}
 MARK = re.compile(r"⟦(?P<before>.*?)→(?P<after>.*?)⟧|⟪(?P<old>.*?)→(?P<new>.*?)⟫", re.DOTALL)
 PATIENCE_SECONDS = 30.0
+LINES_AROUND = 110
+"""Of other code, above and below a row in a long file."""
+NEAR, FAR = 12, 400
+"""Lines between the edit and what is due after it: within the window, in lines that only Zeta's formats rewrite; and
+outside of it, where no format can know."""
 
 
 class EditRow(Struct, frozen=True):
     """A text in which the user makes `edit`. From `text`, which it leaves, `due` lead to what comes next; none of them
-    where nothing is due."""
+    where nothing is due. `by_keys`: the edit is typed. With `elsewhere`, the edit was made in another file, and the
+    user has gone to the line where something is due."""
 
     name: str
     file: str
@@ -35,18 +43,29 @@ class EditRow(Struct, frozen=True):
     before: str
     edit: TextEdit
     due: tuple[TextEdit, ...]
+    kind: str = "short"
+    by_keys: bool = False
+    elsewhere: "EditRow | None" = None
 
     @property
     def text(self) -> str:
-        return applied(self.before, [self.edit])
+        return self.before if self.elsewhere else applied(self.before, [self.edit])
 
     @property
     def cursor(self) -> int:
+        if self.elsewhere:
+            return self.text.rfind("\n", 0, self.due[0].start) + 1 if self.due else 0
         return self.edit.start + len(self.edit.text)
 
-    @property
-    def final(self) -> str:
-        return applied(self.text, self.due)
+    def is_due(self, edits: Sequence[TextEdit], reached: frozenset[TextEdit]) -> bool:
+        """Whether these edits are some of those that are due, and all of them that a model was shown."""
+        result = applied(self.text, sorted(edits, key=lambda edit: edit.start))
+        others = [edit for edit in self.due if edit not in reached]
+        for count in range(len(others) + 1):
+            for more in combinations(others, count):
+                if applied(self.text, sorted([*reached, *more], key=lambda edit: edit.start)) == result:
+                    return True
+        return False
 
 
 def edit_rows(*, unseen: bool = False) -> list[EditRow]:
@@ -61,9 +80,79 @@ def edit_rows(*, unseen: bool = False) -> list[EditRow]:
     return rows
 
 
+def all_rows(*, unseen: bool = False, most: int = 0) -> list[EditRow]:
+    """The drawn rows, as they are, in long files, with what is due far away, and typed key by key; and those that an
+    edit of another file leads to. `most`: of each kind."""
+    short = edit_rows(unseen=unseen)
+    far = [row for row in short if row.due and "\n" in row.text[row.cursor : row.due[-1].start]]
+    kinds = [
+        short,
+        [in_long_file(row, 0, "long") for row in short],
+        [in_long_file(row, NEAR, "distant") for row in far],
+        [in_long_file(row, FAR, "beyond") for row in far],
+        [replace(row, kind="keys", by_keys=True) for row in short],
+        [] if unseen else elsewhere_rows(),
+    ]
+    return [row for rows in kinds for row in rows[:: max(len(rows) // most, 1) if most else 1][: most or None]]
+
+
+def elsewhere_rows() -> list[EditRow]:
+    rows = []
+    text = (ROWS / "elsewhere.txt").read_text(encoding="utf-8")
+    for part in text.removeprefix("== ").split("\n== "):
+        name, _, drawn = part.partition("\n")
+        first, _, second = drawn.partition("\n-- ")
+        (edited, before), (file, after) = (piece.split("\n", 1) for piece in (first, second))
+        language = LANGUAGES[Path(file).suffix]
+        row = row_of(name, edited, language, before + "\n")
+        here = drawn_row(name, file, language, after.rstrip("\n") + "\n")
+        rows.append(replace(here, kind="elsewhere", elsewhere=row))
+    return rows
+
+
+COMMENT = {"python": "#"}
+OTHER_CODE = {
+    "python": "def {name}(value, scale={n}):\n    shifted = value + {n}\n    return shifted * scale - {n}\n\n",
+    "typescript": "function {name}(value: number) {{\n  const shifted = value + {n};\n  return shifted * {n};\n}}\n\n",
+    "go": "func {name}(value int) int {{\n\tshifted := value + {n}\n\treturn shifted * {n}\n}}\n\n",
+    "rust": "fn {name}(value: i64) -> i64 {{\n    let shifted = value + {n};\n    shifted * {n}\n}}\n\n",
+    "java": "// {name}: a part of another class, which has {n} lines\n// and stands somewhere else.\n\n",
+    "cpp": "int {name}(int value) {{\n    int shifted = value + {n};\n    return shifted * {n};\n}}\n\n",
+}
+
+
+def in_long_file(row: EditRow, distance: int, kind: str) -> EditRow:
+    """The same between other code, and `distance` lines of comments between the edit and the first that is due."""
+    stem = Path(row.file).stem
+    code = OTHER_CODE[row.language]
+    parts = range(LINES_AROUND // code.count("\n"))
+    above, below = (
+        "".join(code.format(name=f"{side}_{stem}_{n}", n=n + 2) for n in parts) for side in ("above", "below")
+    )
+    head = row.before.startswith("package ") and row.before.index("\n") + 1
+    start, sign = head or 0, COMMENT.get(row.language, "//")
+    notes = "".join(f"{sign} note {n} on {stem}: nothing here\n" for n in range(distance))
+    gap = row.before.find("\n", row.edit.end) + 1
+    grown = len(row.edit.text) - (row.edit.end - row.edit.start)
+    edit = shifted(row.edit, len(above))
+    due = [shifted(each, len(above) + (len(notes) if each.start >= gap + grown else 0)) for each in row.due]
+    before = row.before[:start] + above + row.before[start:gap] + notes + row.before[gap:] + "\n\n" + below
+    return replace(row, file=f"{kind}_{row.file}", before=before, edit=edit, due=tuple(due), kind=kind)
+
+
+def shifted(edit: TextEdit, distance: int) -> TextEdit:
+    return TextEdit(edit.start + distance, edit.end + distance, edit.text)
+
+
 def row_of(name: str, file: str, language: str, drawn: str) -> EditRow:
     """`⟦a→b⟧` is the edit that the user makes, `⟪a→b⟫` one that is due after it."""
-    before, text, at, edit, due = "", "", 0, None, []
+    if "⟦" not in drawn:
+        raise ValueError(f"{file}, {name}: no edit is marked by ⟦ ⟧")
+    return drawn_row(name, file, language, drawn)
+
+
+def drawn_row(name: str, file: str, language: str, drawn: str) -> EditRow:
+    before, text, at, edit, due = "", "", 0, TextEdit(0, 0, ""), []
     for mark in MARK.finditer(drawn):
         before, text = before + drawn[at : mark.start()], text + drawn[at : mark.start()]
         if mark["before"] is not None:
@@ -73,8 +162,6 @@ def row_of(name: str, file: str, language: str, drawn: str) -> EditRow:
             due.append(TextEdit(len(text), len(text) + len(mark["old"]), mark["new"]))
             before, text = before + mark["old"], text + mark["old"]
         at = mark.end()
-    if edit is None:
-        raise ValueError(f"{file}, {name}: no edit is marked by ⟦ ⟧")
     return EditRow(name, file, language, before + drawn[at:], edit, tuple(due))
 
 
@@ -150,6 +237,8 @@ class EditsOracle:
         self.address = ""
         self.rows: Sequence[EditRow] = ()
         """Those that may be asked about by now."""
+        self.reached: frozenset[TextEdit] = frozenset()
+        """What is due in the lines that were to be rewritten."""
         self.asked = 0
         self.took_ms = 0.0
         """For the last answer, until the client had enough."""
@@ -206,10 +295,9 @@ class EditsOracle:
         end, due = start + len(region.rstrip("\n")), row.due
         if random.Random(f"{row.file} {self.right}").random() >= self.right:
             due = tuple(TextEdit(edit.start, edit.end, f"{edit.text}_") for edit in due)
-        inside = [
-            TextEdit(edit.start - start, edit.end - start, edit.text) for edit in due if start <= edit.start <= end
-        ]
-        return self.form.answer(applied(row.text[start:end], [e for e in inside if e.end <= end - start]), prompt)
+        inside = [number for number, edit in enumerate(due) if start <= edit.start and edit.end <= end]
+        self.reached |= {row.due[number] for number in inside}
+        return self.form.answer(applied(row.text[start:end], [shifted(due[at], -start) for at in inside]), prompt)
 
 
 def choice(text: str, is_chat: bool, *, whole: bool) -> dict[str, Any]:
@@ -228,51 +316,81 @@ async def answering(oracle: EditsOracle) -> AsyncIterator[EditsOracle]:
 
 
 class Offered(Struct, frozen=True):
-    """What became of a row: whether anything was offered, and whether it is all that was due; milliseconds over the
-    server's own."""
+    """What became of a row: whether anything was offered, and whether it is all that was due where the model could
+    know it, and nothing else; milliseconds over the server's own. `reached`: whether the model was shown a line where
+    something is due."""
 
     row: EditRow
     shown: bool
     exact: bool
     over_ms: float
-    silence: str = ""
+    reached: bool = True
 
 
 async def edits_asked(
     name: str, rows: Sequence[EditRow], *, right: float = 1.0, first_ms: float = 0.0
 ) -> list[Offered]:
     """In one format, while the user edits; each row in a file of its own."""
-    form = FORMATS[name]
-    async with answering(EditsOracle(form, right=right, first_ms=first_ms)) as oracle:
-        options = ("--protocol", form.protocol, "--model", "oracle")
-        options += () if form.protocol == "inception-edit" else ("--prompt", name)
-        async with desk(oracle, *options) as at:
-            oracle.rows = rows
-            return [await offered(at, oracle, row) for row in progress(f"{name}, {first_ms:.0f} ms", rows)]
+    oracle = EditsOracle(FORMATS[name], right=right, first_ms=first_ms)
+    async with answering(oracle), server_of(oracle, name) as at:
+        return [await offered(at, oracle, row) for row in progress(f"{name}, {first_ms:.0f} ms", rows)]
+
+
+def server_of(oracle: EditsOracle, name: str) -> AbstractAsyncContextManager[Desk]:
+    """A language server that asks the oracle in this format."""
+    protocol = FORMATS[name].protocol
+    prompt = () if protocol == "inception-edit" else ("--prompt", name)
+    return desk(oracle, "--protocol", protocol, "--model", "oracle", *prompt)
 
 
 async def offered(at: Desk, oracle: EditsOracle, row: EditRow) -> Offered:
-    oracle.took_ms = 0.0
+    oracle.took_ms, oracle.reached, oracle.rows = 0.0, frozenset(), [row]
+    other = row.elsewhere and at.open(row.elsewhere.file, row.language, row.elsewhere.before)
+    if other and row.elsewhere:
+        edit = row.elsewhere.edit
+        other.replace(edit.start, edit.end, edit.text)
     buffer = at.open(row.file, row.language, row.before)
-    buffer.replace(row.edit.start, row.edit.end, row.edit.text)
+    if not other:
+        await make(at, buffer, row)
     clock = asyncio.get_running_loop().time
     here, began = buffer.snapshot(), clock()
-    line, character = here.position(row.cursor, buffer.unit)
-    place = {"textDocument": {"uri": buffer.uri}, "position": {"line": line, "character": character}}
     try:
-        _, answer = at.client.ask("mercury/nextEdit", {**place, "context": {"triggerKind": 2}})
-        offer = await asyncio.wait_for(answer, PATIENCE_SECONDS)
+        offer = await asyncio.wait_for(asked(at, buffer, row.cursor), PATIENCE_SECONDS)
     except RequestError:
         offer = None
     over_ms = (clock() - began) * 1000 - oracle.took_ms
-    edits = [*changes(offer, here, buffer.unit)] if offer else []
-    buffer.close()
-    exact = bool(edits) and applied(row.text, sorted(edits, key=lambda edit: edit.start)) == row.final
-    return Offered(row, bool(edits), exact, over_ms)
+    edits = [*changes(offer, buffer.uri, here, buffer.unit)] if offer else []
+    for each in (buffer, *([other] if other else [])):
+        each.close()
+    return Offered(row, bool(offer), row.is_due(edits, oracle.reached), over_ms, bool(oracle.reached))
 
 
-def changes(offer: dict[str, Any], here: Any, unit: Any) -> Iterator[TextEdit]:
+async def make(at: Desk, buffer: Buffer, row: EditRow) -> None:
+    """The edit, at once or key by key, with a question after each."""
+    start, end, text = row.edit.start, row.edit.end, row.edit.text
+    if not row.by_keys:
+        buffer.replace(start, end, text)
+        return
+    pending = []
+    for last in range(end, start, -1):
+        buffer.replace(last - 1, last, "")
+        pending.append(asked(at, buffer, last - 1))
+    for number, key in enumerate(text, start):
+        buffer.replace(number, number, key)
+        pending.append(asked(at, buffer, number + 1))
+    await asyncio.gather(*pending[:-1], return_exceptions=True)
+
+
+def asked(at: Desk, buffer: Buffer, offset: int, kind: int = AUTOMATIC) -> asyncio.Future:
+    line, character = buffer.snapshot().position(offset, buffer.unit)
+    place = {"textDocument": {"uri": buffer.uri}, "position": {"line": line, "character": character}}
+    return at.client.ask("mercury/nextEdit", {**place, "context": {"triggerKind": kind}})[1]
+
+
+def changes(offer: dict[str, Any], uri: str, here: Any, unit: Any) -> Iterator[TextEdit]:
     for edit in offer["edits"]:
+        if edit.get("textDocument", {}).get("uri", uri) != uri:
+            continue
         start, end = (
             here.offset(edit["range"][end]["line"], edit["range"][end]["character"], unit) for end in ("start", "end")
         )
