@@ -385,6 +385,8 @@ ALONE = {
     "qwen": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",  # QwenLM/Qwen2.5-Coder, README
     "codegemma": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",  # ai.google.dev, CodeGemma prompts
     "starcoder": "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",  # StarCoder 2 report
+    "starcoder1": "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",  # bigcode/tiny_starcoder_py, model card
+    "falcon-tiny": "<|prefix|>{prefix}<|suffix|>{suffix}<|middle|>",  # TII's article on Falcon-H1-Tiny, "FIM format"
     "mellum": "<fim_suffix>{suffix}<fim_prefix>{prefix}<fim_middle>",  # JetBrains/Mellum-4b-base, model card
     "deepseek": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",  # deepseek-ai/DeepSeek-Coder, README
     "seed": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",  # Seed-Coder-8B-Base, model card
