@@ -186,7 +186,7 @@ def test_a_rewrite_means_nothing_before_its_end_and_nothing_if_it_was_cut():
         (edit_format("zeta-2.1"), WINDOW, "it does not name the blocks that it changes"),
         (edit_format("zeta-2"), "", "it is empty"),
     ],
-    ids=str,
+    ids=lambda part: getattr(part, "name", None),
 )
 def test_an_answer_that_is_refused_says_why(form, answer, reason):
     _, filled = rewritten(form, answer)
