@@ -646,7 +646,32 @@ static int ⟦size→length⟧(int x) { return x; }
 int f(void) { return «size»(2); }
 """
 
+DOTTED = """
+--- shop/__init__.py
+from .model import «volume»
+--- shop/model.py
+import shop.model
+
+def ⟦volume→capacity⟧(a):
+    return a
+
+def twice(a):
+    return «volume»(a) + shop.model.«volume»(a) + other.model.volume(a)
+--- app.py
+def f():
+    import shop.model
+    return shop.model.«volume»(3) + shop.«volume»(2)
+
+def g():
+    import other.model
+    return other.model.volume(3)
+
+def h(shop):
+    return shop.model.volume(3)
+"""
+
 FILES = {
+    "what a dotted path leads to": DOTTED,
     "what functions of Python have for themselves": INNER,
     "a parameter of what a function has for itself": INNER_PARAMETER,
     "what a package has itself, and no longer hands on": HANDED_ON,

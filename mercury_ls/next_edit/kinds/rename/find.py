@@ -167,8 +167,12 @@ def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
 
 
 def is_same_there(uses: Uses, offset: int) -> bool:
-    """In its own file other symbols may have the name; elsewhere the imports say what it is."""
-    return not uses.is_home or refers_to(uses.symbol, uses.snapshot, offset)
+    """In its own file other symbols may have the name; elsewhere, and of what a module qualifies, the imports say what
+    it is."""
+    node = scopes.node_at(uses.snapshot, offset)
+    parent = node.parent if node is not None else None
+    is_in_module = uses.symbol.module_level and parent is not None and parent.type == "attribute"
+    return not uses.is_home or is_in_module or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def origin(rule: Rename, home: Snapshot | None) -> str | None:

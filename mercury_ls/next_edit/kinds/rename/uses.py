@@ -316,8 +316,9 @@ class Uses(Struct, dict=True):
                 yield at, binding.reach
 
     def _imported_around(self, alias: str, offset: int) -> list[Imported]:
-        """What the functions around import by this name."""
-        reaches = ((imported, self._reach(imported)) for imported in self.imports if imported.alias == alias)
+        """What the functions around import by this name; `import a.b` of Python by `a`."""
+        named = (imported for imported in self.imports if f"{imported.alias}.".startswith(f"{alias}."))
+        reaches = ((imported, self._reach(imported)) for imported in named)
         return [imported for imported, reach in reaches if reach is not None and reach[0] <= offset < reach[1]]
 
     def _reach(self, imported: Imported) -> tuple[int, int] | None:
