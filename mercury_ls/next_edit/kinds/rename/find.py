@@ -60,7 +60,13 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
     if uses is not None:
-        spans_of_symbol = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
+        in_code = frozenset(code)
+        spans_of_symbol = [
+            span
+            for span in spans
+            if (span in in_code and is_same_there(uses, span[0]) and uses.is_certain(span[0]))
+            or uses.is_in_code_of_string(span[0])
+        ]
     else:
         spans_of_symbol = [span for span in code if refers_to(symbol, snapshot, span[0])]
         if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in spans_of_symbol]):

@@ -36,6 +36,7 @@ PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 TYPE = re.compile(
     r"(?:Optional\[|[&*:\"'\s]|mut\b|'\w+\b)*(?P<name>[\w.]+)(?:\s*\|\s*(?:None|null|undefined)|[\]\"'\s])*"
 )
+TYPE_IN_STRING = re.compile(r"[\w\s.,|\[\]]+")
 DERIVED = re.compile(r"\bclass[ \t]+(\w+)[ \t]*(?:<[^>{]*>)?(?:\([ \t]*|[ \t]+extends[ \t]+)([\w.]+)")
 WRAPPED = frozenset({"expression_list", "pointer_declarator", "reference_declarator", "typed_parameter"})
 QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
@@ -134,6 +135,23 @@ class Uses(Struct, dict=True):
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
         return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
+
+    # Names in strings
+
+    def is_in_code_of_string(self, offset: int) -> bool:
+        """Whether it stands in a string that Python reads as code, an annotation or an entry of `__all__`, and there
+        certainly refers to the symbol."""
+        node = scopes.node_at(self.snapshot, offset)
+        if node is None or node.type != "string_content" or not self.symbol.module_level or self._new_name_is_taken:
+            return False
+        if is_in_all(node):
+            in_all = text_of(node) == self.name
+            return in_all and (
+                self.is_home or any(imported.alias == self.name for imported in self._importing(self.name))
+            )
+        is_first = self.snapshot.text[offset - 1] != "."
+        is_ours = self._is_called(self.name, self.name, offset) and not self._is_of_the_type_around(node)
+        return is_first and is_annotation(node) and is_ours
 
     # Names at the top of a file
 
@@ -695,6 +713,24 @@ def parameters_of(name: Node) -> list[str] | None:
         child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
     ]
     return [text_of(kind) for kind in kinds]
+
+
+def is_in_all(content: Node) -> bool:
+    listed = innermost(content, ("list", "tuple"))
+    around = listed.parent if listed is not None and content.parent in listed.named_children else None
+    return around is not None and text_of(around.child_by_field_name("left")) == "__all__"
+
+
+def is_annotation(content: Node) -> bool:
+    """Whether the string is a type, and not one of the values that `Literal` lists."""
+    inside = [*takewhile(lambda node: not node.type.endswith(("block", "definition", "parameters")), outward(content))]
+    generics = [node for node in inside if node.type in ("generic_type", "subscript")]
+    is_value = any(re.search(r"\b(?:Annotated|Literal)\s*\[", text_of(node)) for node in generics)
+    return (
+        not is_value
+        and TYPE_IN_STRING.fullmatch(text_of(content)) is not None
+        and any(node.type == "type" for node in inside)
+    )
 
 
 def path_in_file(path: str, node: Node) -> str:
