@@ -131,6 +131,44 @@ from rows import load  #?
 def f(fetch):
     return load(fetch)  #?
 """,
+    "parameters of a constructor": """
+--- shop.py
+class Rows:
+    def __init__(self, ⟦path→folder⟧): self.path = «path»
+class Other:
+    def __init__(self, path): ...
+--- use.py
+from shop import Other, Rows
+
+Rows(«path»=1)
+Other(path=1)
+make(path=1)
+class More(Rows):
+    def f(self): super().__init__(path=1)  #?
+class Last(Other):
+    def f(self): super().__init__(path=1)
+More(path=2)  #?
+""",
+    "attributes": """
+--- shop.py
+class Entry:
+    def __init__(self, price): self.⟦price→cost⟧ = price
+    def total(self): return self.«price»
+--- use.py
+from shop import Entry, Other
+
+def f(e: Entry, o: Other):
+    o.price
+    e.price  #?
+    o.entry.price  #?
+    print({"price": 1}["price"])
+    getattr(e, "price")  #?
+class Sub(Entry):
+    def g(self): return self.price  #?
+class Far:
+    def __init__(self): self.other = Other()
+    def g(self): return self.price + self.other.price
+""",
     "parameters by keyword": """
 --- shop.py
 class Rows:
@@ -221,6 +259,33 @@ func f(r Runner, a A) {
 	r.«Run»()
 	a.Run()  //?
 }
+""",
+    "Go, a method by its package's name": """
+--- go.mod
+module example.com/a
+--- a/a.go
+package a
+
+type S struct{}
+func (s *S) ⟦Load→Fetch⟧() { s.«Load»() }
+--- b/b.go
+package b
+
+import "example.com/a/a"
+
+type Loader interface{ Load() }  //?
+func f(s *a.S, l Loader, t *Tree) {
+	s.«Load»()
+	l.Load()
+	t.Load()
+	a.New().Load()  //?
+}
+""",
+    "C++, objects of other types": """
+--- a.cpp
+struct Shape { int ⟦size→length⟧; int f() { return «size» + this->«size»; } };
+int g(Shape* s, Tree t) { return s->«size» + t.size; }
+int h() { return make().size; }  //?
 """,
     "Rust, fields in loops and macros": """
 --- src/lib.rs

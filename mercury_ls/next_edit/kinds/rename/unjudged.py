@@ -124,7 +124,7 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
     if node.type in STRINGS:
         return symbol.local is None and is_named_by_string(uses, node)
     if symbol.local is not None:
-        return symbols.is_keyword_of(node, symbol.function) and is_call_in_doubt(uses, node)
+        return is_keyword_in_doubt(uses, node)
     if uses.is_of_another_kind(node):
         return False
     return is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
@@ -144,14 +144,23 @@ def path_in(content: str, uses: Uses) -> str | None:
     return path["path"] if path is not None and family(uses.snapshot.path) == "python" else None
 
 
-def is_call_in_doubt(uses: Uses, keyword: Node) -> bool:
-    """Whether the call that gives this parameter may be one of the function that has it."""
-    call = innermost(keyword, ("call",))
-    function = call.child_by_field_name("function") if call is not None else None
-    last = function and (function.child_by_field_name("attribute") or function)
-    if last is None or uses.function is None:
+def is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
+    """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
+    call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
+    called = call.child_by_field_name("function") if call is not None else None
+    last = called and (called.child_by_field_name("attribute") or called)
+    function, declared = text_of(last), uses.symbol.node
+    if last is None or declared is None:
         return False
-    at = uses.snapshot.offset_of_byte(last.start_byte)
+    owner = symbols.enclosing(declared)
+    if owner is not None and uses.symbol.function == type_name(owner) != function:
+        # It is a constructor's, which classes that derive from this one may inherit or call.
+        of_class = Uses(uses.name, uses.new_name, Symbol(owner=owner), uses.home, uses.snapshot, uses.project)
+        around = symbols.enclosing(node) if function == "__init__" else None
+        return of_class.is_related(type_name(around) if around is not None else function)
+    if uses.function is None or function != uses.symbol.function:
+        return False
+    at = uses.offset_of(last)
     return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
 
 
