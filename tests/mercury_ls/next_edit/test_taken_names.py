@@ -1,9 +1,12 @@
 """A rename to a name that something else of the same scope has is not offered; where both may have it, it is."""
 
 import pytest
+from msgspec.structs import replace
 
+from mercury_ls.code.edits import difference
+from mercury_ls.code.history import History
 from tests.mercury_ls.next_edit.next_edit_scenarios import Scenario
-from tests.mercury_ls.next_edit.test_pipeline import check
+from tests.mercury_ls.next_edit.test_pipeline import check, last_of, question_of
 
 TAKEN = {
     "a function of Python": """
@@ -331,3 +334,15 @@ async def test_a_name_that_is_taken_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", FREE)
 async def test_a_name_that_both_may_have_is_given(name: str) -> None:
     await check(Scenario(name, language_of(name), FREE[name]))
+
+
+async def test_what_an_accepted_offer_renamed_has_not_taken_the_name() -> None:
+    before = "void load(int a);\nvoid load(int a) {}\nvoid f() { load(1); }\n"
+    own = before.replace("load", "save", 1)
+    after = own.replace("load", "save", 1)
+    question = question_of((own, after + "$0"), "cpp")
+    history = History()
+    history.record(question.snapshot.path, before, difference(before, own), 0.0)
+    history.record(question.snapshot.path, own, difference(own, after), 60.0, is_own=False)
+    answer = await last_of(replace(question, history=history))
+    assert [after[edit.start : edit.end] for edit in answer.edits] == ["load"], answer.silence

@@ -342,3 +342,9 @@ async def test_what_a_rename_cannot_judge_is_named(name: str) -> None:
         if MARK.search(line)
     ]
     await check(MARK.sub("", DRAWN[name]), places=places)
+
+
+async def test_many_places_are_one_short_line() -> None:
+    home = "--- shop.py\nclass Entry:\n    def ⟦name→title⟧(self): return self.«name»()\n"
+    uses = "--- use.py\nfrom shop import Entry\n\ndef f(x):\n" + "    x.name()\n" * 60
+    await check(home + uses, "more than 50 places cannot be judged: use.py")
