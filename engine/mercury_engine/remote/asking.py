@@ -76,7 +76,7 @@ def filling(
     *,
     address: str,
     budget: int,
-    suffix_lines: int | None,
+    suffix_lines: int | None = None,
 ) -> Iterator[Attempt]:
     """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
     word, once more from the cursor. `true` is the request before secrets were masked."""

@@ -479,7 +479,7 @@ class Client:
             client_capabilities=SimpleNamespace(workspace=SimpleNamespace(workspace_edit=edits))
         )
 
-    async def newest(self, kind: str, uri: str, work, otherwise):
+    async def newest(self, kind: str, uri: str, work):
         return await work
 
     async def showing_work(self, work):
