@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, Filled
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.edits import TextEdit, may_become, rebase
+from mercury_ls.code.edits import TextEdit, difference, may_become, rebase
 from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
@@ -104,6 +104,15 @@ class Generation:
             and current.uri == question.snapshot.uri
             and current.text == question.snapshot.text
         )
+
+    def is_far(self, current: Snapshot, cursor: int) -> bool:
+        """Whether nothing of it is left in its document, and no few keys on the cursor's line, or the one above, lead
+        to its text."""
+        base = self.question.snapshot
+        if base.uri != current.uri or self.remainder(current, cursor):
+            return False
+        start = current.line_start(max(current.line_of(min(cursor, len(current.text))) - 1, 0))
+        return difference(current.text, base.text).start < start
 
     def unfinished(self, current: Snapshot, cursor: int) -> Filled | None:
         """How the answer at this place begins, if the engine was stopped while it wrote it."""
@@ -204,6 +213,12 @@ class Generations:
         """The longest beginning of an answer at this place that an engine wrote before it was stopped."""
         beginnings = [generation.unfinished(current, cursor) or Filled("") for generation in self._recent]
         return max(beginnings, key=lambda beginning: len(beginning.text), default=Filled(""))
+
+    def follow(self, current: Snapshot, cursor: int) -> None:
+        """This document has changed: what contradicts it is stopped, and what is far from it is forgotten."""
+        for generation in self.contradicted(current, cursor):
+            generation.close()
+        self._drop(lambda generation: generation.is_over and generation.is_far(current, cursor))
 
     def contradicted(self, current: Snapshot, cursor: int) -> list[Generation]:
         """Those that are being written for something else than what this document says by now."""

@@ -9,13 +9,15 @@ from array import array
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from msgspec import Struct
 
 from mercury_engine.redaction import mask_secrets
 from mercury_ls.code.documents import Change, Document, LineRange
 from mercury_ls.code.positions import Encoding
+from mercury_ls.completion.offers import Answer
+from mercury_ls.session.requests import InlineRequest
 
 __all__ = ["FORMAT", "NoRecorder", "Recorder"]
 
@@ -36,7 +38,7 @@ class NoRecorder:
     def changed(self, document: Document, version: int, changes: Sequence[Change], encoding: Encoding) -> None: ...
     def saved(self, document: Document) -> None: ...
     def closed(self, document: Document) -> None: ...
-    def answered(self, request: Any, answer: Any, milliseconds: float) -> None: ...
+    def answered(self, request: InlineRequest, answer: Answer, milliseconds: float) -> None: ...
     def accepted(self, id: str, length: int | None = None) -> None: ...
     def rejected(self, id: str) -> None: ...
     def close(self) -> None: ...
@@ -60,7 +62,7 @@ class Recorder(NoRecorder):
         self._texts: dict[str, TypedText] = {}
         self._held: list[dict[str, Any]] = []
         self._place: tuple[str, int] | None = None
-        self._file: Any = None
+        self._file: TextIO | None = None
         self._written = 0
         self._begin(root)
 
@@ -109,7 +111,7 @@ class Recorder(NoRecorder):
         self._hold(self._event("close", d=self._number(document.uri)))
         self._release()
 
-    def answered(self, request: Any, answer: Any, milliseconds: float) -> None:
+    def answered(self, request: InlineRequest, answer: Answer, milliseconds: float) -> None:
         recorded = self._texts.get(request.uri)
         items = [
             {

@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled
-from mercury_ls.code.documents import Change, Document, Snapshot
-from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.documents import Change, Snapshot
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap, within_target
@@ -30,6 +29,7 @@ from mercury_ls.session.open_files import OpenFiles, PrivacyRules
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.questions import EXPLICIT_MS, Questions
 from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.requests import InlineRequest, RequestPlace, after_selected
 from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
@@ -44,18 +44,6 @@ MOST_TYPED = 64
 """Characters that arrive at once and still count as typed: more were pasted."""
 AHEAD_SECONDS = 0.05
 """How long a suggestion stands before what follows it is asked for."""
-
-
-class InlineRequest(Struct, frozen=True, kw_only=True):
-    """An inline completion request; `version` is that of the text in which `offset` counts, the latest if None, and
-    `selected` the entry highlighted in the editor's own menu.
-    """
-
-    uri: str
-    offset: int
-    version: int | None = None
-    invoked: bool = False
-    selected: tuple[int, int, str] | None = None
 
 
 class Decision(Struct, frozen=True):
@@ -226,7 +214,7 @@ class Session:
             self.generations.clear()
         return ""
 
-    async def _begun(self, place: "RequestPlace", invoked: bool) -> Generation | Silence:
+    async def _begun(self, place: RequestPlace, invoked: bool) -> Generation | Silence:
         if not invoked and (pause_ms := self.questions.pause_ms(place.snapshot, place.offset)):
             await asyncio.sleep(pause_ms / 1000)
         self._follow_text(place.snapshot, place.offset)
@@ -245,7 +233,7 @@ class Session:
     def _generation(self, question: Question, target: Target) -> Generation:
         return Generation(question, target, self.engine, self.questions.pace)
 
-    def _answer_of(self, generation: Generation, place: "RequestPlace") -> Answer | None:
+    def _answer_of(self, generation: Generation, place: RequestPlace) -> Answer | None:
         """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
         another should be begun."""
         current, cursor = place.now
@@ -273,7 +261,7 @@ class Session:
         is_new = generation is not self._on_screen and not generation.is_about(current, cursor)
         return is_new and is_scrap(remainder.edit.text, current.text[:cursor])
 
-    def _offered(self, generation: Generation, remainder: Offer, place: "RequestPlace") -> Answer:
+    def _offered(self, generation: Generation, remainder: Offer, place: RequestPlace) -> Answer:
         """The answer with what is left of its offer."""
         if not self.tally.knows(remainder.id):
             self.tally.offered(remainder.id, place.document.language, "inline")
@@ -283,7 +271,7 @@ class Session:
             remainder = after_selected(remainder, place.seen, place.selected)
         return replace(generation.answer, offers=(remainder,), silence="")
 
-    async def _with_alternatives(self, generation: Generation, place: "RequestPlace", answer: Answer) -> Answer:
+    async def _with_alternatives(self, generation: Generation, place: RequestPlace, answer: Answer) -> Answer:
         """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
         at the same place gets all of them."""
         seconds = EXPLICIT_MS / 1000
@@ -331,7 +319,7 @@ class Session:
         """What contradicts the text is stopped; how far it was right is learned first."""
         for generation in self.generations.contradicted(current, cursor):
             self._learn_from(generation)
-            generation.close()
+        self.generations.follow(current, cursor)
 
     def _learn_from(self, generation: Generation) -> None:
         """The text that the user writes says whether it was right, shown or not."""
@@ -474,47 +462,3 @@ class Session:
     def _drop(self, id: str) -> None:
         if self._on_screen and self._on_screen.id == id:
             self._on_screen = None
-
-
-class RequestPlace(Struct, frozen=True):
-    """Where a request asks: `snapshot` is the text as the client saw it, with the entry of its menu accepted if one is
-    `selected`."""
-
-    document: Document
-    seen: Snapshot
-    snapshot: Snapshot
-    offset: int
-    selected: tuple[int, int, str] | None
-    invoked: bool
-
-    @classmethod
-    def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
-        snapshot = document.snapshot()
-        return cls(document, snapshot, *with_selected(snapshot, request), request.selected, request.invoked)
-
-    @property
-    def is_current(self) -> bool:
-        return self.document.text == self.seen.text
-
-    @property
-    def now(self) -> tuple[Snapshot, int]:
-        """The text as it is by now, and where the cursor is if the user has typed on."""
-        if self.is_current or self.selected is not None:
-            return self.snapshot, self.offset
-        return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
-
-
-def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
-    """The text as it would be with the entry of the editor's menu accepted."""
-    if request.selected is None:
-        return snapshot, request.offset
-    start, end, text = request.selected
-    return snapshot.changed(TextEdit(start, end, text)), start + len(text)
-
-
-def after_selected(offer: Offer, current: Snapshot, selected: tuple[int, int, str]) -> Offer:
-    """The offer as the protocol wants it: it begins with the selected entry and replaces that entry's range."""
-    start, end, text = selected
-    return replace(
-        offer, edits=(TextEdit(start, end, text + offer.edit.text, current.uri),), base={current.uri: current}
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.link import local
-from mercury_ls.link.client import EngineClient, Status
+from mercury_ls.link.client import EngineClient, EngineLink, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
 from mercury_ls.names.known import NamesProject
 from mercury_ls.names.members import NameSources
@@ -45,7 +45,7 @@ class Wiring:
         *,
         user_file: Path | None = None,
         environ: Mapping[str, str] | None = None,
-        make_engine: Callable[[Settings, OnStatus], Any] | None = None,
+        make_engine: Callable[[Settings, OnStatus], EngineLink] | None = None,
         stats_file: Path | None = None,
     ):
         self.roots: list[str] = []
@@ -145,7 +145,7 @@ class Wiring:
             packages = installed_packages(self.roots, self._environ)
             yield AnalyserProcess(NamesProject(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))
 
-    def _engine(self, settings: Settings) -> Any:
+    def _engine(self, settings: Settings) -> EngineLink:
         engine = self._make_engine(settings, self._on_status)
         engine.roots = self.roots
         return engine

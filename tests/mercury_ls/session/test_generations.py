@@ -283,17 +283,13 @@ async def test_the_rest_of_what_was_broken_off_is_asked_for_once_its_beginning_i
     await typist.session.end()
 
 
-async def test_what_happens_in_another_document_or_below_takes_nothing_away(desk, typist):
-    typist.open("x = $0\n\n\ny = 1\n")
+async def test_what_happens_in_another_document_takes_nothing_away(desk, typist):
+    typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute(y)", final=True)
     await settled()
     typist.session.open("file:///project/other.py", "/project/other.py", "python", 1, "\n")
     typist.session.change("file:///project/other.py", 2, [((0, 0, 0, 0), "y")], "utf-16")
-    place, typist.cursor = typist.cursor, len("x = \n\n\ny = 1")
-    typist.type("1")
-    typist.type("", back=1)
-    typist.cursor = place
     assert texts(await typist.ask()) == ["compute(y)"]
     assert len(desk.pens) == 1
 

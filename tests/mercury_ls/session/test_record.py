@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +9,7 @@ from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.session.record import FORMAT, Recorder
+from mercury_ls.session.requests import InlineRequest
 
 
 class Session:
@@ -68,7 +68,7 @@ def test_a_token_is_stars_even_before_it_could_be_recognised(tmp_path):
 def test_what_is_proposed_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
     session = Session(tmp_path, text)
     edit = TextEdit(len(text), len(text), proposed)
-    asked = SimpleNamespace(uri=session.document.uri, offset=len(text), invoked=False)
+    asked = InlineRequest(uri=session.document.uri, offset=len(text))
     session.recorder.answered(asked, Answer((Offer((edit,), 0.9, {}, id="one"),)), 3.0)
     (answer,) = (event for event in session.events() if event["ev"] == "answer")
     assert [each["text"] for each in answer["items"]] == [recorded]

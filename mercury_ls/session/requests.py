@@ -1,0 +1,66 @@
+"""What a client asks for, and where that is in a text that goes on changing."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit
+from mercury_ls.completion.offers import Offer
+
+__all__ = ["InlineRequest", "RequestPlace", "after_selected"]
+
+
+class InlineRequest(Struct, frozen=True, kw_only=True):
+    """An inline completion request; `version` is that of the text in which `offset` counts, the latest if None, and
+    `selected` the entry highlighted in the editor's own menu.
+    """
+
+    uri: str
+    offset: int
+    version: int | None = None
+    invoked: bool = False
+    selected: tuple[int, int, str] | None = None
+
+
+class RequestPlace(Struct, frozen=True):
+    """Where a request asks: `snapshot` is the text as the client saw it, with the entry of its menu accepted if one is
+    `selected`."""
+
+    document: Document
+    seen: Snapshot
+    snapshot: Snapshot
+    offset: int
+    selected: tuple[int, int, str] | None
+    invoked: bool
+
+    @classmethod
+    def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
+        snapshot = document.snapshot()
+        return cls(document, snapshot, *with_selected(snapshot, request), request.selected, request.invoked)
+
+    @property
+    def is_current(self) -> bool:
+        return self.document.text == self.seen.text
+
+    @property
+    def now(self) -> tuple[Snapshot, int]:
+        """The text as it is by now, and where the cursor is if the user has typed on."""
+        if self.is_current or self.selected is not None:
+            return self.snapshot, self.offset
+        return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
+
+
+def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
+    """The text as it would be with the entry of the editor's menu accepted."""
+    if request.selected is None:
+        return snapshot, request.offset
+    start, end, text = request.selected
+    return snapshot.changed(TextEdit(start, end, text)), start + len(text)
+
+
+def after_selected(offer: Offer, current: Snapshot, selected: tuple[int, int, str]) -> Offer:
+    """The offer as the protocol wants it: it begins with the selected entry and replaces that entry's range."""
+    start, end, text = selected
+    return replace(
+        offer, edits=(TextEdit(start, end, text + offer.edit.text, current.uri),), base={current.uri: current}
+    )
