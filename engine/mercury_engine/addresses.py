@@ -1,6 +1,8 @@
 """Which addresses are on this machine, and why code is not sent to others."""
 
-__all__ = ["is_here", "is_loopback", "why_not"]
+__all__ = ["is_here", "is_loopback", "is_own_network", "why_not"]
+
+OWN_NAMES = (".local", ".lan", ".internal", ".home.arpa")
 
 
 def is_loopback(host: str) -> bool:
@@ -11,6 +13,16 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_own_network(host: str) -> bool:
+    """Whether it is on this machine or in a network of the user's own, where nobody is paid for answers."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or host.endswith(OWN_NAMES)
 
 
 def is_here(address: str) -> bool:

@@ -87,6 +87,12 @@ class Budgets(Struct, frozen=True):
     context: ContextBudget
     writes_ahead: bool
 
+    def __str__(self) -> str:
+        return (
+            f"asked after {self.pause_ms:.0f} ms for {self.tokens} tokens within {self.deadline_ms / 1000:.1f} s, "
+            f"{'also' if self.writes_ahead else 'not'} ahead of the user; reads {self.context.tokens} tokens of context"
+        )
+
 
 def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> Budgets:
     """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:

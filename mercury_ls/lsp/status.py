@@ -33,6 +33,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.settings.suggest.minimum_probability,
         "pace": str(session.questions.pace),
+        "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
         "decisions": [one_line(session.decision_line(decision)) for decision in session.decisions],
@@ -68,9 +69,12 @@ async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
 def about_model(ls: Server) -> str:
     """In one line; empty if there is nothing to say."""
     session = ls.started
-    info, pace = session.engine.status.info, session.questions.pace
-    parts = [*(remarks(info) if info else ()), *([str(pace)] if info and info.strong and pace.first_token_ms else [])]
-    return f"{info.model}: {'; '.join(parts)}" if info and parts else ""
+    info, questions = session.engine.status.info, session.questions
+    if info is None:
+        return ""
+    pace = [str(questions.pace)] if questions.pace.first_token_ms else []
+    parts = [*remarks(info), *([*pace, str(questions.budgets)] if info.strong else [])]
+    return f"{info.model}: {'; '.join(parts)}" if parts else ""
 
 
 async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:

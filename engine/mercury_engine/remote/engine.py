@@ -10,7 +10,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from mercury_engine.addresses import why_not
+from mercury_engine.addresses import is_own_network, why_not
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
@@ -164,7 +164,7 @@ class RemoteEngine:
             address=record.address,
             strong=True,
             grows=True,
-            metered=bool(record.key or record.headers) and not self._client.site.is_loopback,
+            metered=bool(record.key or record.headers) and not is_own_network(self._client.site.host),
         )
 
     def look(self, seconds: float) -> None:

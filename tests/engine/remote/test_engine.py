@@ -153,6 +153,21 @@ def test_a_server_that_reads_quickly_reads_more_of_what_follows(seconds, lines):
         assert [body["prompt"].count("line") for body in server.bodies] == [12, lines]
 
 
+@pytest.mark.parametrize(
+    ("address", "key", "costs"),
+    [
+        ("https://api.example.com", "env:K", True),
+        ("https://api.example.com", "", False),
+        ("https://192.168.1.20:8080", "env:K", False),
+        ("https://workstation.lan:8080", "env:K", False),
+        ("http://127.0.0.1:8080", "env:K", False),
+    ],
+)
+def test_answers_may_cost_money_where_a_key_is_shown_to_somebody_else(address, key, costs):
+    with engine_for(record(address, key=key)) as engine:
+        assert engine.info().metered is costs
+
+
 def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
     with against({"/completion": llama(" w", " *", " h")}) as (_server, engine):
         drafts = list(engine.infill(request()))

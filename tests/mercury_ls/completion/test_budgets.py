@@ -42,6 +42,12 @@ def test_where_answers_cost_money_it_waits_a_moment_and_asks_for_nothing_ahead()
     check(metered, EnginePace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
 
 
+def test_the_figures_are_told():
+    budgets = budgets_for(replace(STRONG, metered=True), pace_of(400, 40), Settings())
+    asked = "asked after 150 ms for 100 tokens within 11.6 s, not ahead of the user"
+    assert str(budgets) == f"{asked}; reads 4096 tokens of context"
+
+
 def test_only_a_strong_one_that_was_just_wrong_is_asked_later():
     assert budgets_for(WEAK, EnginePace(), Settings()).pause_after_miss_ms == 0
     assert budgets_for(STRONG, EnginePace(), Settings()).pause_after_miss_ms == 500

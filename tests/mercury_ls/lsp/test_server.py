@@ -370,6 +370,16 @@ async def test_what_goes_to_another_program_is_told_and_logged(client, caplog):
     assert "not calibrated" in why["model"]
 
 
+async def test_who_asks_is_told_what_a_strong_model_is_asked_for(client):
+    client.model = FakeEngine(info=replace(FakeEngine().info(), strong=True))
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    why = (await client.request("mercury/why", place(uri, 2, 8)))["result"]
+    status = (await client.request("mercury/status", {}))["result"]
+    assert "tokens within 5.0 s" in status["budgets"]
+    assert status["budgets"].split(" within ")[1] in why["model"]
+
+
 async def test_a_small_model_is_called_small_once_in_the_log_and_to_who_asks(client, caplog):
     caplog.set_level("INFO")
     client.model = FakeEngine(info=replace(FakeEngine().info(), small=True))
