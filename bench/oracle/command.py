@@ -1,33 +1,36 @@
 """What a perfect model behind the real language server loses before its answers reach the screen.
 
-    python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next] [edits]
+    python -m bench.oracle [--quick] [--unseen] [--virtual] [rows] [requests] [typing] [adaptation] [next] [edits]
 
 The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
-kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types
-(typing), to what it learns from its user (adaptation), between one suggestion and the next (next), and of next edits in
-every format (edits).
+kind of log probabilities and of a model that is half right (rows), by the time to the first token on request (requests)
+and while somebody types (typing), to what it learns from its user (adaptation), between one suggestion and the next
+(next), and of next edits in every format (edits).
 """
 
 import argparse
 import asyncio
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from bench.harness.measures import machine, percentile
 from bench.oracle.adaptation import adapted, comes_back
 from bench.oracle.asked import AT_ONCE, Judged, Outcome, by_options, next_suggestions
+from bench.oracle.desk import Setup, real
 from bench.oracle.edits import FORMATS as EDIT_FORMATS
 from bench.oracle.edits import Offered, all_rows, edits_asked
 from bench.oracle.rows import SINGLE, Row, rows, sources
 from bench.oracle.server import Options
 from bench.oracle.truth import Wisdom
 from bench.oracle.typist import EDITORS, Typed, tasks, typed_by
+from bench.oracle.virtual import at_once, virtual
 
-__all__ = ["PARTS", "main", "measured"]
+__all__ = ["main", "parts", "separated", "shares", "some"]
 
 Figures = dict[str, Any]
 
@@ -42,6 +45,7 @@ SUGGESTIONS, LAST_SUGGESTIONS = 300, 100
 ROWS_ON_REQUEST = 48
 SESSION_KEYS, QUICK_KEYS = 220, 20
 WAYS = ("typing", "request")
+VIRTUAL = ("rows", "requests", "typing", "adaptation")
 
 
 def main() -> None:
@@ -49,41 +53,59 @@ def main() -> None:
     parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all of them if none is named")
     parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--unseen", action="store_true", help="rows of the files that nothing was looked at in")
+    parser.add_argument(
+        "--virtual",
+        action="store_true",
+        help="rows, requests, typing and adaptation in one process and in virtual time, which takes minutes",
+    )
     parser.add_argument("--seed", type=int, default=0, help="which gaps are cut")
     chosen = parser.parse_args()
     if unknown := set(chosen.what) - set(PARTS):
         parser.error(f"no such part as {', '.join(sorted(unknown))}: use {', '.join(PARTS)}")
-    found = measured(chosen.what or [*PARTS], quick=chosen.quick, unseen=chosen.unseen, seed=chosen.seed)
+    files = sources(unseen=chosen.unseen)
+    scene = Scene(rows(files, seed=chosen.seed), [file.text for file in files], chosen.quick, chosen.unseen)
+    found: Figures = {}
+    for name, part in PARTS.items():
+        if name in (chosen.what or PARTS):
+            is_virtual = chosen.virtual and name in VIRTUAL
+            at = replace(scene, setup=virtual) if is_virtual else scene
+            found[name] = (at_once if is_virtual else asyncio.run)(part(at))
     print(json.dumps({"machine": machine(), "quick": chosen.quick, "unseen": chosen.unseen, **found}))
 
 
-def measured(what: Iterable[str], *, quick: bool, unseen: bool = False, seed: int = 0) -> Figures:
-    files = sources(unseen=unseen)
-    cut, texts = rows(files, seed=seed), [file.text for file in files]
-    return {name: asyncio.run(PARTS[name](cut, texts, quick)) for name in PARTS if name in what}
+class Scene(Struct, frozen=True):
+    """What is measured, and where."""
+
+    cut: Sequence[Row]
+    texts: Sequence[str]
+    quick: bool
+    unseen: bool = False
+    setup: Setup = real
 
 
-async def rows_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    chosen = some(cut, 24) if quick else cut
+async def rows_part(at: Scene) -> Figures:
+    chosen = some(at.cut, 24) if at.quick else at.cut
     settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom) for wisdom in WISDOMS}
-    if quick:
+    if at.quick:
         settings = {name: settings[name] for name in ("absent", "sure")}
     settings["absent, runs on"] = Options(tokens_per_second=AT_ONCE, runs_on=True)
-    outcomes = await by_options(chosen, texts, settings)
+    outcomes = await by_options(chosen, at.texts, settings, at.setup)
     print(f"\n{len(chosen)} rows, a perfect model, no delay: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
     print(table("", outcomes[:1], lambda row: row.kind))
     print(table("", outcomes[:1], lambda row: f"{row.language}, {'one line' if row.kind in SINGLE else 'several'}"))
     found = {outcome.setting: figures(outcome.rows) for outcome in outcomes}
-    return found | {"half_right": await half_right(chosen, texts, ("sure",) if quick else HALF_RIGHT)}
+    return found | {"half_right": await half_right(at, chosen)}
 
 
-async def half_right(chosen: Sequence[Row], texts: Sequence[str], wisdoms: Iterable[Wisdom]) -> Figures:
+async def half_right(at: Scene, chosen: Sequence[Row]) -> Figures:
     """What is shown, while somebody types, of a model that is right about every other line."""
-    settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom, right=0.5) for wisdom in wisdoms}
+    settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom, right=0.5) for wisdom in HALF_RIGHT}
+    if at.quick:
+        settings = {"sure": settings["sure"]}
     found: Figures = {}
     print("half of the lines right, typing: of what is shown right; of the right ones shown")
-    for outcome in await by_options(chosen, texts, settings):
+    for outcome in await by_options(chosen, at.texts, settings, at.setup):
         told = found[outcome.setting] = {name: separated(held) for name, held in parts(outcome.rows).items()}
         for name, part in told.items():
             figures = "".join(f"{part[figure]:7.0%}" for figure in SEPARATED)
@@ -102,28 +124,30 @@ def separated(held: Sequence[Judged]) -> Figures:
     }
 
 
-async def requests_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    chosen, latencies = some(cut, 8 if quick else ROWS_ON_REQUEST), LATENCIES[:2] if quick else LATENCIES
+async def requests_part(at: Scene) -> Figures:
+    chosen, latencies = some(at.cut, 8 if at.quick else ROWS_ON_REQUEST), LATENCIES[:2] if at.quick else LATENCIES
     settings = {f"{latency} ms": Options(first_ms=latency) for latency in latencies}
-    outcomes = await by_options(chosen, texts, settings)
+    outcomes = await by_options(chosen, at.texts, settings, at.setup)
     print("\nby milliseconds to the first token, 80 tokens a second: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "all"))
     return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
 
 
-async def typing_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    chosen = tasks(QUICK_KEYS if quick else SESSION_KEYS)
-    settings = [(latency, 1.0) for latency in (TYPING_LATENCIES[:2] if quick else TYPING_LATENCIES)]
-    if not quick:
+async def typing_part(at: Scene) -> Figures:
+    chosen = tasks(QUICK_KEYS if at.quick else SESSION_KEYS)
+    settings = [(latency, 1.0) for latency in (TYPING_LATENCIES[:2] if at.quick else TYPING_LATENCIES)]
+    if not at.quick:
         settings.append((HALF_RIGHT_MS, 0.5))
     found: Figures = {}
-    print(f"\ntyping {len(chosen)} documents: share of the ideal keys saved; requests at the model per key")
+    print(f"\ntyping {len(chosen)} documents: keys saved, of the ideal by lines and by whole answers; requests")
     for editor in EDITORS:
         for latency, right in settings:
             name = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
-            typed = await typed_by(editor, Options(first_ms=latency, right=right), chosen, f"{editor}, {name}")
-            found.setdefault(editor, {})[name] = told = of_typing(typed)
-            print(f"{editor:10}{name:20}{told['share']:7.1%} of {typed.ideal}  " + described(typed))
+            options = Options(first_ms=latency, right=right)
+            typed = await typed_by(editor, options, chosen, f"{editor}, {name}", at.setup)
+            found.setdefault(editor, {})[name] = of_typing(typed)
+            shares_saved = f"{typed.share:7.1%} of {typed.ideal} {typed.share_of_whole:7.1%} of {typed.whole}  "
+            print(f"{editor:10}{name:20}{shares_saved}" + described(typed))
     return found
 
 
@@ -131,9 +155,11 @@ def of_typing(typed: Typed) -> Figures:
     counts = typed.counts
     return {
         "share": round(typed.share, 4),
+        "share_of_whole": round(typed.share_of_whole, 4),
         "keys": typed.keys,
         "saved": typed.saved,
         "ideal": typed.ideal,
+        "whole": typed.whole,
         "accepted": typed.accepted,
         "wrong": typed.wrong,
         "asked": typed.asked,
@@ -154,29 +180,29 @@ def described(typed: Typed) -> str:
     )
 
 
-async def adaptation_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    lines = [row for row in cut if row.kind in SINGLE and len(row.middle) > 8]
+async def adaptation_part(at: Scene) -> Figures:
+    lines = [row for row in at.cut if row.kind in SINGLE and len(row.middle) > 8]
     chosen = some(lines, len(lines))
-    count, last = (24, 12) if quick else (SUGGESTIONS, LAST_SUGGESTIONS)
+    count, last = (24, 12) if at.quick else (SUGGESTIONS, LAST_SUGGESTIONS)
     found: Figures = {}
     print(f"\nof the last {last} of {count} suggestions: shown; of those over the bar, right and wrong: shown")
-    for wisdom in ("absent", "constant") if quick else ("absent", "constant", "overlapping", "sure"):
+    for wisdom in ("absent", "constant") if at.quick else ("absent", "constant", "overlapping", "sure"):
         told: Figures = {}
         for share in KEPT:
-            end = await adapted(chosen, texts, wisdom, share, count, last)
+            end = await adapted(chosen, at.texts, wisdom, share, count, last, at.setup)
             told[f"{share:.0%}"] = to_builtins(end)
             of_right = f"{end.kept} of {end.right} right, {end.shown - end.kept} of {end.asked - end.right} wrong"
             of_likely = f"{end.likely_shown} of {end.likely} over the bar"
             print(f"{wisdom:12} keeps {share:4.0%}: {end.shown / end.asked:4.0%} shown, {of_likely}, {of_right}")
-        told["back"] = await comes_back(chosen, texts, wisdom)
+        told["back"] = await comes_back(chosen, at.texts, wisdom, at.setup)
         print(f"{wisdom:12} ten ignored, three accepted by hand, then {told['back']} of ten right ones shown")
         found[wisdom] = told
     return found
 
 
-async def next_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    chosen = [row for row in cut if row.kind in ("empty body", "below first statement", "below docstring")]
-    times = sorted(await next_suggestions(chosen[:6] if quick else chosen, texts, 150))
+async def next_part(at: Scene) -> Figures:
+    chosen = [row for row in at.cut if row.kind in ("empty body", "below first statement", "below docstring")]
+    times = sorted(await next_suggestions(chosen[:6] if at.quick else chosen, at.texts, 150))
     came = [taken for taken in times if taken < float("inf")]
     p50 = round(percentile(times, 50), 1) if times and percentile(times, 50) < float("inf") else None
     print(f"\nfrom accepting to the next suggestion: p50 {p50} ms; {len(came)} of {len(times)} came")
@@ -238,10 +264,10 @@ def cells(held: Sequence[Judged], way: str) -> str:
     return "".join(f"{share:7.0%}" for share in (told["shown"], told["begun"], told["whole"], wrong))
 
 
-async def edits_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    """In every format; `cut` and `texts` are of other parts."""
-    chosen = all_rows(unseen=texts == [file.text for file in sources(unseen=True)], most=6 if quick else 0)
-    settings = [(0, 1.0), (150, 1.0), (1200, 1.0), (150, 0.5)][: 1 if quick else None]
+async def edits_part(at: Scene) -> Figures:
+    """In every format, on rows of their own."""
+    chosen = all_rows(unseen=at.unseen, most=6 if at.quick else 0)
+    settings = [(0, 1.0), (150, 1.0), (1200, 1.0), (150, 0.5)][: 1 if at.quick else None]
     print(
         "\nnext edits, by kind of row: of those where the model saw the place, offered, and all that is due there;"
         "\nof those where it was not, nothing wrong; quiet ones; over the server's, ms"

@@ -19,7 +19,7 @@ from bench.replay.typing_model import draw, load
 from mercury_ls.code.edits import is_word
 from mercury_training.progress import shown as progress
 
-__all__ = ["EDITORS", "Hunk", "Task", "Typed", "hunks", "ideal", "keys", "tasks", "typed_by"]
+__all__ = ["EDITORS", "Hunk", "Task", "Typed", "hunks", "ideal", "keys", "tasks", "typed_by", "whole"]
 
 SESSIONS = Path(__file__).parents[1] / "sessions"
 CHOSEN = ("neovim-python", "neovim-lua", "mercury-ls-5bf445e9")
@@ -56,11 +56,13 @@ class Task(Struct, frozen=True):
 
 
 class Typed(Struct):
-    """`saved` of `ideal` keys. `wrong` suggestions were shown; `asked` are the requests of the editor."""
+    """`saved` of `ideal` keys, or of those that whole answers save. `wrong` suggestions were shown; `asked` are the
+    requests of the editor."""
 
     keys: int = 0
     saved: int = 0
     ideal: int = 0
+    whole: int = 0
     accepted: int = 0
     wrong: int = 0
     asked: int = 0
@@ -69,6 +71,10 @@ class Typed(Struct):
     @property
     def share(self) -> float:
         return self.saved / self.ideal if self.ideal else 0.0
+
+    @property
+    def share_of_whole(self) -> float:
+        return self.saved / self.whole if self.whole else 0.0
 
 
 def keys(text: str) -> list[str]:
@@ -80,6 +86,11 @@ def ideal(text: str) -> int:
     rest of that line by one more key. Comments are not suggested unless that is asked for, and do not count; who takes
     several lines at once may save more."""
     return sum(max(len(line.strip()) - 1, 0) for line in text.split("\n") if not PROSE.match(line))
+
+
+def whole(text: str) -> int:
+    """Those that it saves somebody who types the first one and accepts the rest by another: nobody can save more."""
+    return max(len(keys(text)) - 2, 0)
 
 
 def hunks(first: str, last: str) -> tuple[str, tuple[Hunk, ...]]:
@@ -258,5 +269,6 @@ async def typed_by(editor: str, options: Options, chosen: Sequence[Task], name: 
             for hunk in task.hunks:
                 await typist.type(hunk)
                 typed.ideal += ideal(hunk.text)
+                typed.whole += whole(hunk.text)
             buffer.close()
     return typed

@@ -105,7 +105,10 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     yield Measurement("load", ("-m", "bench.load", *crowds, *model))
     shape = ("--preset", "bootstrap", "--rounds", "3") if quick else ("--plot", str(given.out))
     yield Measurement("decode", ("-m", "bench.decode", *shape))
-    yield Measurement("oracle", ("-m", "bench.oracle", *(("--quick",) if quick else ()), "rows", "typing"))
+    less = ("--quick",) if quick else ()
+    oracle = ("rows", "requests", "typing", "adaptation")
+    yield Measurement("oracle", ("-m", "bench.oracle", *less, "--virtual", *oracle))
+    yield Measurement("oracle_real", ("-m", "bench.oracle", *less, "next", "edits"))
     peers = [*WITHOUT_MODEL, *(installed_peers() if model_folder(given.engine) else ())]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))

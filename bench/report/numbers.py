@@ -186,17 +186,65 @@ def peers(found: Figures) -> Iterator[Row]:
                 yield what, value, given["command"]
 
 
-def oracle(found: Figures) -> Iterator[Row]:
+def oracle_rows(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle")
+    rows = given.get("rows", {})
     for kind, name in (("single", "one line"), ("several", "several lines")):
-        if part := given.get("rows", {}).get("absent", {}).get(kind):
-            typing = part["typing"]
-            what = f"a perfect model, {part['n']} gaps of {name}: shown while typing; the whole answer"
-            yield what, f"{typing['shown']:.0%}; {typing['whole']:.0%}", given["command"]
+        for wisdom, known in (("absent", "no"), ("overlapping", "overlapping")):
+            if part := rows.get(wisdom, {}).get(kind):
+                typing = part["typing"]
+                what = f"a perfect model, {known} log probabilities, {part['n']} gaps of {name}"
+                shown = f"{typing['shown']:.0%}; {typing['whole']:.0%}"
+                yield f"{what}: shown while typing; whole", shown, given["command"]
+        if part := rows.get("half_right", {}).get("sure", {}).get(kind):
+            what = f"half right, telling log probabilities, {name}: right of what is shown; shown of what is right"
+            yield what, f"{part['right_of_shown']:.0%}; {part['shown_of_right']:.0%}", given["command"]
+
+
+def oracle_requests(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle")
+    if latencies := given.get("requests", {}):
+        what = f"a perfect model, {', '.join(latencies)} to its first token: given on request"
+        yield what, ", ".join(f"{given_of(parts):.0%}" for parts in latencies.values()), given["command"]
+
+
+def given_of(parts: Figures) -> float:
+    rows = sum(part["n"] for part in parts.values())
+    return sum(part["n"] * part["request"]["shown"] for part in parts.values()) / rows
+
+
+def oracle_users(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle")
+    for wisdom, told in given.get("adaptation", {}).items():
+        users = {share: user for share, user in told.items() if share != "back"}
+        shown = [f"{user['kept']} of {user['right']}, {user['shown'] - user['kept']} wrong" for user in users.values()]
+        what = f"users who keep {', '.join(users)}, log probabilities {wisdom}: right ones shown"
+        yield what, "; ".join(shown), given["command"]
+
+
+def oracle_typing(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle")
     for editor, settings in given.get("typing", {}).items():
-        latencies = {name: part["share"] for name, part in settings.items() if "right" not in name}
+        latencies = {name: part for name, part in settings.items() if "right" not in name}
+        whole = ", ".join(f"{part['share_of_whole']:.0%}" for part in latencies.values())
         what = f"a perfect model, {', '.join(latencies)} to its first token, {editor}: of the ideal keys saved"
-        yield what, ", ".join(f"{saved:.0%}" for saved in latencies.values()), given["command"]
+        yield what, ", ".join(f"{part['share']:.0%}" for part in latencies.values()), given["command"]
+        yield f"the same, {editor}: of all that whole answers can save", whole, given["command"]
+
+
+def oracle_next(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle_real")
+    if part := given.get("next"):
+        what = "a perfect model, 150 ms to its first token: from accepting to the next suggestion, p50; how many came"
+        yield what, f"{part['p50_ms']} ms; {part['came']} of {part['of']}", given["command"]
+
+
+def oracle_edits(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle_real")
+    for setting in next(iter(given.get("edits", {}).values()), {}):
+        exact = [told[setting]["exact"] for told in given["edits"].values()]
+        what = f"a perfect next-edit model, {setting}, {len(exact)} formats: all of what was due, lowest and highest"
+        yield what, f"{min(exact):.0%}, {max(exact):.0%}", given["command"]
 
 
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
@@ -209,7 +257,12 @@ PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     completions,
     next_edits,
     peers,
-    oracle,
+    oracle_rows,
+    oracle_requests,
+    oracle_users,
+    oracle_typing,
+    oracle_next,
+    oracle_edits,
 )
 
 

@@ -97,9 +97,11 @@ def crowds(found: Figures) -> plot.Lines:
 
 
 def perfect(found: Figures) -> plot.Lines:
-    """The share of the ideal keys saved, by the milliseconds to the first token of a perfect model."""
+    """The keys saved of those that whole answers save, by the milliseconds to the first token of a perfect model."""
     return {
-        editor: [(int(name.split()[0]), part["share"]) for name, part in settings.items() if "right" not in name]
+        editor: [
+            (int(name.split()[0]), part["share_of_whole"]) for name, part in settings.items() if "right" not in name
+        ]
         for editor, settings in found.get("oracle", {}).get("typing", {}).items()
     }
 
@@ -120,6 +122,6 @@ PLOTS = {
     "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", growth, False),
     "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
     "memory": ("Memory over time", "minutes", "MB", memory, False),
-    "perfect-model": ("A perfect model while typing", "milliseconds to its first token", "ideal", perfect, False),
+    "perfect-model": ("A perfect model while typing", "milliseconds to its first token", "keys saved", perfect, False),
     "calibration": ("P(accept) against what is right", "predicted", "share that is exact", calibration, False),
 }

@@ -70,7 +70,7 @@ def test_right_answers_are_told_from_wrong_ones_from_the_first_hour():
 def test_somebody_who_types_saves_what_a_model_of_400_ms_can_save(editor):
     typed = at_once(typed_by(editor, Options(first_ms=400), tasks(KEYS), editor, virtual))
     assert typed.wrong == 0
-    assert typed.saved >= typed.ideal
+    assert typed.share_of_whole >= 0.85
     assert 6 * typed.counts.requests <= typed.ideal
 
 

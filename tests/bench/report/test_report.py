@@ -90,19 +90,47 @@ def test_a_crowd_is_told_beside_one_editor_alone():
     assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
 
 
-PERFECT = {
-    "command": "python -m bench.oracle rows typing",
-    "rows": {"absent": {"single": {"n": 9, "typing": {"shown": 1.0, "whole": 0.5}}}},
-    "typing": {"VS Code": {"0 ms": {"share": 0.9}, "400 ms": {"share": 0.4}, "150 ms, 50% right": {"share": 0.2}}},
+ORACLE = {
+    "command": "python -m bench.oracle --virtual rows requests typing adaptation",
+    "rows": {
+        "absent": {"single": {"n": 9, "typing": {"shown": 1.0, "whole": 0.5}}},
+        "half_right": {"sure": {"single": {"right_of_shown": 0.8, "shown_of_right": 0.9}}},
+    },
+    "requests": {
+        "150 ms": {"single": {"n": 9, "request": {"shown": 1.0}}},
+        "700 ms": {"single": {"n": 1, "request": {"shown": 0.0}}, "several": {"n": 9, "request": {"shown": 1.0}}},
+    },
+    "adaptation": {"absent": {"30%": {"asked": 100, "right": 29, "shown": 40, "kept": 28}, "back": 10}},
+    "typing": {
+        "VS Code": {
+            "0 ms": {"share": 0.9, "share_of_whole": 0.8},
+            "400 ms": {"share": 0.4, "share_of_whole": 0.3},
+            "150 ms, 50% right": {"share": 0.2, "share_of_whole": 0.1},
+        }
+    },
+}
+REAL = {
+    "command": "python -m bench.oracle next edits",
+    "next": {"p50_ms": 12.5, "came": 5, "of": 6},
+    "edits": {"zeta-2": {"0 ms": {"exact": 1.0}}, "chat": {"0 ms": {"exact": 0.9}}},
 }
 
 
-def test_a_perfect_model_is_told_by_rows_and_by_latency():
-    found = table({"oracle": PERFECT})
-    assert "| a perfect model, 9 gaps of one line: shown while typing; the whole answer | 100%; 50% |" in found
-    saved = "a perfect model, 0 ms, 400 ms to its first token, VS Code: of the ideal keys saved"
-    assert f"| {saved} | 90%, 40% | `python -m bench.oracle` |" in found
-    assert plots.perfect({"oracle": PERFECT}) == {"VS Code": [(0, 0.9), (400, 0.4)]}
+def test_a_perfect_model_is_told_by_rows_requests_users_editors_and_edits():
+    measured = {"oracle": ORACLE, "oracle_real": REAL}
+    found = table(measured)
+    for line in (
+        "a perfect model, no log probabilities, 9 gaps of one line: shown while typing; whole | 100%; 50%",
+        "one line: right of what is shown; shown of what is right | 80%; 90%",
+        "a perfect model, 150 ms, 700 ms to its first token: given on request | 100%, 90%",
+        "users who keep 30%, log probabilities absent: right ones shown | 28 of 29, 12 wrong",
+        "400 ms to its first token, VS Code: of the ideal keys saved | 90%, 40%",
+        "the same, VS Code: of all that whole answers can save | 80%, 30%",
+        "p50; how many came | 12.5 ms; 5 of 6",
+        "0 ms, 2 formats: all of what was due, lowest and highest | 90%, 100%",
+    ):
+        assert f"{line} | `python -m bench.oracle` |" in found
+    assert plots.perfect(measured) == {"VS Code": [(0, 0.8), (400, 0.3)]}
 
 
 def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
@@ -152,7 +180,8 @@ def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed
     given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
     planned = list(runs(given))
     assert [run.name for run in planned] == [
-        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "oracle", "peers", "quality")
+        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode"),
+        *("oracle", "oracle_real", "peers", "quality"),
     ]
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
     assert all(Path(name).exists() for name in named)
