@@ -39,7 +39,7 @@ interface Offer {
 
 /** A name is not done as long as its letters keep coming: nobody wants it carried on half-written. A model that rewrites
  * reads the text as it is; it is asked at once, and what it says is not shown between two keys either. */
-const EAGER_MS = 25;
+const EAGER_MS = 10;
 const PAUSE_MS = 100;
 const WORD_PAUSE_MS = 400;
 const REWRITE = 'region';

@@ -13,7 +13,7 @@ local M = {}
 local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
 local AUTOMATIC = 2
 local NEAR = 2
-local EAGER_MS = 25
+local EAGER_MS = 10
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
