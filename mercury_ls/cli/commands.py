@@ -25,7 +25,7 @@ from mercury_ls.cli.given import (
     start_log,
 )
 from mercury_ls.session.figures import comparable
-from mercury_ls.session.stats import Stats, default_file, recent, table
+from mercury_ls.session.stats import Stats, default_file, plain, recent
 from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
 from mercury_ls.wording import abbreviated, harmless, one_line, readable
@@ -114,8 +114,7 @@ def stats(options: argparse.Namespace) -> int:
     if options.json:
         print(msgspec.json.encode({"days": rows}).decode())
     else:
-        parts = [table(rows), *comparable(rows)] if rows else ["nothing has been counted"]
-        print("\n\n".join([*parts, counted.where]))
+        print(plain(rows, counted.where, comparable(rows)))
     return 0 if rows else 1
 
 

@@ -10,7 +10,7 @@ from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.figures import comparable
-from mercury_ls.session.stats import markdown, recent
+from mercury_ls.session.stats import markdown, plain, recent
 from mercury_ls.wording import abbreviated, one_line, remarks
 
 __all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
@@ -55,7 +55,9 @@ def status_command(ls: Server) -> dict[str, Any]:
 def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     counted = ls.started.stats
     rows = counted.rows()
-    return {"page": markdown(rows, counted.where, comparable(rows)), "days": msgspec.to_builtins(rows)}
+    notes = [*comparable(rows)]
+    pages = {"page": markdown(rows, counted.where, notes), "plain": plain(rows, counted.where, notes)}
+    return {**pages, "days": msgspec.to_builtins(rows)}
 
 
 async def why(ls: Server, params: PlaceParams) -> dict[str, str]:

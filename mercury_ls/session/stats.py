@@ -422,6 +422,12 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
 
 
+def plain(rows: Sequence[Row], where: str, notes: Iterable[str]) -> str:
+    """The statistics where nothing makes a table of Markdown."""
+    parts = [table(rows), *notes] if rows else ["nothing has been counted"]
+    return "\n\n".join([*parts, where])
+
+
 def padded(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column < 3 else cell.rjust(width)
 

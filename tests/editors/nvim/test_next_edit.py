@@ -220,7 +220,11 @@ def test_dismissing_clears_it_and_tells_the_server(editor):
     editor.keys("<C-x>")
     shows(editor)
     assert told(editor, "mercury/didReject") == {"id": "one"}
+    reason = "return require('mercury.nextedit').reason()"
+    assert editor.lua(reason) == "you have rejected it; your next change asks again"
     assert editor.text == CHANGED.removesuffix("\n")
+    editor.keys("1Gx")
+    editor.until(lambda: editor.lua(reason) is None, "the server to know more")
 
 
 def test_an_answer_for_another_version_is_not_shown(editor):

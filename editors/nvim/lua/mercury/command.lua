@@ -118,7 +118,7 @@ end
 
 function commands.stats()
   ask("mercury/stats", vim.empty_dict(), function(stats)
-    page.open("mercury: stats", vim.split(vim.trim(stats.page), "\n"), "markdown")
+    page.open("mercury: stats", vim.split(vim.trim(stats.plain or stats.page), "\n"))
   end)
 end
 

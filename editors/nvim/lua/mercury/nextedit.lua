@@ -17,6 +17,7 @@ local EAGER_MS = 10
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
+local rejected = nil ---@type { buf: integer, tick: integer }? where the user has rejected one, as long as nothing changes
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
 local function line_of(buf, row)
@@ -294,6 +295,11 @@ function M.refresh()
   end
 end
 
+local function was_rejected()
+  local buf = vim.api.nvim_get_current_buf()
+  return rejected and rejected.buf == buf and rejected.tick == vim.api.nvim_buf_get_changedtick(buf)
+end
+
 -- Why there is no next edit as far as this side knows, or what there is; nil where the server knows more.
 function M.reason()
   local client = client_of.editor(vim.api.nvim_get_current_buf())
@@ -305,6 +311,8 @@ function M.reason()
     return "another plugin shows next edits, by the client mercury-copilot"
   elseif deaf[client.id] then
     return "this server does not support next edits"
+  elseif was_rejected() then
+    return "you have rejected it; your next change asks again"
   end
 end
 
@@ -468,6 +476,8 @@ function M.dismiss()
     report()
   elseif client then
     client:notify("mercury/didReject", { id = offer.id })
+    local buf = vim.api.nvim_get_current_buf()
+    rejected = { buf = buf, tick = vim.api.nvim_buf_get_changedtick(buf) }
   end
   M.clear()
   return true
