@@ -111,7 +111,8 @@ def diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic)
 
 async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     """What is on offer already: editors ask at every move of the cursor, and no model runs for that. An edit is looked
-    for only if the user asks, or has edited since there was an offer."""
+    for only if the user asks, or has edited since there was an offer; never where a plugin of ours asks for it: its
+    request would be superseded, and nothing shown."""
     uri, only, place = params.text_document.uri, params.context.only, params.range.end
     if only and not any(lsp.CodeActionKind.RefactorRewrite.startswith(kind) for kind in only):
         return []
@@ -120,7 +121,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
         diagnostics_at_cursor = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
         next_edits.diagnosed(uri, document.version, diagnostics_at_cursor)
     by_hand = asked_by_hand(params.context)
-    if by_hand or (next_edits.current() and next_edits.is_outdated):
+    if by_hand or (not ls.knows_mercury and next_edits.current() and next_edits.is_outdated):
         work = next_edits.ask(uri, ls.offset(uri, place), by_hand)
         await ls.newest("next edit", uri, work)
     offer = next_edits.current()

@@ -650,6 +650,20 @@ async def test_a_code_action_says_where_its_edits_are(client):
     assert "changeAnnotations" not in action["edit"]
 
 
+@pytest.mark.parametrize(("experimental", "is_looked_for"), [({}, True), ({"mercury": {}}, False)])
+async def test_where_a_plugin_of_ours_asks_a_code_action_supersedes_nothing(client, experimental, is_looked_for):
+    await client.initialize({**INLINE, "experimental": experimental})
+    await renamed(client)
+    end = {"line": RENAMED.count("\n"), "character": 0}
+    changed = {"contentChanges": [{"range": {"start": end, "end": end}, "text": "x = 1\n"}]}
+    document = {"textDocument": {"uri": client.uri, "version": 3}}
+    client.send({"method": "textDocument/didChange", "params": {**document, **changed}})
+    assert client.server.started.next_edits.is_outdated
+    asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": [], "triggerKind": 2}}
+    assert (await client.request("textDocument/codeAction", asked))["result"]
+    assert client.server.started.next_edits.is_outdated != is_looked_for
+
+
 async def test_all_edits_of_an_offer_are_applied_in_one_step(client):
     await client.initialize({**INLINE, "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}})
     await renamed(client)
