@@ -103,6 +103,11 @@ class Terminal:
                 raise AssertionError(f"the editor is gone\n{self.told()}") from error
         return bool(ready)
 
+    def read_for(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self.read(left)
+
     def children(self) -> list[int]:
         return children(self.process.pid)
 
