@@ -1,12 +1,11 @@
 """What the rules propose in the edit rows of a corpus, and whether the author did so: food for the ranking.
 
 python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--balanced]
-                                [--lines] [--engine FOLDER]
+                                [--engine FOLDER]
 
 --balanced takes more of the rows that repeat something and fewer of those that were made up, about as an evaluation set
-has them; --lines also tells of the lines that rules know no text for. Rows that are damaged are left out and named.
-With an engine, the rows are those edits only on which the model has given its opinion: food for
-`mercury_training.fit.rescoring`.
+has them. Rows that are damaged are left out and named. With an engine, the rows are those edits only that the model
+wrote where no rule knows the text: food for `mercury_training.fit.rescoring`.
 """
 
 import argparse
@@ -14,7 +13,7 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -25,9 +24,8 @@ from bench.next_edit.measure import engine_of, question_of
 from mercury_engine.api import Engine
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import candidates
-from mercury_ls.next_edit.model import opinions, regions_of, requests
+from mercury_ls.next_edit.model import requests, written_edits
 from mercury_ls.next_edit.pipeline import admissible
-from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.shards import EditRow, read_edits
@@ -37,8 +35,6 @@ __all__ = ["chosen", "judged", "picked"]
 
 SPARSER = {"repeat": 0.4, "repeat_delete": 0.4, "first": 2.5, "import": 2.5, "rename": 2.5, "signature": 2.5}
 """How much sparser than others rows of a class are taken that a corpus has more of than an evaluation set."""
-OF_FILES = frozenset({"missing import", "unused import"})
-"""Kinds that depend on all of a file: of a window nobody can tell whether they are right."""
 
 
 def main() -> None:
@@ -49,7 +45,6 @@ def main() -> None:
     arguments.add_argument("--limit", type=int)
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
     arguments.add_argument("--balanced", action="store_true", help="the classes in the shares of an evaluation set")
-    arguments.add_argument("--lines", action="store_true", help="also the lines that a model may be asked about")
     arguments.add_argument("--engine", default="none")
     given = arguments.parse_args()
     if given.engine != "none" and not are_whole(given):
@@ -57,11 +52,10 @@ def main() -> None:
             "--engine is asked about whole files, for which the ranking's chances hold: give --mirrors, too"
         )
     encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
-    untold = (frozenset() if given.lines else {"line"}) | (frozenset() if are_whole(given) else OF_FILES)
     found_cases = chosen(given.edits, given.mirrors, given.every, SPARSER if given.balanced else {})
     with given.out.open("wb") as out:
         for numbered in itertools.islice(enumerate(found_cases), given.limit):
-            found = checked_case(*numbered, engine.engine) if engine else [*judged(*numbered, untold)]
+            found = checked_case(*numbered, engine.engine) if engine else [*judged(*numbered)]
             found = found or [LabelledEdit(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
 
@@ -99,11 +93,12 @@ def picked(rows: Iterable[EditRow], every: int, sparser: dict[str, float]) -> It
         seen[row.kind] += 1
 
 
-def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[LabelledEdit]:
+def judged(number: int, case: Case) -> Iterator[LabelledEdit]:
+    """Without what is certain, whose chance nobody asks the ranking for."""
     wanted = (*case.expected, *case.also_ok)
     situation = Situation(case.snapshot, case.offset, case.history.edits())
-    for each in (*candidates.find(situation), *questions(situation)):
-        if each.kind not in untold:
+    for each in candidates.find(situation):
+        if not each.certain:
             right, exact = verdict(case.snapshot, each, wanted)
             yield LabelledEdit(number, case.kind, each.kind, each.features, right, exact)
 
@@ -112,7 +107,7 @@ def checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
     question = replace(question_of(case, 0.0, engine), asks="always")
     found = candidates_after(Situation(question.snapshot, question.offset, case.history.edits()))
     found = [] if isinstance(found, Silence) else admissible(question, found)
-    asked = requests(question, regions_of(question, found))
+    asked = requests(question, found)
     heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]
     wanted = (*case.expected, *case.also_ok)
     return [
@@ -124,10 +119,9 @@ def checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
             *verdict(question.snapshot, each.candidate, wanted),
             each.candidate.p_edit,
             each.p_model,
-            each.agreement,
         )
         for regions, draft in heard
-        for each in opinions(question, regions, found, draft)
+        for each in written_edits(question, regions, found, draft)
     ]
 
 

@@ -280,11 +280,12 @@ class ChatReply(Struct, frozen=True):
 
 
 class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far the model's opinion of a next edit corrects the ranking by rules: coefficients of a logistic regression.
+    """How likely a next edit is that a model writes where no rule knows the text: coefficients of a logistic regression
+    on the chance of its place and the model's own.
 
-    The `own` coefficients are added for edits that only the model proposes. `bar` is the lowest probability to show an
-    edit at, None to keep the ranking's. The model's probability exceeds `surest` for one in twenty of its edits. The
-    defaults are cautious: a weak model must not silence the ranking.
+    The `own` coefficients are added to the others; `agreement`, with what a rule wrote, counts no more. `bar` is the
+    lowest probability to show an edit at, None to keep the ranking's. The model's probability exceeds `surest` for one
+    in twenty of its edits. The defaults are cautious.
     """
 
     bias: float = 0.0

@@ -11,5 +11,4 @@ class FileDiagnostic(Struct, frozen=True):
     start: int
     end: int
     message: str
-    is_unnecessary: bool = False
     severity: Severity = "error"

@@ -15,7 +15,6 @@ from mercury_ls.lsp.server import Server
 
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
 
-UNNECESSARY = 1
 SEVERITIES: dict[int, Severity] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 
 
@@ -104,9 +103,7 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
 def diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:
     start, end = (ls.offset(uri, place) for place in (reported.range.start, reported.range.end))
     severity = SEVERITIES.get(int(reported.severity or 1), "hint")
-    return diagnostics.FileDiagnostic(
-        start, end, str(reported.message), UNNECESSARY in map(int, reported.tags or ()), severity
-    )
+    return diagnostics.FileDiagnostic(start, end, str(reported.message), severity)
 
 
 async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:

@@ -153,12 +153,11 @@ class AcceptParams(Wire, frozen=True):
 
 
 class ClientDiagnostic(Wire, frozen=True):
-    """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary", severity 1 is an error, 4 a hint."""
+    """The part of an LSP diagnostic that matters here; severity 1 is an error, 4 a hint."""
 
     range: Range
     message: str = ""
     severity: int | None = None
-    tags: tuple[int, ...] = ()
 
 
 class DiagnosticsParams(Wire, frozen=True):

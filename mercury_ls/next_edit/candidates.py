@@ -1,6 +1,5 @@
 """Candidates for the next edit: where the last edits lead to, and how likely the user is to make each."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
@@ -13,7 +12,7 @@ from mercury_ls.code.modules import Project
 from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
-from mercury_ls.next_edit.kinds import imports, kind_of
+from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -61,7 +60,7 @@ def find(situation: Situation) -> list[Candidate]:
 
 def batches(situation: Situation) -> Iterator[list[Candidate]]:
     """The same in steps of one rule and file, so that other work can be done in between."""
-    snapshot, files = situation.snapshot, situation.files
+    files = situation.files
     project = (situation.project or Project()).with_files(files)
     homes = {file.path: file for file in files}
     learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
@@ -72,10 +71,6 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
             candidates += batch
             yield []
         yield permitted(candidates, renames, {file.uri: file})
-    needed = imports.needed(snapshot, situation.edits, situation.neighbours)
-    yield [of_place(snapshot, rule, place, {"age": math.log2(1 + rule.age)}) for rule, place in needed]
-    complaints = imports.complained_of(snapshot, situation.diagnostics, situation.neighbours)
-    yield [of_place(snapshot, rule, place, {"diagnosed": 1.0}) for rule, place in complaints]
 
 
 def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:

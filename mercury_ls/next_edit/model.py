@@ -1,4 +1,4 @@
-"""What a model adds: it checks the edits that rules propose, and writes where no rule knows what."""
+"""What a model adds: it writes where a rule leaves open what."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, InfillRequest, RescoringWeights, Span, Window
+from mercury_engine.api import Draft, InfillRequest, Span, Window
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot
@@ -15,13 +15,13 @@ from mercury_ls.code.lexemes import minimal
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.next_edit import ranking
-from mercury_ls.next_edit.candidates import Candidate, distinct, lines_of, permitted
+from mercury_ls.next_edit.candidates import Candidate, lines_of, permitted
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.once import is_prose
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
 
-__all__ = ["Opinion", "opinions", "place_of", "regions_of", "requests", "rescored", "unwelcome"]
+__all__ = ["WrittenEdit", "place_of", "requests", "unwelcome", "written_edits"]
 
 CandidatePlace = tuple[str, int, int, str | None]
 
@@ -29,21 +29,17 @@ WORD = re.compile(r"\w+")
 MOST_HOLES = 4
 """In one request: models are trained with as many."""
 MOST_REQUESTS = 3
-MOST_CHECKED = 5
-MOST_QUESTIONS = 3
+MOST_PLACES = 3
 LEAST_CHANCE = 0.05
-"""A model is not asked about less likely candidates."""
+"""A model is not asked about less likely places."""
 
 
 class AskedRegion(Struct, frozen=True):
-    """Whole lines of a file that a model is asked to rewrite, with the candidates there. `is_open` says that a place
-    without a text is among them, `chance` how likely it is that the lines change."""
+    """Whole lines of a file that a model is asked to rewrite; `chance` is how likely it is that they change."""
 
     snapshot: Snapshot
     start: int
     end: int
-    candidates: tuple[Candidate, ...]
-    is_open: bool
     chance: float
 
     @property
@@ -51,83 +47,25 @@ class AskedRegion(Struct, frozen=True):
         return self.snapshot.text[self.start : self.end]
 
 
-class Opinion(Struct, frozen=True):
-    """What a model says about one edit: how sure it is of what it wrote, and whether that is this edit (1), another
-    (-1), or the edit is the model's own (0)."""
+class WrittenEdit(Struct, frozen=True):
+    """What a model wrote, and how sure it is; the candidate's chance is that of its place."""
 
     candidate: Candidate
     p_model: float
-    agreement: float
 
-    def probability(self, rescoring: RescoringWeights) -> float:
-        return ranking.rescored_probability(rescoring, self.candidate.p_edit, self.p_model, self.agreement)
-
-
-def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[AskedRegion]:
-    """The lines of the likeliest edits to check and those around the likeliest places to write."""
-    files = question.files
-    ranked = sorted(
-        (candidate for candidate in candidates if is_worth_asking(question, candidate)),
-        key=lambda candidate: -candidate.p_edit,
-    )
-    certain = [candidate for candidate in ranked if candidate.text is not None]
-    line_spans = asked_lines(question, [candidate for candidate in ranked if candidate.text is None])
-    leader = certain[0].rule if certain else None
-    checked = [candidate for candidate in certain if candidate.rule == leader][:MOST_CHECKED]
-    spans = [(candidate.uri, lines_of(files[candidate.uri], candidate.start, candidate.end)) for candidate in checked]
-    lines = sorted(line_spans | {(uri, number) for uri, numbers in spans for number in numbers})
-    regions: list[AskedRegion] = []
-    for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
-        numbers = [number for _, (_, number) in stretch]
-        regions.append(region(files[uri], numbers[0], numbers[-1], ranked))
-    return regions
-
-
-def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
-    """Not if the answer cannot change what is shown."""
-    if candidate.certain and question.asks == "deciding":
-        return False
-    rescoring = question.rescoring
-    bar = question.bar_for(candidate, rescoring.bar or ranking.load().bar)
-    decides = question.asks == "always" or ranking.is_open(rescoring, candidate.p_edit, candidate.text is not None, bar)
-    return candidate.p_edit >= LEAST_CHANCE and decides
-
-
-def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
-    """The likeliest places, each with the lines above and below, where the change may be."""
-    files, places = question.files, 0
-    lines_asked: set[tuple[str, int]] = set()
-    for candidate in ranked:
-        snapshot = files[candidate.uri]
-        lines = lines_of(snapshot, candidate.start, candidate.end)
-        if places < MOST_QUESTIONS and not {(candidate.uri, number) for number in lines} <= lines_asked:
-            places += 1
-            first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
-            lines_asked |= {(candidate.uri, number) for number in range(first, stop)}
-    return lines_asked
-
-
-def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> AskedRegion:
-    start = snapshot.line_start(first)
-    end = snapshot.line_stop(last)
-    inside = [
-        candidate
-        for candidate in ranked
-        if candidate.uri == snapshot.uri and start <= candidate.start and candidate.end <= end
-    ]
-    certain = tuple(candidate for candidate in inside if candidate.text is not None)
-    likeliest = max((candidate.p_edit for candidate in inside), default=0.0)
-    return AskedRegion(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
+    def scored(self, question: NextQuestion) -> Candidate:
+        chance = ranking.written_probability(question.rescoring, self.candidate.p_edit, self.p_model)
+        return replace(self.candidate, p_edit=chance)
 
 
 def requests(
-    question: NextQuestion, regions: Sequence[AskedRegion]
+    question: NextQuestion, candidates: Sequence[Candidate]
 ) -> list[tuple[tuple[AskedRegion, ...], InfillRequest]]:
     """Nearby regions share a request, as long as the text between them fits into the model's context; the likeliest
     come first."""
     room = question.budget.characters // 4
     close: list[list[AskedRegion]] = []
-    for region in regions:
+    for region in regions_of(question, candidates):
         if region.end - region.start > room:
             continue
         together = close and close[-1][0].snapshot is region.snapshot and region.end - close[-1][0].start <= room
@@ -139,10 +77,54 @@ def requests(
     return [(tuple(together), request(question, together, room)) for together in close[:MOST_REQUESTS]]
 
 
+def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[AskedRegion]:
+    """The lines around the likeliest places whose text no rule knows."""
+    ranked = sorted(
+        (candidate for candidate in candidates if is_worth_asking(question, candidate)),
+        key=lambda candidate: -candidate.p_edit,
+    )
+    lines = sorted(asked_lines(question, ranked))
+    regions: list[AskedRegion] = []
+    for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
+        numbers = [number for _, (_, number) in stretch]
+        snapshot = question.files[uri]
+        start, end = snapshot.line_start(numbers[0]), snapshot.line_stop(numbers[-1])
+        regions.append(AskedRegion(snapshot, start, end, chance_of_change(snapshot, start, end, ranked)))
+    return regions
+
+
+def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
+    """Not if nothing that is written there can be shown."""
+    if candidate.text is not None or candidate.p_edit < LEAST_CHANCE:
+        return False
+    bar = question.bar_for(candidate, question.rescoring.bar or ranking.load().bar)
+    return question.asks == "always" or ranking.can_be_shown(question.rescoring, candidate.p_edit, bar)
+
+
+def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
+    """The likeliest places, each with the lines above and below, where the change may be."""
+    files, places = question.files, 0
+    lines_asked: set[tuple[str, int]] = set()
+    for candidate in ranked:
+        snapshot = files[candidate.uri]
+        lines = lines_of(snapshot, candidate.start, candidate.end)
+        if places < MOST_PLACES and not {(candidate.uri, number) for number in lines} <= lines_asked:
+            places += 1
+            first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
+            lines_asked |= {(candidate.uri, number) for number in range(first, stop)}
+    return lines_asked
+
+
+def chance_of_change(snapshot: Snapshot, start: int, end: int, places: Iterable[Candidate]) -> float:
+    """That of the likeliest of these places there, 0 if there is none."""
+    inside = (
+        candidate.p_edit for candidate in places if candidate.uri == snapshot.uri and start <= candidate.start < end
+    )
+    return max(inside, default=0.0)
+
+
 def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -> InfillRequest:
-    """Checking a rule's edit takes less of the file as context than writing a new one."""
     snapshot = regions[0].snapshot
-    room = room if any(region.is_open for region in regions) else room // 2
     first = snapshot.line_of(max(regions[0].start - room, 0))
     last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
     start, end = snapshot.line_start(first), snapshot.line_end(last)
@@ -156,58 +138,30 @@ def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -
     )
 
 
-def rescored(question: NextQuestion, candidates: Sequence[Candidate], opinions: Sequence[Opinion]) -> list[Candidate]:
-    """The candidates with their probabilities rescored by the model, and the model's own."""
-    chances = {place_of(opinion.candidate): opinion.probability(question.rescoring) for opinion in opinions}
-    own = [opinion.candidate for opinion in opinions if opinion.candidate.rule is None]
-    own_edits = [replace(candidate, p_edit=chances[place_of(candidate)]) for candidate in own]
-    ruled = [
-        replace(candidate, p_edit=rescored_probability(candidate, candidates, chances)) for candidate in candidates
-    ]
-    return list(distinct([*ruled, *own_edits]))
-
-
-def opinions(
+def written_edits(
     question: NextQuestion, regions: Sequence[AskedRegion], candidates: Sequence[Candidate], draft: Draft
-) -> list[Opinion]:
-    """About each candidate of the regions, and about the edits that the model wrote itself."""
-    collected: list[Opinion] = []
+) -> list[WrittenEdit]:
+    """What the model has made of these regions."""
+    collected: list[WrittenEdit] = []
     for region, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, region.snapshot.text), region.snapshot)
-        collected += [
-            Opinion(candidate, filled.p_accept, agreement(region, candidate, text)) for candidate in region.candidates
-        ]
         if filled.complete and (edit := written_edit(question, region, text, candidates)):
-            collected.append(Opinion(edit, filled.p_accept, 0.0))
+            collected.append(WrittenEdit(edit, filled.p_accept))
     return collected
-
-
-def agreement(region: AskedRegion, candidate: Candidate, text: str) -> float:
-    """1 if the model makes this edit as well, whatever else it changes there, otherwise -1."""
-    start, end = candidate.start - region.start, candidate.end - region.start
-    after = region.old[:start] + (candidate.text or "") + region.old[end:]
-    return 1.0 if after.strip() == text.strip() or is_step_towards(region.old, after, text) else -1.0
 
 
 def written_edit(
     question: NextQuestion, region: AskedRegion, text: str, candidates: Iterable[Candidate]
 ) -> Candidate | None:
-    """The model's own edit of an open region; whole lines stay whole lines."""
-    questions = [
-        candidate.p_edit
-        for candidate in candidates
-        if candidate.text is None
-        and candidate.uri == region.snapshot.uri
-        and region.start <= candidate.start < region.end
-    ]
-    if not questions or text.split() == region.old.split():
+    """The model's edit of a region; whole lines stay whole lines."""
+    if text.split() == region.old.split():
         return None
     if region.old.endswith("\n") and not text.endswith("\n"):
         text += "\n"
     change = minimal(region.old, text)
     start, end = region.start + change.start, region.start + change.end
-    due = ranking.load().is_due({}, max(questions))
-    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(questions), due)
+    due = ranking.load().is_due({}, region.chance)
+    edit = Candidate(region.snapshot.uri, start, end, change.text, "written", None, {}, region.chance, due)
     return None if unwelcome(question, [edit], candidates) else edit
 
 
@@ -226,24 +180,12 @@ def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates
 
 
 def mends_a_word(snapshot: Snapshot, edit: Candidate) -> bool:
-    """Whether the edit makes one word of another, after which the file has fewer syntax errors."""
+    """True if the edit makes one word of another, after which the file has fewer syntax errors."""
     old = snapshot.text[edit.start : edit.end]
     change = minimal(old, edit.text or "")
     words = old[change.start : change.end], change.text
     before = syntax.problems(snapshot.tree) if all(WORD.fullmatch(word) for word in words) else 0
     return bool(before) and syntax.problems_after(snapshot, edit.start, edit.end, edit.text or "") < before
-
-
-def rescored_probability(
-    candidate: Candidate, candidates: Iterable[Candidate], chances: dict[CandidatePlace, float]
-) -> float:
-    """The rescored probability; if the model was not asked about the place, at most its rule's average."""
-    if candidate.text is None or place_of(candidate) in chances:
-        return chances.get(place_of(candidate), candidate.p_edit)
-    other_chances = [
-        chances[place_of(peer)] for peer in candidates if peer.rule == candidate.rule and place_of(peer) in chances
-    ]
-    return min(candidate.p_edit, sum(other_chances) / len(other_chances)) if other_chances else candidate.p_edit
 
 
 def place_of(candidate: Candidate) -> CandidatePlace:

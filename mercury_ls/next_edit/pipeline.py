@@ -2,8 +2,8 @@
 
     async for answer in next_edits(NextQuestion(..., others=snapshots), engine): ...
 
-What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then checks it
-and writes what no rule knows. The last answer is final. Offsets are of the snapshots whose versions the answer names.
+What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then writes
+what no rule knows. The last answer is final. Offsets are of the snapshots whose versions the answer names.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import ranking, region
-from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
-from mercury_ls.next_edit.model import Opinion, opinions, regions_of, requests, rescored
+from mercury_ls.next_edit.model import requests, written_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 
@@ -81,12 +81,12 @@ async def in_turns(work: Generator[None, None, T]) -> T:
 async def answers(
     question: NextQuestion, candidates: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
 ) -> AsyncGenerator[Answer]:
-    """The answer by these candidates alone, then by what the model says to them as well. `reason` says why there are
+    """The answer by these candidates alone, then with what the model writes as well. `reason` says why there are
     no candidates, if there are none."""
     answer = await checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
-        asking = rewritten_by if "region" in question.modes else rescored_by
+        asking = rewritten_by if "region" in question.modes else written_by
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
@@ -163,22 +163,21 @@ def with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Region
     return replace(answer, unshown=Offer(edits, rewrite.edits[0].p_edit, base, kind="region", evidence=evidence))
 
 
-async def rescored_by(
+async def written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
-    """The answer as the model's word about the rules' edits changes it, with edits of its own."""
-    fitted = ranking.load()
-    earlier: list[Opinion] = []
+    """The answer with what a model writes where a rule leaves open what to write."""
+    bar = question.rescoring.bar or ranking.load().bar
+    earlier: list[Candidate] = []
     deadline = Deadline(question.deadline_ms)
-    for regions, infill in requests(question, regions_of(question, candidates)) if "edit" in question.modes else ():
-        collected: list[Opinion] = []
+    for regions, infill in requests(question, candidates) if "edit" in question.modes else ():
+        written: list[Candidate] = []
         async with aclosing(engine.infill(deadline.limited(infill))) as drafts:
             async for draft in drafts:
-                collected = opinions(question, regions, candidates, draft)
-                sure = rescored(question, candidates, [*earlier, *collected])
-                latest = await checked(question, sure, question.rescoring.bar or fitted.bar)
+                written = [edit.scored(question) for edit in written_edits(question, regions, candidates, draft)]
+                latest = await checked(question, distinct([*candidates, *earlier, *written]), bar)
                 yield replace(latest, step=draft.step, sent=draft.sent)
-        earlier += collected
+        earlier += written
 
 
 def admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -74,7 +74,6 @@ class NextQuestion(Question, frozen=True, kw_only=True):
             offset=self.offset,
             edits=self.edits,
             neighbours=self.neighbours,
-            diagnostics=self.diagnostics,
             project=self.project,
             accepted=self.history.accepted(),
         )

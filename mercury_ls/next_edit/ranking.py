@@ -1,6 +1,6 @@
 """How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
 
-A model's answers are added with the `RescoringWeights` that come with it.
+How likely the edits are that a model writes, the `RescoringWeights` say that come with it.
 """
 
 import math
@@ -14,7 +14,7 @@ from msgspec import Struct
 from mercury_engine.api import RescoringWeights
 from mercury_ls.completion.judge import logistic
 
-__all__ = ["Ranking", "is_open", "load", "rescored_probability"]
+__all__ = ["Ranking", "can_be_shown", "load", "written_probability"]
 
 
 class Ranking(Struct, frozen=True):
@@ -47,24 +47,16 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def rescored_probability(rescoring: RescoringWeights, probability: float, p_model: float, agreement: float) -> float:
-    """`agreement` is 1 if the model writes the same, -1 if it writes something else, 0 if the edit is its own."""
+def written_probability(rescoring: RescoringWeights, probability: float, p_model: float) -> float:
+    """The chance of an edit that a model wrote, so sure of it, where an edit was so likely."""
     ranked, model = odds(probability), odds(p_model)
-    score = rescoring.bias + rescoring.ranked * ranked + rescoring.model * model + rescoring.agreement * agreement
-    if agreement == 0:
-        score += rescoring.own + rescoring.own_ranked * ranked + rescoring.own_model * model
-    return logistic(score)
+    score = rescoring.bias + rescoring.ranked * ranked + rescoring.model * model
+    return logistic(score + rescoring.own + rescoring.own_ranked * ranked + rescoring.own_model * model)
 
 
-def is_open(rescoring: RescoringWeights, probability: float, is_known: bool, bar: float) -> bool:
-    """Whether the model's answer can decide if the edit is shown: by agreeing or not with a known text, or by writing
-    one."""
-    agreements = (1.0, -1.0) if is_known else (0.0,)
-    possible = [(p_model, agreement) for agreement in agreements for p_model in (rescoring.surest, 0.0)]
-    decisions = [
-        rescored_probability(rescoring, probability, p_model, agreement) >= bar for p_model, agreement in possible
-    ]
-    return any(decision != (is_known and probability >= bar) for decision in decisions)
+def can_be_shown(rescoring: RescoringWeights, probability: float, bar: float) -> bool:
+    """Whether a model that is as sure as it ever is writes something likely enough."""
+    return written_probability(rescoring, probability, rescoring.surest) >= bar
 
 
 def odds(probability: float) -> float:

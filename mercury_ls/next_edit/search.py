@@ -4,7 +4,6 @@ from collections.abc import Generator
 
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate, batches, clashes, distinct, scored
-from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.settled import unsettled
 from mercury_ls.next_edit.situation import Situation
 
@@ -14,7 +13,7 @@ MOST_CANDIDATES = 64
 
 
 def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
-    """Where the last edits and complaints lead to, in this file and in others."""
+    """Where the last edits lead to, in this file and in others."""
     search = searching(situation)
     while True:
         try:
@@ -25,9 +24,9 @@ def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
 
 def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
     """The same, step by step."""
-    if not situation.edits and not situation.diagnostics:
+    if not situation.edits:
         return Silence("nothing has been edited yet")
-    if situation.edits and (reason := unsettled(situation.snapshot, situation.offset, situation.edits)):
+    if reason := unsettled(situation.snapshot, situation.offset, situation.edits):
         return Silence(reason)
     yield
     candidates: list[Candidate] = []
@@ -36,5 +35,5 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
         yield
     if not candidates and (reason := clashes(situation)):
         return Silence(reason)
-    distinct_candidates = distinct([*candidates, *scored(questions(situation))])
+    distinct_candidates = distinct(candidates)
     return distinct_candidates[: MOST_CANDIDATES + sum(candidate.bound for candidate in distinct_candidates)]

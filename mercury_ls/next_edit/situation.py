@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
@@ -16,13 +15,12 @@ __all__ = ["Situation", "edited_lines", "typed_ranges"]
 
 class Situation(Struct, frozen=True):
     """The cursor is at `offset` of the snapshot; `edits` are the user's last ones, oldest first, `accepted` those that
-    offers made. `neighbours` are the other files that may be edited as well, `diagnostics` are of the snapshot."""
+    offers made. `neighbours` are the other files that may be edited as well."""
 
     snapshot: Snapshot
     offset: int
     edits: Sequence[Edit]
     neighbours: Sequence[Snapshot] = ()
-    diagnostics: Sequence[FileDiagnostic] = ()
     project: Project | None = None
     accepted: Sequence[Edit] = ()
 

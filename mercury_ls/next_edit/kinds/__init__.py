@@ -14,8 +14,6 @@ from mercury_ls.next_edit.kinds import (
     arguments,
     clone,
     delete,
-    extract,
-    imports,
     insert,
     rename,
     replace,
@@ -58,9 +56,6 @@ KINDS: dict[str, Kind[Never]] = {
     "clone": clone,
     "insert": insert,
     "delete": delete,
-    "extract": extract,
-    "unused import": imports,
-    "missing import": imports,
     "align": align,
     "trim": trim,
 }

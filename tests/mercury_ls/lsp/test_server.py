@@ -610,8 +610,7 @@ async def test_diagnostics_are_known_with_their_severity(client, severity, expec
     client.send(
         {"method": "mercury/didChangeDiagnostics", "params": {"textDocument": {"uri": uri}, "diagnostics": said}}
     )
-    offer = (await client.request("mercury/nextEdit", {**place(uri, 2, 8), "context": {"triggerKind": 1}}))["result"]
-    assert [edit["newText"] for edit in offer["edits"]] == ["import json\n"]
+    await client.request("mercury/nextEdit", {**place(uri, 2, 8), "context": {"triggerKind": 1}})
     ((_, (known,)),) = client.server.started.next_edits._diagnosed.values()
     assert (known.message, known.severity) == ("unknown", expected)
 

@@ -24,16 +24,6 @@ class Scenario(Struct, frozen=True):
 
 PYTHON = (
     Scenario(
-        "an expression gets the name of its new variable",
-        "python",
-        """\
-def show(settings):
-⟦→    folder = settings.paths.root
-⟧$0    print(«settings.paths.root→folder»)
-    walk(«settings.paths.root→folder»)
-""",
-    ),
-    Scenario(
         "a parameter is renamed throughout its function",
         "python",
         """\
@@ -1202,35 +1192,6 @@ class Lottery:
 """,
     ),
     Scenario(
-        "a package of Go that is used has to be imported",
-        "go",
-        """\
-package files
-
-import (
-	"fmt"
-«→	"os"
-»	"strings"
-)
-
-func Names(path string) []string {
-⟦→	fmt.Println(os.Getenv("HOME"))
-⟧$0	return strings.Split(path, "/")
-}
-""",
-    ),
-    Scenario(
-        "a name of `typing` joins those that are imported already",
-        "python",
-        """\
-from typing import Any, «→Optional, »Sequence
-
-
-def first(rows: Sequence[Any]) -> ⟦Any→Optional[Any]⟧$0:
-    return rows[0] if rows else None
-""",
-    ),
-    Scenario(
         "silence where a star may have brought the name",
         "python",
         """\
@@ -1534,55 +1495,6 @@ APART = (
         f"rows = [\n{LONG_ROWS[0]}⟦→    # the second\n⟧$0{LONG_ROWS[1]}{LONG_ROWS[2]}]\n",
     ),
     Scenario(
-        "a value has its new name until another is put in its place",
-        "python",
-        """\
-def show(request):
-⟦→    name = request.user.name
-⟧$0    print(«request.user.name→name»)
-    request.user.name = "guest"
-    return request.user.name
-""",
-    ),
-    Scenario(
-        "a value has its new name until it is counted up",
-        "go",
-        """\
-package main
-
-func show(state *State) int {
-⟦→	count := state.view.count
-⟧$0	print(«state.view.count→count»)
-	state.view.count++
-	return state.view.count
-}
-""",
-    ),
-    Scenario(
-        "what is compared was not written",
-        "typescript",
-        """\
-function show(state: State) {
-⟦→  const count = state.view.count;
-⟧$0  return «state.view.count→count» === 0;
-}
-""",
-    ),
-    Scenario(
-        "a call that is made once gets the name of its new variable",
-        "go",
-        """\
-package main
-
-func start(io *Streams) {
-⟦→	errors := io.IsErrorTerminal()
-⟧$0	if quiet && «io.IsErrorTerminal()→errors» {
-		stop()
-	}
-}
-""",
-    ),
-    Scenario(
         "silence where a clock is read again",
         "python",
         """\
@@ -1840,17 +1752,12 @@ func two(b int) {
 
 ASKED = (
     Scenario(
-        "an import that nothing uses any more goes",
+        "an earlier edit that was made once is repeated",
         "python",
         """\
-«import os
-→»import sys
-
-def where(name):
-    return ⟦os.path.join(name, "a")→name / "a"⟧$0
-
-
-print(sys.argv)
+value = compute(1)⟦→ or 0⟧
+other = ⟦5→6⟧$0
+third = compute(3)«→ or 0»
 """,
     ),
 )

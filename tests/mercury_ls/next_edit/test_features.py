@@ -3,7 +3,6 @@ import pytest
 from mercury_engine.api import Edit
 from mercury_ls.code.documents import Document
 from mercury_ls.next_edit.candidates import find
-from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.situation import Situation
 
 
@@ -21,15 +20,6 @@ TWICE = ((0, "old()\n", "new()\n"), (3, "old()\n", "new()\n"))
 
 def test_a_place_between_edited_ones_was_passed_by():
     check(RENAMED, *TWICE, kind="rename", name="skipped", expected={1: 1.0, 2: 1.0, 4: 0.0})
-
-
-def test_edits_and_questions_are_told_apart_by_other_features():
-    snapshot = Document("file:///a.py", "a.py", "python", 1, RENAMED).snapshot()
-    made = Situation(snapshot, 0, [Edit("a.py", *edit) for edit in TWICE])
-    edits, asked = ({name for each in some for name in each.features} for some in (find(made), questions(made)))
-    assert edits
-    assert asked
-    assert not edits & asked
 
 
 def test_a_line_that_was_edited_since_has_been_seen():

@@ -300,7 +300,7 @@ async def test_the_rules_answer_is_there_before_the_model_is_asked():
         def infill(self, request):
             raise EngineError("gone")
 
-    drawn = "value = ⟦compute(1)→compute(1) or 0⟧$0\nother = 5\nthird = compute(3)\n"
+    drawn = "x = ⟦a + 1→a + 2⟧$0\ny = a + 1\n"
     answers = next_edits(question_of(drawn, "python", modes=("region",)), Engine(Fails()))
     assert (await anext(answers)).edits
     with pytest.raises(EngineError):

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bench.abuse.canaries import CANARY, HIDDEN, REQUESTS, hostile
-from mercury_engine.fake import FakeEngine
+from mercury_engine.fake import INFO, FakeEngine
 from mercury_ls.settings.schema import PrivacySettings, Settings
 from tests.mercury_ls.web.serving import client, served
 
 
 class Told(FakeEngine):
-    def __init__(self, *args):
-        super().__init__(*args)
+    def __init__(self, *args, **known):
+        super().__init__(*args, **known)
         self.told = []
 
     def infill(self, request):
@@ -39,7 +40,8 @@ async def test_no_canary_arrives(path, hidden):
 @pytest.mark.parametrize("name", ["zed-zeta", "zed-zeta2", "zed-zeta2.1", "cursortab-edit", "continue-edit"])
 async def test_the_same_edits_of_a_public_file_arrive(name):
     sent = json.loads((Path(REQUESTS[0]).parent / f"{name}.json").read_text(encoding="utf-8"))
-    engine = Told()
+    uncertain = json.loads(json.dumps(sent["body"]).replace("def total(", "# total("))  # a rename would be certain
+    engine = Told(info=replace(INFO, answers=("region",)))
     async with served(engine) as (_, app), client(app, **sent["headers"]) as asking:
-        await asking.post(sent["path"], json=hostile(sent["body"], "shop/notes.py"))
+        await asking.post(sent["path"], json=hostile(uncertain, "shop/notes.py"))
     assert {edit.path for request in engine.told for edit in request.edits} >= {"notes.py"}

@@ -1,11 +1,11 @@
-"""Fits how much a model's opinion on edits counts, and writes that beside its weights.
+"""Fits how likely the edits are that a model writes, and writes that beside its weights.
 
-python -m mercury_training.fit.rescoring OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
+python -m mercury_training.fit.rescoring WRITTEN.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
 
-The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them, preferably of
+The rows are edits that the model wrote, as `bench.edit_candidates --engine FOLDER` writes them, preferably of
 whole files, for which the ranking is calibrated. `--ranking` is the server's ranking; with it, and with enough rows in
 which nothing is due, the threshold for showing an edit is fitted, too. If a fit to half of the rows does not predict
-the other half better than the cautious defaults do, the defaults stay: the ranking decides, without the model.
+the other half better than the cautious defaults do, the defaults stay.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SUREST_QUANTILE = 0.95
 LEAST_SILENT = 300
 COEFFICIENTS = 7
 MIN_GAIN = 0.002
-"""Nats that the fit must save per opinion, on average, for the model to count."""
+"""Nats that the fit must save per edit, on average, for the fit to count."""
 
 
 class Due(Struct, frozen=True):
@@ -41,38 +41,38 @@ class Due(Struct, frozen=True):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("opinions", type=Path)
+    parser.add_argument("written", type=Path)
     parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--ranking", type=Path)
     options = parser.parse_args(arguments)
-    rows = read(options.opinions)
+    rows = read(options.written)
     due = msgspec.json.decode(options.ranking.read_bytes(), type=Due).due if options.ranking else {}
-    opinions = candidates_in(rows)
-    fitted = fit_rescoring(opinions)
-    better = predicts_better(opinions)
+    edits = candidates_in(rows)
+    fitted = fit_rescoring(edits)
+    better = predicts_better(edits)
     found = (
         replace(fitted, bar=fit_bar(rows, fitted, due)) if better else replace(RescoringWeights(), surest=fitted.surest)
     )
     write_fitted(options.model, RESCORING_FILE, found)
     seal(options.model)
     verdict = "fitted" if better else "the defaults, since a fit does not predict other rows better"
-    print(f"{options.model / RESCORING_FILE}, from {len(opinions)} opinions: {verdict}: {found}")
+    print(f"{options.model / RESCORING_FILE}, from {len(edits)} edits: {verdict}: {found}")
 
 
-def fit_rescoring(opinions: Sequence[LabelledEdit]) -> RescoringWeights:
+def fit_rescoring(edits: Sequence[LabelledEdit]) -> RescoringWeights:
     """The weights that join the probabilities of the ranking and of the model, regularised towards the defaults."""
-    if not opinions:
+    if not edits:
         return RescoringWeights()
     prior = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
-    inputs = np.array([feature_vector(opinion) for opinion in opinions])
-    weights = newton(inputs, np.array([opinion.right for opinion in opinions], float), prior, RIDGE)
-    surest = np.quantile([opinion.p_model or 0.0 for opinion in opinions], SUREST_QUANTILE)
+    inputs = np.array([feature_vector(edit) for edit in edits])
+    weights = newton(inputs, np.array([edit.right for edit in edits], float), prior, RIDGE)
+    surest = np.quantile([edit.p_model or 0.0 for edit in edits], SUREST_QUANTILE)
     return RescoringWeights(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
 
 
-def predicts_better(opinions: Sequence[LabelledEdit]) -> bool:
+def predicts_better(edits: Sequence[LabelledEdit]) -> bool:
     """Whether a fit to either half of the rows predicts the other half better than the defaults do."""
-    halves = [[opinion for opinion in opinions if opinion.row % 2 == half] for half in (0, 1)]
+    halves = [[edit for edit in edits if edit.row % 2 == half] for half in (0, 1)]
     if not all(halves):
         return False
     return all(
@@ -81,10 +81,10 @@ def predicts_better(opinions: Sequence[LabelledEdit]) -> bool:
     )
 
 
-def cross_entropy(fitted: RescoringWeights, opinions: Sequence[LabelledEdit]) -> float:
+def cross_entropy(fitted: RescoringWeights, edits: Sequence[LabelledEdit]) -> float:
     """Mean cross entropy, in nats."""
-    scores = np.array([feature_vector(opinion) for opinion in opinions]) @ np.array(astuple(fitted)[:COEFFICIENTS])
-    return float(np.mean(np.logaddexp(0, scores) - np.array([opinion.right for opinion in opinions]) * scores))
+    scores = np.array([feature_vector(edit) for edit in edits]) @ np.array(astuple(fitted)[:COEFFICIENTS])
+    return float(np.mean(np.logaddexp(0, scores) - np.array([edit.right for edit in edits]) * scores))
 
 
 def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[str, float]) -> float | None:
@@ -99,10 +99,10 @@ def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[st
     return bar_for([replace(candidate, kind="own") for candidate in candidates], chance, silent)
 
 
-def feature_vector(opinion: LabelledEdit) -> list[float]:
-    """The features of an opinion, in the order of the coefficients."""
-    ranked, model, own = log_odds(opinion.p_edit), log_odds(opinion.p_model or 0.0), float(opinion.agreement == 0)
-    return [1.0, ranked, model, opinion.agreement, own, own * ranked, own * model]
+def feature_vector(edit: LabelledEdit) -> list[float]:
+    """The features of an edit that the model wrote, in the order of the coefficients."""
+    ranked, model = log_odds(edit.p_edit), log_odds(edit.p_model or 0.0)
+    return [1.0, ranked, model, 0.0, 1.0, ranked, model]
 
 
 if __name__ == "__main__":
