@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mercury_training.fit.rank_edits import (
     Fit,
@@ -11,6 +12,7 @@ from mercury_training.fit.rank_edits import (
     fit,
     fit_due,
     joined,
+    paying_bar,
     predict,
     read,
     unseen,
@@ -42,27 +44,22 @@ def test_what_few_rows_say_moves_an_earlier_fit_little():
 
 
 def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
-    known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "line far": 0.3})
+    known = Fit({"clone": 0.5, "call": -1.5}, {"good": 2.0, "call far": 0.3})
     again = fit(drawn(200), before=known)
-    assert again.kinds["line"] == pytest.approx(-1.5)
-    assert again.weights["line far"] == pytest.approx(0.3)
+    assert again.kinds["call"] == pytest.approx(-1.5)
+    assert again.weights["call far"] == pytest.approx(0.3)
     assert again.kinds["rename"] != 0.0
 
 
 def test_only_what_the_rows_tell_nothing_of_is_kept_from_an_earlier_fit():
-    known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "far": -0.5, "line far": 0.3, "given up": 1.0})
+    known = Fit({"clone": 0.5, "call": -1.5}, {"good": 2.0, "far": -0.5, "call far": 0.3, "given up": 1.0})
     rows = [LabelledEdit(0, "repeat", "clone", {"good": 1.0, "far": 0.0}, True)]
-    assert unseen(known, rows) == Fit({"line": -1.5}, {"far": -0.5, "line far": 0.3})
+    assert unseen(known, rows) == Fit({"call": -1.5}, {"far": -0.5, "call far": 0.3})
 
 
 def test_the_rows_of_several_files_stay_apart():
     rows = [LabelledEdit(row, "repeat", "clone", {}, True) for row in (0, 0, 2)]
     assert [each.row for each in joined([rows, rows])] == [0, 0, 2, 3, 3, 5]
-
-
-def test_what_nobody_made_says_nothing_of_missing_imports():
-    told = [LabelledEdit(0, kind, "missing import", {}, False) for kind in ("import", "propagate")]
-    assert [each.row_kind for each in candidates_in(told)] == ["propagate"]
 
 
 def test_right_candidates_rank_above_wrong_ones():
@@ -86,8 +83,17 @@ def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
     assert bar_for(rows, chance, silent=10_000) == 0.0
 
 
+def test_the_bar_pays_where_more_is_complete_than_not():
+    chance = np.linspace(0.99, 0.0, 100)
+    rows = [LabelledEdit(row, "repeat", "clone", {}, row < 60, row < 60) for row in range(100)]
+    assert paying_bar(rows, chance) == pytest.approx(chance[63], abs=1e-3)
+    assert paying_bar([*rows, replace(rows[0], exact=False)], np.append(chance, 0.0)) == paying_bar(rows, chance)
+    assert paying_bar([replace(row, exact=False) for row in rows], chance) == 1.0
+    assert paying_bar([], chance[:0]) == 1.0
+
+
 def test_lines_that_only_a_model_can_fill_do_not_move_the_bar():
-    rows = [LabelledEdit(0, "none", "line", {}, False)]
+    rows = [LabelledEdit(0, "none", "call", {}, False)]
     assert bar_for(rows, np.array([0.99]), silent=1) == 0.0
 
 

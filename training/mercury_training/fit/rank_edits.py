@@ -8,8 +8,9 @@ python -m mercury_training.fit.rank_edits windows.jsonl files.jsonl held_out.jso
                                       --out mercury_ls/next_edit/ranking.json
 
 The bar is the lowest probability at which enough of the held-out rows (of the last file) without an edit due stay
-silent. `--known` is an earlier ranking, fitted on other rows: its weights stay for whatever these rows lack.
-How much a model's opinion counts beside it is fitted by `mercury_training.fit.rescoring`.
+silent, and what is complete, less what is not, comes to nearly the most that it can. `--known` is an earlier ranking,
+fitted on other rows: its weights stay for whatever these rows lack.
+How likely the edits are that a model writes is fitted by `mercury_training.fit.rescoring`.
 """
 
 import argparse
@@ -37,6 +38,7 @@ __all__ = [
     "joined",
     "log_loss",
     "log_odds",
+    "paying_bar",
     "predict",
     "read",
     "unseen",
@@ -46,18 +48,16 @@ RIDGE = 1.0
 KNOWN_RIDGE = 200.0
 """By the held-out log loss any value from 60 to 10,000 is as good, if the earlier fit saw ten times as many rows."""
 QUIET = 0.95
-MODEL_FREE = frozenset({"call", "line"})
+NEARLY = 0.93
+"""From .9 to .97 development rows are served about as well: the lower, the more is shown."""
+MODEL_FREE = frozenset({"call"})
 """Kinds that know where an edit is due but not its text: without a model they show nothing."""
-RARE = {"align": 1.5, "unused import": 1.9}
+RARE = {"align": 1.5}
 """Intercepts of kinds that are too rare to fit, until there are enough rows."""
 LEADING = 0.1
 DUE_RIDGE = 30.0
 MADE = frozenset({"first", "import", "rename", "signature"})
 """Synthetic rows, in all of which an edit is due."""
-TELLING_NOTHING = frozenset({("missing import", "import")})
-"""Synthetic rows without information: they lack an import whether or not it is of the standard library."""
-UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
-"""Weights of diagnostics, which histories do not contain, so that they cannot be fitted."""
 
 
 class LabelledEdit(Struct, frozen=True):
@@ -72,7 +72,6 @@ class LabelledEdit(Struct, frozen=True):
     exact: bool = False
     p_edit: float = 0.0
     p_model: float | None = None
-    agreement: float = 0.0
 
 
 class Fit(Struct, frozen=True):
@@ -105,7 +104,8 @@ def main() -> None:
     worth = predict(fitted, held_out) * due_chances(due, held_out, predict(fitted, held_out))
     for name, value in report.items():
         print(f"{name}: {value}")
-    parameters = {**rounded(fitted), "due": due, "bar": bar_for(held_out, worth, silent), "fitted": report}
+    bar = max(bar_for(held_out, worth, silent), paying_bar(held_out, worth))
+    parameters = {**rounded(fitted), "due": due, "bar": bar, "fitted": report}
     options.out.write_text(json.dumps(parameters, indent=2) + "\n", encoding="utf-8")
 
 
@@ -139,9 +139,8 @@ def unseen(fitted: Fit, rows: Sequence[LabelledEdit]) -> Fit:
 
 
 def candidates_in(rows: Sequence[LabelledEdit]) -> list[LabelledEdit]:
-    """Without the markers of rows that have no candidate, and without synthetic rows that carry no information."""
-    telling = (row for row in rows if row.kind != "nothing")
-    return [candidate for candidate in telling if (candidate.kind, candidate.row_kind) not in TELLING_NOTHING]
+    """Without the markers of rows that have no candidate."""
+    return [row for row in rows if row.kind != "nothing"]
 
 
 def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, before: Fit | None = None) -> Fit:
@@ -248,6 +247,20 @@ def bar_for(candidates: Sequence[LabelledEdit], chance: np.ndarray, silent: int)
     return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
 
 
+def paying_bar(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> float:
+    """The lowest bar at which rows whose likeliest edit is shown and complete, less those in which it is not, come to
+    nearly the most."""
+    best: dict[int, int] = {}
+    for at, candidate in enumerate(candidates):
+        if candidate.kind not in MODEL_FREE and chance[at] >= chance[best.get(candidate.row, at)]:
+            best[candidate.row] = at
+    loudest = sorted(best.values(), key=lambda at: -chance[at])
+    net = np.cumsum([1 if candidates[at].exact else -1 for at in loudest])
+    if not len(net) or net.max() <= 0:
+        return 1.0
+    return round(float(chance[loudest[np.flatnonzero(net >= NEARLY * net.max())[-1]]]), 3)
+
+
 def measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], fitted: Fit) -> dict:
     report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
     right = np.array([candidate.right for candidate in held_out])
@@ -268,7 +281,7 @@ def rounded_or_none(value: float | None) -> float | None:
 
 def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray]]:
     kinds = np.array([candidate.kind for candidate in candidates])
-    yield "all but line", kinds != "line"
+    yield "all", kinds != ""
     for kind in sorted(set(kinds.tolist())):
         yield kind, kinds == kind
 
@@ -276,7 +289,7 @@ def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray
 def rounded(fitted: Fit) -> dict[str, dict[str, float]]:
     return {
         "kinds": {name: round(value, 3) for name, value in fitted.kinds.items()},
-        "weights": {**{name: round(value, 3) for name, value in fitted.weights.items()}, **UNSEEN},
+        "weights": {name: round(value, 3) for name, value in fitted.weights.items()},
     }
 
 
