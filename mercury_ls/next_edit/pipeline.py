@@ -204,6 +204,7 @@ def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float
     leading = [candidate for candidate in sure if follows_from_fresh(question, candidate)] or sure
     likeliest = max(candidate.p_edit for candidate in leading)
     leader = min((candidate for candidate in leading if candidate.p_edit >= AS_LIKELY * likeliest), key=latest)
+    sure += [candidate for candidate in candidates if candidate not in sure and is_rest_of(candidate, leader)]
     chosen = [candidate for candidate in sure if candidate is leader or goes_with(candidate, leader)]
     lines = {line_of(question, candidate) for candidate in chosen}
     if leader.certain:
@@ -236,6 +237,13 @@ def goes_with(candidate: Candidate, leader: Candidate) -> bool:
     if rule is None or leading is None or rule.age != leading.age:
         return False
     return candidate.p_edit >= ABOUT * leader.p_edit or (rule == leading and rule.is_indivisible)
+
+
+def is_rest_of(candidate: Candidate, leader: Candidate) -> bool:
+    """Whether leaving it out would tear apart what the leader begins, though it alone would not be shown."""
+    if candidate.text is None or leader.rule is None or not leader.rule.is_indivisible:
+        return False
+    return candidate.rule == leader.rule and candidate.p_edit >= ABOUT * leader.p_edit
 
 
 def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:

@@ -13,6 +13,9 @@ from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.next_edit import pipeline as next_edit
 from mercury_ls.next_edit import search
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.replace import Replace
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings
@@ -186,6 +189,18 @@ async def test_the_bar_decides_what_is_shown():
     assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
     answer = await last_of(question_of(THIRD, "python", bar=0.99))
     assert re.fullmatch(r"unsure: rename .* is \d+% likely, under the bar of \d+%", answer.silence)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("rename", 2), ("replace", 1)])
+def test_a_rename_that_is_shown_is_shown_where_it_is_a_little_less_likely_too(kind, expected):
+    question = question_of("⟦a→b⟧ = 1$0\nprint(a, a)\n", "python")
+    rule = Rename(before="a", after="b") if kind == "rename" else Replace(before="a", after="b")
+    likely, less, hardly = (
+        Candidate(question.snapshot.uri, at, at + 1, "b", kind, rule, {}, chance)
+        for at, chance in ((12, 0.5), (15, 0.4), (16, 0.1))
+    )
+    assert len(next_edit.group(question, [likely, less, hardly], 0.45)) == expected
+    assert next_edit.group(question, [less, hardly], 0.45) == []
 
 
 async def test_nothing_is_proposed_before_anything_was_done():
