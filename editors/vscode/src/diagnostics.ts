@@ -1,4 +1,4 @@
-/** What other language servers report goes to ours: next-edit models are told of it, and missing imports found by it. */
+/** What other language servers report goes to ours: next-edit models are told of it. */
 
 import * as vscode from 'vscode';
 import type { Connection } from './client.ts';

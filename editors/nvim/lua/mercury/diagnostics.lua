@@ -1,4 +1,4 @@
--- What other language servers report goes to ours: next-edit models are told of it, and missing imports are found by it.
+-- What other language servers report goes to ours: next-edit models are told of it.
 local M = {}
 
 local MOST, PAUSE_MS = 50, 100
