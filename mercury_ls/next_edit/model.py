@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, InfillRequest, Span, Window
 from mercury_ls.code import syntax
-from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal
 from mercury_ls.code.modules import Project
