@@ -1,4 +1,4 @@
-"""Brackets of a text that is being written, and so may not parse: which are open, and what stands between commas."""
+"""Brackets in text that is being written and may not parse: which are open, and what the commas separate."""
 
 import re
 
@@ -9,7 +9,7 @@ QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])
 
 
 def unclosed(text: str) -> list[int]:
-    """Where those stand that nothing closes, outermost first."""
+    """The offsets of the unclosed brackets, outermost first."""
     offsets: list[int] = []
     for at, character in enumerate(text):
         if character in PAIRS:
@@ -20,17 +20,17 @@ def unclosed(text: str) -> list[int]:
 
 
 def closing(text: str) -> str:
-    """What closes those that are open."""
+    """The brackets that close those left open."""
     return "".join(PAIRS[text[at]] for at in reversed(unclosed(text)))
 
 
 def unquoted(text: str) -> str:
-    """With what is quoted blanked, character for character."""
+    """The text with quoted parts blanked, character for character."""
     return QUOTED.sub(lambda match: "_" * len(match[0]), text)
 
 
 def split(text: str, *, types: bool = False) -> list[str]:
-    """At the commas that stand outside of brackets and quotes, where there are `types` also outside of `<…>`."""
+    """Split at commas outside brackets and quotes; with `types`, also outside `<…>`."""
     openers, closers = ("([{<", ")]}>") if types else ("([{", ")]}")
     parts: list[str] = []
     depth, start, blank = 0, 0, unquoted(text)

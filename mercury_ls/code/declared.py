@@ -1,4 +1,4 @@
-"""What a text declares: names with their kinds, parameters and types, and where each can be used; what it imports."""
+"""The declarations of a text: names with their kinds, parameters, types and scopes; and its imports."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ __all__ = ["MOST", "Declared", "Used", "declarations", "declared_in_file", "loca
 
 LONGEST_TEXT = 160
 MOST = 4096
-"""Of the declarations in one file."""
+"""Declarations in one file."""
 MOST_USED = 512
 NAME_FIELDS = ("name", "declarator", "alias", "property", "left")
 NOT_NAMES = ("type", "value", "parameters", "return_type", "default_value", "key", "index", "right", "object", "size")
@@ -37,7 +37,7 @@ MAKING = frozenset(
 OWN = frozenset({"attribute", "member_expression"})
 """`self.x`, which an assignment to it declares."""
 ASSIGNING = "assignment_expression"
-"""Where a name needs to be declared before it is assigned to, unless it is a member."""
+"""Languages in which a name must be declared before it is assigned to, unless it is a member."""
 LEAF = re.compile(r"(?:identifier|identifier_pattern|name|constant|word)\Z")
 ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
 CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
@@ -51,14 +51,13 @@ CALLS = {
     "python": "(call function: (_) @of arguments: (argument_list (keyword_argument name: (_) @name)))",
     "rust": "(struct_expression name: (_) @of body: (field_initializer_list (field_initializer field: (_) @name)))",
 }
-"""Arguments that are given by name."""
+"""Arguments passed by name."""
 SPACE = re.compile(r"\s+")
 
 
 class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A name; `owner` is the type that it is a member of. `parameters` and `type` are as they are written: of a
-    function what it returns, of a type what its heading says besides its name. What is imported is of a `module`,
-    where it has the name `original`."""
+    """A name; `owner` is the type it is a member of. `parameters` and `type` are as written: `type` is what a function
+    returns, or the rest of a type's heading. An imported name comes from a `module`, where it is called `original`."""
 
     name: str
     kind: NameKind = ""
@@ -70,9 +69,9 @@ class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A name that a text imports from a `module`, or uses behind the name `of` that it imports from there. Nothing is
-    known of the module of a type or a global that the text does not import, nor of that of a function or type `of()`
-    that is given an argument of this name."""
+    """A name that a text imports from a `module`, or uses behind the name `of` that it imports from there. The module
+    is unknown for a type or a global that the text does not import, and for a function or type `of()` that takes an
+    argument of this name."""
 
     name: str
     kind: NameKind = ""
@@ -81,12 +80,12 @@ class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
-    """What stands at the top of a file, and the members of its types: each name once."""
+    """The declarations at the top of a file and the members of its types, each name once."""
     return once(islice(declarations(snapshot), MOST))
 
 
 def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
-    """The first declaration of each name of a type that says what it holds, else the first."""
+    """For each name of a type, the first declaration that states a type, else the first."""
     distinct: dict[tuple[str, str], Declared] = {}
     for declaration in declarations:
         before = distinct.setdefault((declaration.owner, declaration.name), declaration)
@@ -96,7 +95,7 @@ def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
 
 
 def declarations(snapshot: Snapshot) -> Iterator[Declared]:
-    """One after the other: in a long file, all of them take a while."""
+    """All declarations, as an iterator: a long file takes a while."""
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None or not language.definitions:
         return
@@ -121,7 +120,7 @@ def imported(snapshot: Snapshot) -> Iterator[Declared]:
 
 
 def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
-    """What the text uses of modules that are found by name, and not by where the file is."""
+    """What the text uses from modules that are found by name rather than by the file's location."""
     imports = [declaration for declaration in imported(snapshot) if not declaration.module.startswith(".")]
     used = set(islice(given_by_name(snapshot), MOST_USED))
     used |= {
@@ -166,7 +165,7 @@ def kind_by_spelling(name: str) -> NameKind:
 
 
 def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
-    """The parameters and locals that can be used at an offset, the nearest first."""
+    """The parameters and locals usable at an offset, nearest first."""
     language = languages.find(snapshot.language, snapshot.path)
     around = outermost_scope(snapshot, offset) if language is not None else None
     if language is None or around is None:
@@ -285,7 +284,7 @@ def kind_of(node: Node, name: Node, whose: str) -> NameKind:
 
 
 def part(node: Node, fields: tuple[str, ...]) -> str:
-    """The text of one of these parts, of the node itself, of what it declares or of its value."""
+    """The text of the first of these parts, which may belong to the node, its declarator or its value."""
     near = [node, *node.children_by_field_name("declarator"), *node.children_by_field_name("value")]
     if node.parent is not None and "declarator" in node.type:
         near.append(node.parent)
@@ -297,8 +296,8 @@ def part(node: Node, fields: tuple[str, ...]) -> str:
 
 
 def made(node: Node) -> str:
-    """The type of an object that is made where it is declared, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
-    makes it, `foo()` of `foo(…)`."""
+    """The type of an object constructed in its declaration, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
+    constructs it, `foo()` of `foo(…)`."""
     value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
     while value is not None and (value.type in LISTS or value.type in ("reference_expression", "unary_expression")):
         value = value.named_children[-1] if value.named_children else None
@@ -312,7 +311,7 @@ def made(node: Node) -> str:
 
 
 def heading(node: Node, name: Node) -> str:
-    """What stands between the name of a type and its body."""
+    """The text between the name of a type and its body."""
     body = node.child_by_field_name("body")
     text = node.text or b""
     end = body.start_byte if body is not None else min(node.end_byte, name.end_byte + LONGEST_TEXT)

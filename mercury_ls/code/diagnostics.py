@@ -1,4 +1,4 @@
-"""What the editor's other language servers complain about."""
+"""Diagnostics of the editor's other language servers."""
 
 from msgspec import Struct
 

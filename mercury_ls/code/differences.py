@@ -34,7 +34,7 @@ MAX_MATCHES = 16_000
 """Pairs of equal tokens, which determine the running time: `(1, 2), ` repeated sixty times has thirty thousand."""
 MAX_PAIRS = 64
 MIN_SIMILARITY = 0.35
-"""The share of common tokens above which one line counts as a change of the other."""
+"""The share of common tokens above which one line counts as a change to the other."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
@@ -65,8 +65,8 @@ def tokens(text: str) -> list[Token]:
 
 @lru_cache(maxsize=512)
 def token_changes(before: str, after: str) -> tuple[TokenChange, ...]:
-    """The differing pieces, by tokens; the whole texts if they have too many tokens. Cached: the recent edits are
-    compared after each keystroke."""
+    """The differing pieces, by tokens; the whole texts if they have too many tokens. Cached, because the recent edits
+    are compared after every keystroke."""
     old, new = tokens(before), tokens(after)
     texts = [token.text for token in old], [token.text for token in new]
     if too_many(*texts):
@@ -84,7 +84,7 @@ def texts_of(before: str, after: str, touch: TokenChange) -> tuple[str, str]:
 
 
 def is_step_towards(before: str, after: str, target: str) -> bool:
-    """Whether `after` is a step on the way from `before` to `wanted`."""
+    """True if `after` is a step on the way from `before` to `wanted`."""
     return 0 < token_distance(before, after) == token_distance(before, target) - token_distance(after, target)
 
 
@@ -106,7 +106,7 @@ def similar(before: str, after: str) -> bool:
 
 
 def too_many(old: list[str], new: list[str]) -> bool:
-    """Whether there are too many tokens to compare while the user types."""
+    """True if there are too many tokens to compare while the user types."""
     counts = Counter(new)
     return max(len(old), len(new)) > MAX_TOKENS or sum(counts[token] for token in old) > MAX_MATCHES
 
@@ -120,8 +120,8 @@ def changed_lines(before: str, after: str) -> Iterator[tuple[int, list[str], lis
 
 
 def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
-    """Which line became which similar one, in order; none if lines were split or joined, so that the whole has more in
-    common than its lines."""
+    """Pairs of similar lines, in order; none if lines were split or joined, so that the whole has more in common than
+    its lines."""
     if len(before) == len(after) and all(map(similar, before, after)):
         return [(number, number) for number in range(len(before))]
     if len(before) * len(after) > MAX_PAIRS:
@@ -145,7 +145,7 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
 
 
 def unpaired_lines(lines: list[str], common: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Runs of lines that are not among the known ones, each with the number of its first line."""
+    """Runs of lines that are not among the paired ones, each with the number of its first line."""
     numbers = [number for number in range(len(lines)) if number not in common]
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         run_numbers = [number for _, number in run]
@@ -153,9 +153,9 @@ def unpaired_lines(lines: list[str], common: Sequence[int]) -> Iterator[tuple[in
 
 
 def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:
-    """Shifts ambiguous insertions and deletions so that they keep together what belongs together: `f(a, c)` becomes
-    `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early; a string
-    comes whole."""
+    """Shift ambiguous insertions and deletions so that tokens that belong together stay together: `f(a, c)` becomes
+    `f(a, b, c)` by `, b`, not `b, `; `g(a)` becomes `g(f(a))` by `f(`, not `(f`; brackets close early; a string is
+    inserted whole."""
     for tag, i, j, k, m in opcodes:
         step = 0
         if tag in ("insert", "delete"):
@@ -168,7 +168,7 @@ def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[To
 
 
 def begins(tokens: list[Token], at: int) -> bool:
-    """Whether what comes or goes begins with such a token rather than ending with one: with a quote if it opens."""
+    """True if the change begins with such a token rather than ending with one: with a quote if it opens a string."""
     text = tokens[at].text
     return text in ",)]}" or (text in QUOTES and sum(token.text == text for token in tokens[: at + 1]) % 2 == 1)
 
@@ -179,7 +179,7 @@ def gap(text: str, tokens: list[Token], first: int, stop: int) -> tuple[int, int
 
 
 def trim_blanks(before: str, after: str, touch: TokenChange) -> TokenChange:
-    """Without blanks that both sides start or end with, and without those next to unchanged text."""
+    """Trim blanks that both sides start or end with, and those next to unchanged text."""
     went, came = texts_of(before, after, touch)
     blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
     if not went.strip() or not came.strip():

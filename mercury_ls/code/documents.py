@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 CLOSED = -1
-"""The version of a file that is not open in an editor."""
+"""The version of a file that no editor has open."""
 
 TREE_LIMIT = 1 << 20
 """In bytes. The parser needs more than a tenth of a second for a larger text and holds the interpreter lock, so threads
 would not help."""
 
 LONGEST_MARK = 16
-"""The longest delimiter of a string or comment is shorter: text further away cannot change where one ends."""
+"""Longer than any delimiter of a string or comment: text further away cannot change where one ends."""
 
 MAX_PENDING = 64
 QUICK_BYTES, QUICK_FIRST = 1 << 15, 1 << 12
@@ -50,7 +50,7 @@ SLICE_SECONDS, LONGEST_SLICE_SECONDS, MOST_SECONDS = 0.01, 0.5, 5.0
 """Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents. In a slice
 that takes longer the parser cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
-"""The parser, and a node of its tree, reads this many bytes at a time."""
+"""The number of bytes that the parser, or a node of its tree, reads at a time."""
 MAX_DEPTH = 256
 STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 NO_CHANGE = TextEdit(0, 0, "")
-"""A pending change, so that the text is parsed even if nothing was typed since."""
+"""A change that is still to be parsed, so that the text is parsed even if nothing was typed since."""
 
 
 class Snapshot:
@@ -91,11 +91,11 @@ class Snapshot:
         return self._lines.start(line)
 
     def line_stop(self, line: int) -> int:
-        """After the terminator, or the end of the text."""
+        """The offset after the line terminator, or the end of the text."""
         return self._lines.start(line + 1) if line + 1 < len(self._lines) else len(self.text)
 
     def line_end(self, line: int) -> int:
-        """Before the terminator."""
+        """The offset before the line terminator."""
         start = self._lines.start(line)
         if line + 1 == len(self._lines):
             return len(self.text)
@@ -113,7 +113,7 @@ class Snapshot:
         return self.text[self.line_start(line) : self.line_end(line)]
 
     def offset(self, line: int, character: int, encoding: Encoding) -> int:
-        """Positions past the end of a line mean its end, past the last line the end of the text. The numbers among a
+        """Positions past the end of a line mean its end, and past the last line the end of the text. Numbers in a
         command's arguments may be negative, and mean 0."""
         if line >= len(self._lines):
             return len(self.text)
@@ -137,7 +137,7 @@ class Snapshot:
         return self._byte_anchors[anchor] + len(self.text[anchor * STRIDE : offset].encode())
 
     def offset_of_byte(self, byte: int) -> int:
-        """A byte inside a character means the character's start."""
+        """The offset of a byte; a byte inside a character means the character's start."""
         if self.text.isascii():
             return byte
         anchor = bisect_right(self._byte_anchors, byte) - 1
@@ -146,7 +146,7 @@ class Snapshot:
 
     @cached_property
     def tree(self) -> Tree | None:
-        """None without a grammar, over TREE_LIMIT, and if parsing took too long."""
+        """The syntax tree; None without a grammar, above TREE_LIMIT, or if parsing took too long."""
         return self._document.parse(self)
 
     @property
@@ -170,7 +170,7 @@ class Snapshot:
         return anchors
 
     def is_deep(self, offset: int) -> bool:
-        """Whether the tree is so deep at the offset that walking up is too slow: tree-sitter nodes have no parent
+        """True if the tree is so deep at the offset that walking up is too slow: tree-sitter nodes have no parent
         pointers, and each step starts at the root. Neighbouring offsets share the answer."""
         if self.tree is None:
             return False
@@ -182,7 +182,7 @@ class Snapshot:
 
 
 def cached(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
-    """Caches the results of the function with the snapshot."""
+    """The function's result, cached with the snapshot."""
 
     @wraps(function)
     def cached(snapshot: Snapshot, *arguments: P.args, **named: P.kwargs) -> T:
@@ -248,7 +248,7 @@ class Document:
         return self._snapshot
 
     def parse(self, snapshot: Snapshot) -> Tree | None:
-        """Incremental for the latest text; an older one is parsed from scratch."""
+        """Parse the latest text incrementally, and an older one from scratch."""
         if self._grammar is None or not parseable(snapshot.text):
             return None
         if self._parsed and not self._pending and snapshot.text is self.text:
@@ -269,8 +269,8 @@ class Document:
         return self._parsed is None or self.took_long
 
     def parsing(self) -> Iterator[None]:
-        """Parse a long text in slices: then the next snapshot has a tree, or, if it took too long, no snapshot has one
-        any more. All callers share one parse; changes that are typed meanwhile are applied to the tree later."""
+        """Parse a long text in slices: then the next snapshot has a tree or, if that took too long, no snapshot has one
+        any more. All callers share one parse; changes typed meanwhile are applied to the tree later."""
         is_current = self._parsed is not None and not self._pending
         if self._begun is None and not is_current and self._grammar is not None and self._is_long():
             old = edited_tree(*self._parsed, self._pending)[0] if self._parsed else None
@@ -335,7 +335,7 @@ class Document:
         return min(start, end), max(start, end)
 
     def _reopen(self, start: int) -> None:
-        """Drops the offsets after the change; snapshots keep their own list."""
+        """Drop the offsets after the change; snapshots keep their own list."""
         self.closed = self.closed[: bisect_right(self.closed, max(start - LONGEST_MARK, 0))]
         if self.closed[-1] in self.closed[-2:-1]:
             self.closed.pop()
@@ -350,14 +350,14 @@ class Document:
 
 
 def unified(text: str) -> str:
-    """The text with all line ends as line feeds."""
+    """The text with all line ends converted to line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def reparse(
     tree: Tree, language: Language, before: str, changes: Iterable[TextEdit], patience: float = math.inf
 ) -> Tree | None:
-    """The tree of `before` after `changes`; None if it takes longer than `patience`. `tree` itself is not changed."""
+    """The tree of `before` after `changes`; None if that takes longer than `patience`. `tree` itself is not changed."""
     old, text = edited_tree(tree, before, changes)
     return parse_again(languages.parser(language), text.encode(), old, patience)
 
@@ -404,10 +404,10 @@ def parse_within(seconds: float, parser: Parser, text: bytes, old: Tree | None) 
 
 
 def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
-    """None if it takes longer: unless it is reset, the parser continues there the next time.
+    """The tree; None if it takes longer: unless it is reset, the parser resumes there the next time.
 
-    The binding (0.26.1) keeps for ever what it is given to read: what the parser got is emptied when it stops, and
-    the nodes of its tree, which read their text later, get little, and the same object for the same text.
+    The binding (0.26.1) keeps whatever it reads for ever: the parser's buffers are emptied when it stops; the nodes of
+    its tree, which read their text later, get small pieces, and the same object for the same text.
     """
     deadline = time.thread_time() + seconds
     spans: list[bytearray] = []

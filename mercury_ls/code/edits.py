@@ -1,4 +1,4 @@
-"""Edits of texts: what a difference is made of, what is suggested, and where that stands after the text has changed."""
+"""Edits of texts: what a difference consists of, what is suggested, and where that is after the text has changed."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,8 @@ CLOSERS = frozenset(PAIRS.values())
 
 
 class TextEdit(Struct, frozen=True):
-    """`text` replaces `[start, end)` of the document `uri`, which is empty where the document is known anyway."""
+    """`text` replaces `[start, end)` of the document `uri`, which is empty where the document is clear from the
+    context."""
 
     start: int
     end: int
@@ -22,14 +23,14 @@ class TextEdit(Struct, frozen=True):
 
 
 def applied(text: str, edits: Iterable[TextEdit]) -> str:
-    """The text with all of these edits, whose offsets are of the text as it is."""
+    """The text with all of these edits applied; their offsets refer to the text before any of them."""
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
 def difference(before: str, after: str) -> TextEdit:
-    """The edit that turns one text into the other, without what they begin and end with in common."""
+    """The edit that turns one text into the other, without their common prefix and suffix."""
     limit = min(len(before), len(after))
     head = common_length(limit, lambda length: before.startswith(after[:length]))
     tail = common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
@@ -37,17 +38,17 @@ def difference(before: str, after: str) -> TextEdit:
 
 
 def common_length(limit: int, agree: Callable[[int], bool]) -> int:
-    """The longest length up to `limit` that agrees, where every shorter one does too."""
+    """The longest length up to `limit` for which the texts agree, given that agreement is monotonic."""
     return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
 
 
 def inserted(old: str, new: str) -> int:
-    """How many characters of a replacement are not in place already."""
+    """The number of characters of a replacement that are not already there."""
     return len(difference(old, new).text)
 
 
 def same_result(text: str, first: TextEdit, second: TextEdit) -> bool:
-    """Whether two changes of a text have the same result."""
+    """True if two changes of a text have the same result."""
     if len(first.text) - first.end + first.start != len(second.text) - second.end + second.start:
         return False
     start, end = min(first.start, second.start), max(first.end, second.end)
@@ -56,7 +57,7 @@ def same_result(text: str, first: TextEdit, second: TextEdit) -> bool:
 
 
 def widened(text: str, edit: TextEdit) -> tuple[str, str]:
-    """What the edit removes and what it inserts, extended to whole words; no more than differs."""
+    """The removed and the inserted text, extended to whole words but no further than the texts differ."""
     change = difference(text[edit.start : edit.end], edit.text)
     start, end, new = edit.start + change.start, edit.start + change.end, change.text
     while start > 0 and is_word(text[start - 1]):
@@ -71,9 +72,10 @@ def is_word(character: str) -> bool:
 
 
 def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | None = None) -> list[TextEdit] | None:
-    """The edits of one text in a later one, without those that have been made; None if the text conflicts with them.
+    """The edits of one text carried over to a later one, without those already made; None if the text conflicts with
+    them.
 
-    With a `cursor` there is one edit, which the user types: what is left of it replaces the text at the cursor.
+    With a `cursor` there is one edit, which the user is typing: the rest of it replaces the text at the cursor.
     """
     if cursor is not None:
         (edit,) = edits
@@ -83,8 +85,8 @@ def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | Non
 
 
 def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
-    """Typing takes from the front of the edit, backspace gives back as far as the line starts, and a bracket that the
-    editor has closed by itself is replaced by the edit's own."""
+    """The rest of an edit at the cursor: typing consumes its front, backspace restores it up to the start of the line,
+    and a bracket that the editor closed by itself is replaced by the edit's own."""
     end = len(after) - (len(before) - edit.end)
     if cursor < before.rfind("\n", 0, edit.start) + 1 or end < cursor or after[end:] != before[edit.end :]:
         return None
@@ -101,9 +103,9 @@ def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEd
 
 
 def may_become(edit: TextEdit, before: str, after: str, cursor: int) -> bool:
-    """Whether typing may be on the way to an edit of which only the beginning, `edit.text`, is known so far.
+    """True if typing may lead to an edit of which only the beginning, `edit.text`, is known so far.
 
-    A cursor that is only guessed may stand behind brackets that the editor has closed by itself.
+    A cursor that is only guessed may be behind brackets that the editor closed by itself.
     """
     for guess in (cursor, cursor - 1) if after[cursor - 1 : cursor] in CLOSERS else (cursor,):
         end = len(after) - (len(before) - edit.end)
@@ -116,9 +118,9 @@ def may_become(edit: TextEdit, before: str, after: str, cursor: int) -> bool:
 
 
 def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
-    """The edits that are left if the later text is the earlier one with the others made; None if it is not.
+    """The remaining edits if the later text is the earlier one with the others made; None if it is not.
 
-    Each way through the edits is identified by how much longer it makes the text.
+    Each path through the edits is identified by how much longer it makes the text.
     """
     ways: dict[int, list[TextEdit]] = {0: []}
     at = 0
@@ -139,7 +141,7 @@ def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[Tex
 
 
 def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
-    """The edits after a change that touches none of them; None if it touches one."""
+    """The edits shifted by a change that touches none of them; None if it touches one."""
     change = difference(before, after)
     grown = len(change.text) - (change.end - change.start)
     moved: list[TextEdit] = []

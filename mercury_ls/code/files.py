@@ -1,4 +1,4 @@
-"""Reads files that a stranger may have created."""
+"""Reads files that an untrusted party may have created."""
 
 import os
 import stat

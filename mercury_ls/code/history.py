@@ -25,7 +25,7 @@ MAX_AROUND = 600
 
 class Hunk(Struct, eq=False):
     """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list.
-    `above` and `below` are the lines around it, as they were then."""
+    `above` and `below` are the surrounding lines as they were at that time."""
 
     path: str
     start: int
@@ -52,8 +52,8 @@ class Hunk(Struct, eq=False):
 
 
 class Trace(Struct, eq=False):
-    """`removed` was replaced by what the user typed, which is `start:end` in the current text. Before the last pause,
-    `stood` was there; `time` is that of the file's last change."""
+    """`removed` was replaced by what the user typed, which is `start:end` in the current text. Before the last pause
+    the text there was `stood`; `time` is that of the file's last change."""
 
     path: str
     start: int
@@ -70,7 +70,7 @@ class History:
         self._hunks: list[Hunk] = []
         self._traces: list[Trace] = []
         self.mark = 0
-        """Increases with every change: see `since`."""
+        """A counter that increases with every change: see `since`."""
         self._reverted_at = 0
         self._lengths: dict[str, int] = {}
 
@@ -83,8 +83,8 @@ class History:
         is_own: bool = True,
         lines: tuple[int, int] | None = None,
     ) -> None:
-        """A change of `text_before`, in the order in which the file's changes happened. Changes by an accepted offer
-        are not the user's own. Of the text only the part from `known[0]` to `known[1]` is real, where that is given."""
+        """Record a change of `text_before`, in the order in which the file's changes happened. Changes by an accepted
+        offer are not the user's own. If `known` is given, only that range of the text is real."""
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change, time)
@@ -103,13 +103,13 @@ class History:
         self._forget_oldest()
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
-        """Oldest first, as whole lines with their terminators and current line numbers; with `own`, without those that
-        accepted offers made."""
+        """The edits as whole lines with their terminators and current line numbers, oldest first; with `own`, without
+        those that accepted offers made."""
         indices = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
         return tuple(self._edit(index) for index in indices[max(len(indices) - limit, 0) :])
 
     def accepted(self) -> tuple[Edit, ...]:
-        """The edits that accepted offers made: nothing is learned from them, and nothing more is due there."""
+        """The edits that accepted offers made: nothing is learned from them, and they need no follow-up edits."""
         return tuple(self._edit(index) for index, hunk in enumerate(self._hunks) if not hunk.is_own)
 
     def _edit(self, index: int) -> Edit:
@@ -123,11 +123,11 @@ class History:
         return sum(hunk.mark > mark for hunk in self._hunks if hunk.is_own)
 
     def has_changed_since(self, mark: int) -> bool:
-        """Whether the user has edited something after this mark, or reverted an edit."""
+        """True if the user has edited something after this mark, or reverted an edit."""
         return self._reverted_at > mark or self.since(mark) > 0
 
     def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
-        """Whether an edit of the current text would restore what the user has just removed, or remove what the user
+        """True if an edit of the current text would restore what the user has just removed, or remove what the user
         has just typed. Completing what was typed is neither, even if the same text stood there before.
         """
         edit = difference(text[start:end], replacement)
@@ -142,7 +142,7 @@ class History:
         return any(hunk.path == path for hunk in self._hunks)
 
     def reopened(self, path: str, text: str) -> None:
-        """Forgets the file's edits if its content was replaced, for example by another branch's."""
+        """Forget the file's edits if its content was replaced, for example by another branch's."""
         newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)
         fits = newest is None or text.startswith(newest.after, newest.start)
         if not fits or self._lengths.get(path, len(text)) != len(text):
@@ -189,7 +189,7 @@ class History:
             other.line -= hunk.lines_grown
 
     def _follow(self, path: str, text: str, change: TextEdit, time: float) -> None:
-        """Move the traces along with the text, and add that of this change."""
+        """Move the traces along with the text, and add one for this change."""
         mine = [trace for trace in self._traces if trace.path == path]
         for trace in mine:
             if time - trace.time >= PAUSE_SECONDS:
@@ -319,7 +319,7 @@ def trimmed(hunk: Hunk) -> Hunk:
 
 
 def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> bool:
-    """Whether the change continues the last deletion, backwards or forwards; if so, the trace is extended."""
+    """True if the change continues the last deletion, backwards or forwards; if so, the trace is extended."""
     if not last or change.text or not last[0].removed or last[0].start < last[0].end:
         return False
     trace = last[0]
@@ -343,15 +343,15 @@ def move_trace(trace: Trace, change: TextEdit) -> None:
 
 
 def removes_typed(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """Whether the edit removes some of what was typed without replacing it, and does more than mend a word."""
+    """True if the edit removes some of what was typed without replacing it, and does more than mend a word."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
     removes = not edit.text.strip() and bool(text[first:last].strip())
     return removes and not mends_word(trace, text, edit)
 
 
 def mends_word(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """Whether the edit takes some letters out of a word that was typed since the last pause, which does not lead back
-    to what stood before it."""
+    """True if the edit takes some letters out of a word typed since the last pause without restoring what stood before
+    it."""
     typed, first, last = text[trace.start : trace.end], edit.start - trace.start, edit.end - trace.start
     if edit.text or not 0 <= first < last <= len(typed) or not all(map(is_word, typed[first:last])):
         return False
@@ -389,7 +389,7 @@ def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
 
 
 def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """Whether the removed text would be back in its place, as whole words, whatever follows it."""
+    """True if the removed text would be back in its place, as whole words, whatever follows it."""
     size = len(trace.removed)
     if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
         return False
@@ -398,12 +398,12 @@ def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
 
 
 def is_part(text: str, removed: str) -> bool:
-    """Whether the text is the beginning or the end of what was removed; brackets alone do not count."""
+    """True if the text is the beginning or the end of what was removed; brackets alone do not count."""
     return any(map(is_word, text)) and (removed.startswith(text) or removed.endswith(text))
 
 
 def brings_back(trace: Trace, typed: str, edit: TextEdit) -> bool:
-    """Whether the edit replaces all that was typed by something that contains the removed text."""
+    """True if the edit replaces all that was typed by something that contains the removed text."""
     removed = trace.removed.strip()
     if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
         return False

@@ -11,8 +11,8 @@ __all__ = ["LANGUAGES", "Language", "Quote", "find", "kinds", "new_parser", "par
 
 
 class Quote(Struct, frozen=True):
-    """A kind of string literal. `code` opens an interpolation, closed by `}` or `)`, but only in strings `after` one of
-    these prefix letters, if there are any.
+    """A kind of string literal. `code` opens an interpolation, closed by `}` or `)`, but only in strings prefixed by
+    one of the letters in `after`, if there are any.
     """
 
     opening: str
@@ -52,7 +52,7 @@ class Language(Struct, frozen=True, kw_only=True):
 
     @property
     def family(self) -> str:
-        """The same for languages that import each other's files."""
+        """A name shared by languages that import each other's files."""
         return "javascript" if self.id in ("tsx", "typescript") else self.id
 
 
@@ -450,7 +450,7 @@ LANGUAGES: tuple[Language, ...] = (
 
 
 def find(language_id: str, path: str) -> Language | None:
-    """The language with the editor's id, else the one of the file's name."""
+    """The language with the editor's id, else that of the file name."""
     lowered = language_id.lower()
     name = path.replace("\\", "/").rsplit("/", 1)[-1]
     extension = "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""

@@ -66,7 +66,7 @@ def minimal(old: str, new: str) -> TextEdit:
 
 
 def glued(before: str, after: str) -> bool:
-    """Whether two characters belong to one word or one operator."""
+    """True if two characters belong to one word or one operator."""
     return bool(before and after) and any(kind(before) and kind(after) for kind in (is_word, is_operator))
 
 
@@ -83,7 +83,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def shape(text: str) -> str:
-    """The tokens of the text, with all names and all numbers alike."""
+    """The tokens of the text, with all names and all numbers made alike."""
     return " ".join(map(kind_of, TOKEN.findall(text)))
 
 
@@ -94,14 +94,14 @@ def kind_of(token: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def kinship(old: str, line: str) -> float:
-    """The share of the words of their names that two lines have in common."""
+    """The share of words in their names that two lines have in common."""
     mine, theirs = ({word for word in PARTS.findall(text) if word.strip("_")} - KEYWORDS for text in (old, line))
     return len(mine & theirs) / max(len(mine | theirs), 1)
 
 
 @lru_cache(maxsize=1 << 15)
 def shape_of(line: str) -> str:
-    """Cached; a line that is too long has a shape of its own."""
+    """The cached shape of a line; a line that is too long has a shape of its own."""
     return shape(line) if len(line) <= LONGEST_LINE else line
 
 

@@ -1,6 +1,6 @@
-"""Which file an import statement refers to, and which names it gives to what: pure.
+"""Which file an import statement refers to, and which names it binds: pure.
 
-For Python, JavaScript and TypeScript, Go, Rust and Java. What cannot be told for certain is None.
+For Python, JavaScript and TypeScript, Go, Rust and Java. What cannot be determined with certainty is None.
 """
 
 import os
@@ -45,12 +45,12 @@ MODULE_OF_PYTHON = re.compile(
 MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
 MOST_MENTIONS = 4096
 MOST_STEPS = 8
-"""Of re-exports, from one file to the next."""
+"""The longest chain of re-exports that is followed."""
 
 
 class Imported(Struct, frozen=True):
-    """`name` of `module` is known as `alias`: the module itself if `name` is empty, all of its names if it is "*". The
-    name stands at `start` of the file; a re-export (`is_passed_on`) is not visible in the file itself."""
+    """`name` of `module` is bound to `alias`: the module itself if `name` is empty, all of its names if it is "*". The
+    name is at `start` in the file; a re-export (`is_passed_on`) is not visible in the file itself."""
 
     module: str
     name: str
@@ -60,9 +60,9 @@ class Imported(Struct, frozen=True):
 
 
 class Project:
-    """The files that an edit may concern, and where their imports lead. `read` gets what is not known from the
-    outside, `exists` says which files there are besides, `mentioning` in which of them a name stands: None while that
-    is not known of all."""
+    """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
+    `exists` tells whether there is one, and `mentioning` which of them contain a name: None while not all are indexed.
+    """
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Project:
         return Project(snapshots, self._read, self._exists, self._mentioning)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Computed for the first file that asks, then remembered."""
+        """Computed for the first file that asks, then cached."""
         if key not in self._said:
             self._said[key] = make()
         return self._said[key]
@@ -105,13 +105,13 @@ class Project:
         return self._imports[snapshot.path]
 
     def brings(self, snapshot: Snapshot, imported: Imported, name: str, home: str) -> bool:
-        """Whether this import of the file imports `name` from `home`, directly or by re-exports."""
+        """True if this import of the file imports `name` from `home`, directly or by re-exports."""
         if imported.name not in (name, "*"):
             return False
         return self.leads(self.module(snapshot, imported.module, home), name, home)
 
     def leads(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
-        """Whether `name` of a module is that of `home`, directly or by re-exports."""
+        """True if `name` of a module is the `name` of `home`, directly or by re-exports."""
         if module is None or steps == 0:
             return False
         if module == unit(home) or (family(home) == "java" and module == dirname(home)):
@@ -152,7 +152,7 @@ class Project:
                 yield from filter(None, (self._module_of_python(path, name + member, path) for member in members))
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
-        """The files of the home's folder in which the name stands; None if there may be others."""
+        """The files of the home's folder that contain the name; None if there may be others."""
         mentioning = self._mentioning(name, home)
         if mentioning is None:
             return None
@@ -161,7 +161,7 @@ class Project:
         return None if None in files else [file for file in files if file is not None and name in file.text]
 
     def declares(self, snapshot: Snapshot, name: str) -> bool:
-        """Whether the file declares the name at its top, apart from imports."""
+        """True if the file declares the name at its top, apart from imports."""
         return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
 
     def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
@@ -172,7 +172,7 @@ class Project:
                 yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
     def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
-        """The file that a file refers to by this name of a module; in Go the folder, in Java the class or folder."""
+        """The file to which a module name in a file refers: in Go the folder, in Java the class or folder."""
         match family(snapshot.path):
             case "python":
                 return self._module_of_python(snapshot.path, named, home)
@@ -196,7 +196,7 @@ class Project:
         return self.exists(join(folder, "__init__.py"))
 
     def share_a_package(self, first: Snapshot, second: Snapshot) -> bool:
-        """Whether two files of Go or Java see each other's names without an import."""
+        """True if two files of Go or Java see each other's names without an import."""
         left_package, right_package = PACKAGE.search(first.text), PACKAGE.search(second.text)
         if left_package is None or right_package is None or left_package[1] != right_package[1]:
             return False
@@ -311,8 +311,8 @@ def modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:
-    """Whether the file exports the name as it is: of CommonJS only `exports = { name }` does, since
-    `exports.name = name` keeps the exported name when the local one changes."""
+    """True if the file exports the name unchanged: in CommonJS only by `exports = { name }`, since `exports.name =
+    name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
         return True
     nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
@@ -320,7 +320,7 @@ def hands_out(snapshot: Snapshot, name: str) -> bool:
 
 
 def is_exported(node: Node) -> bool:
-    """Whether it is the `a` of `module.exports = { a }`."""
+    """True if the node is the `a` of `module.exports = { a }`."""
     listed = node.parent if node.type == "shorthand_property_identifier" else None
     parent = listed.parent if listed is not None else None
     if parent is None or parent.type != "assignment_expression":
@@ -337,12 +337,12 @@ def is_below(path: str, end: str) -> bool:
 
 
 def unit(path: str) -> str:
-    """What an import of this file names."""
+    """The folder or file that an import in this file names."""
     return dirname(path) if family(path) == "go" else path
 
 
 def folders(path: str) -> Iterator[str]:
-    """The folders around it, the nearest first."""
+    """The folders around a file, nearest first."""
     while (above := dirname(path)) != path:
         yield above
         path = above
@@ -453,7 +453,7 @@ def of_rust(node: Node) -> Read:
 
 
 def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
-    """Each name of `use a::{b, c::d as e, f::*}`, within the path `around`."""
+    """The names of `use a::{b, c::d as e, f::*}`, within the path `around`."""
     match node.type:
         case "use_list":
             for child in node.named_children:
@@ -486,7 +486,7 @@ def parts_of(node: Node | None) -> list[str]:
 
 
 def of_java(node: Node) -> Read:
-    """`import a.B;` brings `B` of the class a.B, `import static a.B.c;` the `c` of it."""
+    """`import a.B;` binds `B` of the class a.B; `import static a.B.c;` its `c`."""
     path = next((child for child in node.named_children if child.type in ("scoped_identifier", "identifier")), None)
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""Converts columns between code points, which are used here, and the code units that a client has negotiated."""
+"""Converts columns between code points, used throughout, and the code units that a client has negotiated."""
 
 from typing import Literal
 

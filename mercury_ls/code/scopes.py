@@ -182,20 +182,20 @@ def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
-    """The function around `offset`, or the whole text."""
+    """The range of the function around `offset`, or the whole text."""
     node = innermost(node_at(snapshot, offset), FUNCTIONS)
     return range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
-    """The function around `offset`, or the block in languages where blocks are scopes."""
+    """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
     language = find(snapshot.language, snapshot.path)
     scope = scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
     return range_of(snapshot, scope) if scope is not None else None
 
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
-    """Whether `offset` is in the parameter list of a function."""
+    """True if `offset` is in the parameter list of a function."""
     inside = takewhile(lambda node: node.type not in FUNCTIONS, outward(node_at(snapshot, offset)))
     return any(node.type in BINDING_LISTS or node.type.endswith("parameter_list") for node in inside)
 
@@ -234,7 +234,7 @@ def whole(name: str) -> str:
 
 
 def declares(node: Node) -> bool:
-    """Whether this identifier declares something: a local, a field, a function or an import."""
+    """True if this identifier declares something: a local, a field, a function or an import."""
     child, parent = outermost(node)
     if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
         return False
@@ -245,7 +245,7 @@ def declares(node: Node) -> bool:
 
 
 def is_member(node: Node) -> bool:
-    """Whether it is a member name or the name of a keyword argument."""
+    """True if it is a member name or the name of a keyword argument."""
     if node.type in ("field_identifier", "private_property_identifier", "property_identifier"):
         return True
     parent = node.parent
@@ -256,7 +256,7 @@ def is_member(node: Node) -> bool:
 
 
 def names_it(node: Node, whole: Node) -> bool:
-    """Whether this identifier is the name of this function or type, and not something inside it."""
+    """True if this identifier is the name of this function or type, and not something inside it."""
     if whole.type in BLOCKS:
         return False
     named = whole.child_by_field_name("name") or whole.child_by_field_name("declarator")
@@ -284,13 +284,13 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
 
 
 def hoists(snapshot: Snapshot) -> bool:
-    """Whether a local is visible in its whole scope, and not only after its declaration."""
+    """True if a local is visible in its whole scope, not only after its declaration."""
     language = find(snapshot.language, snapshot.path)
     return language is None or language.id not in SEQUENTIAL
 
 
 def is_outside(node: Node, scope: Node) -> bool:
-    """Whether it belongs to the surrounding scope although it is inside this one: the name of a function, or what
+    """True if the node belongs to the surrounding scope although it is inside this one: the name of a function, or what
     Python evaluates before a function or comprehension starts."""
     if names_it(node, scope):
         return True
@@ -312,7 +312,7 @@ def is_type_parameter(node: Node, function: Node) -> bool:
 
 
 def binder(snapshot: Snapshot, node: Node) -> Node | None:
-    """The function, or the block in languages where blocks are scopes, whose parameter or local this declares."""
+    """The function whose parameter or local this declares, or the block in languages where blocks are scopes."""
     child, parent = outermost(node)
     if parent is None or is_member(node):
         return None
@@ -335,7 +335,7 @@ def binder(snapshot: Snapshot, node: Node) -> Node | None:
 
 
 def names_item(node: Node, whole: Node) -> bool:
-    """Whether it names a function or type with a body, or something that Python imports."""
+    """True if the node names a function or type with a body, or something that Python imports."""
     if whole.type in IMPORTS:
         return declares(node)
     has_body = whole.child_by_field_name("body") is not None or whole.type == "type_spec"
@@ -363,7 +363,7 @@ def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
 
 
 def is_hoisted(declarator: Node) -> bool:
-    """Whether it is a `var` of JavaScript, which belongs to the whole function."""
+    """True if the node is a `var` of JavaScript, which belongs to the whole function."""
     statement = declarator.parent if declarator.type == "variable_declarator" else declarator
     return statement is not None and any(child.type == "var" for child in statement.children[:3])
 
@@ -384,7 +384,7 @@ def declared_in(child: Node, parent: Node) -> bool:
 
 
 def is_captured(child: Node, parent: Node) -> bool:
-    """Whether a Python `case` binds it: a name without dots that is not a keyword's."""
+    """True if a Python `case` binds the node: a name without dots that is not a keyword's."""
     in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
     is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)

@@ -1,4 +1,4 @@
-"""What a name stands for, and whether the same name elsewhere refers to that, too."""
+"""What a name refers to, and whether the same name elsewhere refers to it as well."""
 
 import re
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ IMPORTED = frozenset({"aliased_import", "dotted_name", "identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 BARE = frozenset({"c", "cpp", "csharp", "java"})
-"""Languages in which a method names the members of its own type without a qualifier."""
+"""Languages in which a method refers to members of its own type without a qualifier."""
 MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 DECLARING = re.compile(r"\b(?:class|interface|struct)[ \t]+\Z")
 FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
@@ -59,12 +59,12 @@ SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w
 
 
 class Symbol(Struct, frozen=True):
-    """`local` is the binding of a parameter or a local, `function` what a parameter belongs to.
+    """`local` is the binding of a parameter or a local, `function` the function that a parameter belongs to.
 
     `owner` is the type that declares a member, `unrelated_owners` are the other types with a member of that name, and
-    `inherited` says whether a type related to the owner has it too. `module_level` says that it is declared at the
-    top of a file, so that it is nothing's member. `modules` are the names of imported modules, and `bound` the locals
-    that have the name.
+    `inherited` says whether a type related to the owner has it too. `module_level` means that it is declared at the top
+    of a file and is nothing's member. `modules` are the names of imported modules, and `bound` the locals that have the
+    name.
     """
 
     node: Node | None = None
@@ -82,7 +82,7 @@ class Symbol(Struct, frozen=True):
 def symbol_at(
     before: str, after: str, home: Snapshot | None, offset: int, snapshot: Snapshot, places: Iterable[int]
 ) -> Symbol:
-    """What the name at `offset` of `home` stands for, as far as it matters for these `places` of a snapshot."""
+    """What the name at `offset` of `home` refers to, as far as it matters for these `places` of a snapshot."""
     bound = tuple(scopes.bindings(snapshot, (before,)))
     node = home and scopes.node_at(home, offset)
     if home is None or node is None:
@@ -111,7 +111,7 @@ def symbol_at(
 
 
 def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """Whether the name there may refer to the symbol: a local stays in its function or block, a member in its type."""
+    """True if the name there may refer to the symbol: a local stays in its function or block, a member in its type."""
     node = scopes.node_at(snapshot, offset)
     if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
         return False
@@ -139,7 +139,7 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
 
 
 def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
-    """Where the file declares something of this name in the same function or type."""
+    """The places where the file declares something of this name in the same function or type."""
     local_bindings = scopes.bindings(home, (name,))
     target = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
     offsets: list[int] = []
@@ -161,7 +161,7 @@ def is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node
 
 
 def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """Whether it may be what a file declares at its top, which other files qualify by the file's name."""
+    """True if the name may be what a file declares at its top, which other files qualify by the file's name."""
     if symbol.node is None or (is_qualified(node) and not is_qualified_by_file(symbol, symbol.node, snapshot, node)):
         return False
     if scopes.declares(node):
@@ -173,7 +173,7 @@ def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
 
 
 def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
-    """`loader.load` in another file, `a::load` in the same one, too."""
+    """True for `loader.load` in another file, and for `a::load` in the same one."""
     is_same_file, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
     if is_in_path(node) and qualifier_of(node) in (*ROOTS, namespace_of(declared)):
         return True
@@ -183,7 +183,7 @@ def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, nod
 
 
 def is_module(node: Node) -> bool:
-    """Whether it names an imported module: `json` of `import json`."""
+    """True if the node names an imported module: `json` of `import json`."""
     around = next((ancestor for ancestor in syntax.outward(node) if ancestor.type not in IMPORTED), None)
     return around is not None and around.type == "import_statement"
 
@@ -195,7 +195,7 @@ def namespace_of(node: Node) -> str:
 
 
 def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
-    """What may share its name with other things: a label, a package, a macro of Rust, a method of Java, `#x` of
+    """The kind of a name that lives in a namespace of its own: a label, a package, a Rust macro, a Java method, `#x` in
     JavaScript."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
     if node.type == "statement_identifier":
@@ -213,7 +213,7 @@ def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "metho
 
 
 def redeclares(symbol: Symbol, node: Node) -> bool:
-    """Whether the name is declared there as well; a constructor with the name of its class does not count."""
+    """True if the name is declared there as well; a constructor with the name of its class does not count."""
     around = owner_of(node) if scopes.declares(node) else None
     is_function = node.parent is not None and node.parent.type in (*scopes.FUNCTIONS, "function_declarator")
     constructs = is_function and around is not None and symbol.node is not None and scopes.names_it(symbol.node, around)
@@ -221,14 +221,15 @@ def redeclares(symbol: Symbol, node: Node) -> bool:
 
 
 def scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
-    """The innermost scope that binds the name to something of its own."""
+    """The innermost scope that rebinds the name."""
     candidates = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
     local = scopes.binding_at(snapshot, offset, candidates)
     return local and local.reach
 
 
 def is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """Whether it may be the owner's member: not qualified by another type, or unqualified where that is allowed."""
+    """True if the name may be the owner's member: not qualified by another type, or unqualified where that is
+    allowed."""
     own = owner_of(node) if scopes.declares(node) else None
     if own is not None:
         return are_related(own, owner)
@@ -245,7 +246,7 @@ def is_of_self(node: Node) -> bool:
 
 
 def is_of_another_self(member: Node, node: Node) -> bool:
-    """Whether both are members of the objects whose methods use them, and these are of unrelated types."""
+    """True if both are members of the objects whose methods use them, and these are of unrelated types."""
     if not is_of_self(member) or not is_of_self(node):
         return False
     member_class, node_class = enclosing(member), enclosing(node)
@@ -253,7 +254,7 @@ def is_of_another_self(member: Node, node: Node) -> bool:
 
 
 def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """Where nothing says what an object is, it may be of any type but the unrelated ones."""
+    """Where nothing tells the type of an object, it may be any type except the unrelated ones."""
     around, name = enclosing(node), type_name(owner)
     whose = called_with_keyword(node) or qualifier_of(node)
     if whose == "super" and around is not None and type_name(around) == name:
@@ -271,20 +272,21 @@ def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node:
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
-    """By its spelling: all capitals make a constant, and in some languages everything public begins with one."""
+    """True if the name is spelled like a type: all capitals make a constant, and in some languages every public name
+    begins with a capital."""
     language = find(snapshot.language, snapshot.path)
     is_constant = len(name) > 1 and name.isupper()
     return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
 
 
 def derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
-    """Whether the file declares a type of this name with the owner in its heading."""
+    """True if the file declares a type of this name with the owner in its heading."""
     return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in headings_of(snapshot, name))
 
 
 @cached
 def headings_of(snapshot: Snapshot, name: str) -> list[str]:
-    """The headings of the types of this name, as far as their first lines go."""
+    """The first lines of the headings of the types of this name."""
     text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
     places = (at for at in scopes.mentions(snapshot, name) if DECLARING.search(text, text.rfind("\n", 0, at) + 1, at))
     return [match["said"] for at in places if (match := pattern.match(text, at))]
@@ -296,7 +298,7 @@ def allows_bare_members(snapshot: Snapshot) -> bool:
 
 
 def is_in_path(node: Node) -> bool:
-    """Whether it is the `b` of `a::b`."""
+    """True if the node is the `b` of `a::b`."""
     if node.parent is not None and node.parent.type in PATHS:
         return node.parent.child_by_field_name("name") == node
     if node.parent is None or node.parent.type != "token_tree":
@@ -305,7 +307,7 @@ def is_in_path(node: Node) -> bool:
 
 
 def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
-    """Whether the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
+    """True if the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
     if not types or not name.isidentifier():
         return False
     first, last = scopes.function_range(snapshot, snapshot.offset_of_byte(node.start_byte))
@@ -316,8 +318,8 @@ def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: N
 
 @cached
 def imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
-    """The names of imported modules, roughly, in languages that qualify functions by modules as methods by objects.
-    Names imported from modules do not count where they may be of the owner's type: in other files than its own."""
+    """The names of imported modules, roughly, in languages that qualify functions by modules as they do methods by
+    objects. In files other than the owner's, names imported from modules do not count if they may be of its type."""
     language = find(snapshot.language, snapshot.path)
     if language is None or language.id not in MODULAR:
         return frozenset()
@@ -326,19 +328,19 @@ def imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]
 
 
 def is_capitalized(name: str) -> bool:
-    """As types are where the qualifier of a member matters."""
+    """True for names spelled like types, where a member's qualifier matters."""
     return name[:1].isupper()
 
 
 def owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
-    """The types that declare the name as a member, by their own names."""
+    """The names of the types that declare the name as a member."""
     nodes = [node for at in places if (node := scopes.node_at(snapshot, at)) is not None and scopes.declares(node)]
     owners = [owner for node in nodes if (owner := owner_of(node)) is not None]
     return {name: owner for owner in owners if (name := type_name(owner))}
 
 
 def owner_of(node: Node) -> Node | None:
-    """The type in whose body it stands, outside of functions; a method of Go has its receiver's type."""
+    """The type whose body contains the node, outside functions; a Go method belongs to its receiver's type."""
     child, around = node, node.parent
     while around is not None:
         if around.type in scopes.FUNCTIONS and not scopes.names_it(node, around):
@@ -352,12 +354,12 @@ def owner_of(node: Node) -> Node | None:
 
 
 def is_scoped(around: Node) -> bool:
-    """Members of a plain `enum` of C need no qualifier."""
+    """True for an enum with scoped members; those of a plain C `enum` need no qualifier."""
     return around.type != "enum_specifier" or any(child.type in ("class", "struct") for child in around.children)
 
 
 def enclosing(node: Node) -> Node | None:
-    """The type in which it stands, in a method of it or not."""
+    """The type that contains the node, in a method or not."""
     for around in syntax.outward(node.parent):
         if around.type in scopes.TYPES and is_scoped(around):
             return around
@@ -367,14 +369,14 @@ def enclosing(node: Node) -> Node | None:
 
 
 def are_related(first: Node, second: Node) -> bool:
-    """Whether both are the same type or one derives from the other; in Go any type may implement an interface."""
+    """True if both are the same type or one derives from the other; in Go any type may implement an interface."""
     name, other_name = type_name(first), type_name(second)
     implicit = is_interface_of_go(first) or is_interface_of_go(second)
     return name == other_name or implicit or other_name in heading(first) or name in heading(second)
 
 
 def heading(around: Node) -> set[str]:
-    """The words of what stands before the body."""
+    """The words before the body."""
     body = around.child_by_field_name("body")
     text = (around.text or b"")[: (body.start_byte if body else around.end_byte) - around.start_byte]
     return set(re.findall(r"\w+", text.decode(errors="replace")))
@@ -386,7 +388,7 @@ def is_interface_of_go(around: Node) -> bool:
 
 
 def type_name(around: Node) -> str:
-    """The name of a type, or of the type whose method a function declares itself to be."""
+    """The name of a type, or of the type that a function declares itself a method of."""
     if receiver := around.child_by_field_name("receiver"):
         words = re.findall(r"\w+", re.sub(r"\[.*", "", text_of(receiver)))
         return words[-1] if words else ""
@@ -403,7 +405,7 @@ def is_qualified(node: Node) -> bool:
 
 
 def qualifier_of(node: Node) -> str:
-    """The last name of what qualifies this one: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
+    """The last name of the qualifier: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
     parent = node.parent
     if parent is None or scopes.declares(node):
         return ""
@@ -419,32 +421,32 @@ def qualifier_of(node: Node) -> str:
 
 
 def qualifier_in_macro(node: Node) -> str:
-    """Tokens within a macro of Rust are not parsed."""
+    """The qualifier, from tokens: Rust macros are not parsed inside."""
     mark = node.prev_sibling
     return last_name(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
 
 
 def is_key(node: Node) -> bool:
-    """Whether it is the `a` of `T{a: 1}` in Go."""
+    """True if the node is the `a` of `T{a: 1}` in Go."""
     keyed = node.parent.parent if node.parent is not None and node.parent.type == "literal_element" else None
     return keyed is not None and keyed.child_by_field_name("key") == node.parent
 
 
 def struct_of(field: Node) -> Node | None:
-    """The type that a literal or a pattern of Rust names before its braces."""
+    """The type that a Rust literal or pattern names before its braces."""
     around = syntax.innermost(field, ("struct_expression", "struct_pattern"))
     return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
 
 
 def composite(node: Node) -> Node | None:
-    """The type of the literal of Go whose key this is, None for a map's."""
+    """The type of the Go literal whose key this is; None for a map's."""
     around = syntax.innermost(node, ("composite_literal",))
     type_node = around.child_by_field_name("type") if around is not None else None
     return type_node if type_node is not None and type_node.type != "map_type" else None
 
 
 def function_of_parameter(node: Node) -> str:
-    """The function that is given this parameter; for a constructor of Python the class."""
+    """The function that takes this parameter; for a Python constructor, the class."""
     around = syntax.innermost(node.parent, scopes.FUNCTIONS)
     name = last_name(around.child_by_field_name("name")) if around is not None else ""
     whole = enclosing(around) if around is not None and name == "__init__" else None
@@ -452,12 +454,12 @@ def function_of_parameter(node: Node) -> str:
 
 
 def is_keyword_of(node: Node, function: str) -> bool:
-    """Whether it is the `name` of `name=value` in a call of that function."""
+    """True if the node is the `name` of `name=value` in a call of that function."""
     return called_with_keyword(node) == function
 
 
 def called_with_keyword(node: Node) -> str:
-    """The function of the call in which it is the `name` of `name=value`."""
+    """The function of the call in which the node is the `name` of `name=value`."""
     parent = node.parent
     if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:
         return ""
@@ -466,7 +468,7 @@ def called_with_keyword(node: Node) -> str:
 
 
 def last_name(node: Node | None) -> str:
-    """The last name of a path of names, "?" of anything else."""
+    """The last name of a dotted path, "?" for anything else."""
     match = SIMPLE.match(text_of(node).lstrip("*&")) if node is not None else None
     return match["super"] or match["name"] if match else "?" if node is not None else ""
 

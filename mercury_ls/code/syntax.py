@@ -77,7 +77,7 @@ class Definition(Struct, frozen=True):
 
 @cached
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
-    """The end of a line comment is inside it; code in an interpolation is code."""
+    """The comment or string at an offset. The end of a line comment is inside it; code in an interpolation is code."""
     language = language_of(snapshot)
     if language is None:
         return None
@@ -87,7 +87,7 @@ def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | No
 
 
 def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
-    """The number of error nodes and missing nodes, of all or of those that reach into these rows."""
+    """The number of error nodes and missing nodes, in total or within these rows."""
     if tree is None:
         return 0
     count, cursor = 0, tree.walk()
@@ -107,7 +107,8 @@ def reaches(node: Node, rows: range) -> bool:
 
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:
-    """`sys.maxsize` if parsing takes too long, which happens when the rest of the file does not parse any more."""
+    """The number of problems after an edit; `sys.maxsize` if parsing takes too long, as it does when the rest of the
+    file no longer parses."""
     language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return 0
@@ -166,7 +167,7 @@ def identifiers(text: str) -> list[str]:
 
 
 def block_expected(snapshot: Snapshot, offset: int) -> bool:
-    """Whether the cursor is at an empty body: after `:` or `{`, or on the line below."""
+    """True if the cursor is at an empty body: after `:` or `{`, or on the line below."""
     language = language_of(snapshot)
     if language is None or not language.opening:
         return False
@@ -180,12 +181,12 @@ def block_expected(snapshot: Snapshot, offset: int) -> bool:
 
 
 def language_of(snapshot: Snapshot) -> Language | None:
-    """The language, unless the text is too large to be parsed."""
+    """The language, unless the text is too large to parse."""
     return languages.find(snapshot.language, snapshot.path) if len(snapshot.text) <= TREE_LIMIT else None
 
 
 def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
-    """Whether the statement on this line has no errors, and its node is not too deep to walk up from."""
+    """True if the statement on this line has no errors, and its node is not too deep to walk up from."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return False
     line = snapshot.line_of(offset)
@@ -197,14 +198,14 @@ def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
 
 
 def outward(node: Node | None) -> Iterator[Node]:
-    """The node, and all that it stands in, innermost first."""
+    """The node and its ancestors, innermost first."""
     while node is not None:
         yield node
         node = node.parent
 
 
 def innermost(node: Node | None, kinds: Container[str]) -> Node | None:
-    """The first of these kinds, from the node outward."""
+    """The first node of these kinds, from the node outward."""
     return next((ancestor for ancestor in outward(node) if ancestor.type in kinds), None)
 
 
@@ -237,13 +238,13 @@ def ends_with_line(comment: Node, language: Language) -> bool:
 
 
 def open_at_end(text: str, language: Language) -> Literal["comment", "string"] | None:
-    """At the end of the text."""
+    """The string or comment still open at the end of the text."""
     closed, _ = lexemes(language)
     return open_at(text, language, end_of(closed, text), len(text))
 
 
 def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
-    """The end of the last lexeme that is closed before `offset`. All callers share one pass over the text."""
+    """The end of the last lexeme closed before `offset`. All callers share one pass over the text."""
     ends, patterns = snapshot.closed, several_lexemes(language)
     while ends[-1] < offset and ends[-1] not in ends[-2:-1]:
         ends.append(end_of(patterns, snapshot.text, ends[-1]))
@@ -261,7 +262,7 @@ def end_of(lexemes: re.Pattern[str], text: str, start: int = 0, stop: int = sys.
 
 
 def open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
-    """What starts at `start` and is still open at `offset`."""
+    """The comment or string that starts at `start` and is still open at `offset`."""
     _, opening = lexemes(language)
     last = opening.match(text, start, offset)
     if last is None or last.lastgroup is None:
@@ -361,7 +362,7 @@ def header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[in
 
 
 def end_of_signature(snapshot: Snapshot, node: Node) -> int:
-    """Before the body, or the end of the first line if there is none."""
+    """The end of the signature: before the body, or the end of the first line if there is no body."""
     start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
     body = body_of(node)
     before = body and body.prev_sibling
@@ -378,7 +379,7 @@ def body_of(node: Node) -> Node | None:
 
 
 def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
-    """The lines above that look like headers, each indented less than the one below; a `)` or `}` leads on to the line
+    """The lines above that look like headers, each indented less than the one below; a `)` or `}` leads to the line
     that it closes."""
     spans: list[tuple[int, int]] = []
     column, last = column_of(snapshot, offset), None
@@ -450,7 +451,7 @@ def name_of(node: Node) -> str:
 
 
 def is_listed(node: Node, name: str, around: list[Node]) -> bool:
-    """Variables are listed only if other files can see them, and types of C only if they have a body."""
+    """True unless it is a variable that other files cannot see, or a C type without a body."""
     local = any(is_function(outer) for outer in around)
     if node.type in ("assignment", "field_declaration"):
         return name[0].isupper() and not local
@@ -511,7 +512,7 @@ def opening_pattern(language: Language) -> re.Pattern[str]:
 
 
 def body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
-    """Whether the next line of code closes the body, or is not indented more than the line that opens it."""
+    """True if the next line of code closes the body, or is not indented more than the line that opens it."""
     for number in range(snapshot.line_of(offset) + 1, snapshot.line_count):
         line = snapshot.line(number)
         if line.strip():

@@ -1,1 +1,1 @@
-"""Names that exist: what may stand at the cursor, as far as this machine knows."""
+"""Names that exist: what may stand at the cursor, as far as it is known locally."""

@@ -1,4 +1,4 @@
-"""What says which names exist: an analyser, which may have a process of its own, started when it is first asked."""
+"""Analysers, which know which names exist; each may have its own process, started on the first request."""
 
 import asyncio
 import os
@@ -22,11 +22,11 @@ MARKS = ("pyvenv.cfg", "conda-meta")
 
 
 class Analyser(Protocol):
-    """Says which names may stand at a place of these `languages`, of any if it is None. One that is `only_cursor` can
-    say so of the text as it is, and nothing of receivers that are only near.
+    """Lists the names valid at a place, for these `languages`, or any if None. An analyser that is `only_cursor`
+    answers for the text as it is, and not for receivers merely near the cursor.
 
-    It is asked one question at a time, and may be cancelled; one that fails, or takes too long, is left alone for a
-    while. None means that it cannot say just now, and may be asked about that place again.
+    It answers one question at a time, and may be cancelled; after a failure or a timeout it is left alone for a while.
+    None means that it cannot tell just now, and may be asked about that place again.
     """
 
     languages: frozenset[str] | None
@@ -38,7 +38,7 @@ class Analyser(Protocol):
 
 
 class AnalyserProcess:
-    """Answers one question at a time; after a failure the next one starts it again."""
+    """Answers one question at a time; restarts after a failure, with the next question."""
 
     languages: frozenset[str] | None = frozenset({"python"})
     only_cursor: bool = False
@@ -94,7 +94,7 @@ def jedi_is_installed() -> bool:
 
 
 def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The packages of the projects' virtual environments, else of the active one: read, and never run."""
+    """The packages of the projects' virtual environments, else of the active one; they are read, never run."""
     folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
     packages = [
         path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in packages_in(folder)

@@ -1,4 +1,4 @@
-"""Names that every file of a language can use without declaring or importing them: the common ones."""
+"""The common names that every file of a language can use without declaring or importing them."""
 
 import builtins
 from functools import cache
@@ -42,7 +42,7 @@ MODULE_NAMES = ("__file__", "__name__", "__doc__", "__path__", "__package__", "_
 
 @cache
 def builtin_names(language: str) -> dict[str, NameKind]:
-    """Each with its kind."""
+    """The names with their kinds."""
     if language == "python":
         names: dict[str, NameKind] = dict.fromkeys(MODULE_NAMES, "variable")
         names["__import__"] = "function"

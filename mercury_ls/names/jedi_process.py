@@ -1,6 +1,7 @@
-"""The process in which jedi answers: it reads what it may, and writes, starts and connects to nothing.
+"""The process that runs jedi: it reads what it may, and does not write, start programs or connect.
 
-`python -m mercury_ls.names.jedi_process` reads a `Project`, then one `Ask` a line, and answers each with one `Known`.
+`python -m mercury_ls.names.jedi_process` reads a `NamesProject`, then one `NamesRequest` per line, and
+answers each with one `NameList`.
 """
 
 import os
@@ -21,7 +22,7 @@ from mercury_ls.project.privacy import Privacy
 __all__ = ["Jedi", "main", "refusal"]
 
 MEMORY = 1 << 30
-"""Bytes of address space, where the system can limit it: a project that needs more is left without names."""
+"""Bytes of address space, where the system can limit it: a project that needs more gets no names."""
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 ACTING = ("os.exec", "os.fork", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir", "os.spawn")
@@ -41,9 +42,9 @@ BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def main() -> None:
-    """Ends with its input, and where memory does."""
+    """Answer until the input ends or memory runs out."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what jedi prints must not get into the answers
+    os.dup2(2, 1)  # jedi's own output must not get into the answers
     project = msgspec.json.decode(requests.readline(), type=NamesProject)
     limit()
     with suppress(MemoryError, BrokenPipeError):
@@ -67,8 +68,8 @@ def serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
 
 
 def refusal(why_hidden: Callable[[str], str | None]) -> Callable[[str, tuple], None]:
-    """An audit hook: refuses to write, to act on the system, and to open what privacy rules hide. These read the ignore
-    files themselves."""
+    """An audit hook that refuses to write, to act on the system, and to open what privacy rules hide. The rules read
+    the ignore files themselves."""
     judging = False
 
     def refuse(event: str, arguments: tuple) -> None:
@@ -94,13 +95,13 @@ def refusal(why_hidden: Callable[[str], str | None]) -> Callable[[str, tuple], N
 
 
 class Jedi:
-    """Knows one project; a text that is asked about again is read once."""
+    """Jedi for one project; a text that is asked about again is parsed once."""
 
     def __init__(self, project: NamesProject) -> None:
         import jedi
         import parso.cache
 
-        # parso keeps what it has parsed as pickles in a folder of the user's; here it keeps that in memory alone
+        # parso caches what it has parsed as pickles in a folder of the user's; here only memory holds it
         for name in ("_load_from_file_system", "_save_to_file_system", "_remove_cache_and_update_lock"):
             setattr(parso.cache, name, lambda *arguments, **named: None)
         jedi.settings.auto_import_modules = []
@@ -126,7 +127,7 @@ class Jedi:
             if ask.role == "keyword":
                 return parameters(script.get_signatures(ask.line, ask.column))
             completions = script.complete(ask.line, ask.column)
-            if ask.role == "import":  # of what is not imported yet jedi would have to read all to say more
+            if ask.role == "import":  # to say more about modules not yet imported, jedi would have to read them all
                 return NameList(tuple(Name(completion.name) for completion in completions))
             return NameList(tuple(map(named, completions)))
         except MemoryError:
@@ -161,7 +162,7 @@ def named(completion: Any) -> Name:
 
 
 def parameters(signatures: Sequence[Any]) -> NameList:
-    """Of all signatures of a function; they are not complete if one of these takes any others."""
+    """The parameters of all signatures of a function; incomplete if one of these is variadic."""
     params = [param for signature in signatures for param in signature.params]
     takes_others = any(param.kind is Parameter.VAR_KEYWORD for param in params)
     names = (Name(param.name, "keyword") for param in params if param.kind in BY_NAME)
@@ -178,7 +179,7 @@ def standard_library() -> Iterator[str]:
 
 
 def source_folders(root: str) -> list[str]:
-    """Folders of a project that hold packages without being one: `src`."""
+    """Folders of a project that hold packages without being packages: `src`."""
     with suppress(OSError):
         holding = {package.parent.parent for package in Path(root).glob("[!.]*/*/__init__.py")}
         return sorted(str(path) for path in holding if not (path / "__init__.py").exists())

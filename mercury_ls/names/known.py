@@ -1,4 +1,4 @@
-"""What an analyser is asked, and what it answers: frozen plain data, passed as lines of JSON."""
+"""The questions to analysers and their answers: frozen plain data, passed as lines of JSON."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ __all__ = ["Name", "NameList", "NamesProject", "NamesRequest"]
 
 
 class Name(Struct, frozen=True):
-    """A name that exists; its kind is "" where that is not known."""
+    """A name that exists; its kind is "" if unknown."""
 
     text: str
     kind: NameKind = ""
@@ -28,9 +28,9 @@ class NamesProject(Struct, frozen=True):
 
 
 class NamesRequest(Struct, frozen=True):
-    """What may stand at a place; lines are counted from 1, columns from 0 in code points. A `member` is asked for right
-    behind the dot. The text is that of the document `uri` in this `version`, unless the place is only near the cursor:
-    then a line is added to it."""
+    """Asks which names are valid at a place; lines count from 1, columns from 0 in code points. A `member` is requested
+    right behind the dot. The text is that of the document `uri` in this `version`, unless the place is only near the
+    cursor: then a line is added."""
 
     path: str
     text: str
@@ -42,14 +42,14 @@ class NamesRequest(Struct, frozen=True):
 
 
 class NameList(Struct, frozen=True):
-    """The names at a place; none if nothing is known. Unless they are `complete`, others may exist."""
+    """The names at a place; empty if nothing is known. Unless they are `complete`, others may exist."""
 
     names: tuple[Name, ...] = ()
     complete: bool = True
 
     @classmethod
     def of(cls, names: Iterable[Name], *, complete: bool = True) -> "NameList":
-        """Each name once, with what is said first of it."""
+        """Each name once, as first described."""
         by_name: dict[str, Name] = {}
         for name in names:
             by_name.setdefault(name.text, name)

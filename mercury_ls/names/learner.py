@@ -1,4 +1,5 @@
-"""What one analyser has said: it is asked about one place at a time while nobody waits, and rests after a failure."""
+"""Answers of one analyser, collected: it is asked about one place at a time, in the background, and rests after a
+failure."""
 
 import asyncio
 import logging
@@ -26,14 +27,14 @@ FIRST_REST, LONGEST_REST = 5.0, 600.0
 MOST_PLACES = 256
 MOST_NAMES = 2048
 HOLDS_SECONDS = 60.0
-"""What is known of a place is not asked for again sooner, whatever is typed elsewhere if it is only near the cursor,
-and behind it otherwise."""
+"""A place is not asked about again sooner: at the cursor, if text is only typed behind it; near the cursor, whatever is
+typed."""
 NAME = re.compile(r"[#$]?[^\W\d][\w$]*[!?]?")
 """In any language."""
 
 
 class Wanted(Struct, frozen=True):
-    """A place in one version of a text."""
+    """A place, in one version of a text, to learn about."""
 
     snapshot: Snapshot
     place: NamePlace
@@ -51,14 +52,14 @@ class Learned(Struct, frozen=True):
     at: float
 
     def still_holds(self, query: Wanted, time: float) -> bool:
-        """What is typed behind a place changes nothing of it."""
+        """True while only text behind the place changes, which changes nothing about it."""
         at = query.place.at if query.place.is_cursor else 0
         recent = time - self.at < HOLDS_SECONDS and self.text[:at] == query.snapshot.text[:at]
         return recent or self.text == query.snapshot.text
 
 
 class Learner:
-    """Nobody waits for an answer of the analyser: it serves the next request at that place."""
+    """Learns names in the background: an answer serves the next request at that place."""
 
     def __init__(
         self, analyser: Analyser, clock: Callable[[], float] = time.monotonic, patience: float = PATIENCE_SECONDS
@@ -77,28 +78,28 @@ class Learner:
         return self._work is not None
 
     def known(self, query: Wanted) -> NameList | None:
-        """What is known now, if anything is."""
+        """What is known now, if anything."""
         learned = self._learned.get(query.key)
         return learned.known if learned is not None and learned.known.names else None
 
     def want(self, queries: Iterable[Wanted]) -> None:
-        """Learn what is unknown of these places, before anything else."""
+        """Learn what is unknown about these places, before anything else."""
         unknown = [query for query in queries if self._covers(query) and query.key not in self._learned]
         self._wanted.extendleft(reversed(unknown))
         self._go_on()
 
     def look_ahead(self, queries: Iterable[Wanted]) -> None:
-        """Learn what is unknown of these places or has changed, instead of what was wanted before."""
+        """Learn what is unknown about these places or has changed, instead of what was requested before."""
         self._wanted = deque(query for query in queries if self._covers(query))
         self._go_on()
 
     async def settled(self) -> None:
-        """Wait until nothing more is wanted."""
+        """Wait until nothing is left to learn."""
         if self._work is not None:
             await self._work
 
     def forget(self, uri: str = "") -> None:
-        """What was learned in one document, or all of it."""
+        """Forget what was learned in one document, or in all."""
         for key in [key for key in self._learned if uri in ("", key[0])]:
             del self._learned[key]
 
@@ -137,7 +138,7 @@ class Learner:
         self._wanted.clear()
 
     async def _asked(self, query: Wanted) -> NameList | None:
-        """None if it cannot say, or fails, in whatever way: an analyser may be a program of somebody else."""
+        """The analyser's answer; None if it cannot tell, or fails in whatever way: it may be a third-party program."""
         try:
             async with asyncio.timeout(self._patience):
                 answer = await self.analyser.ask(asked(query.snapshot, query.place))
@@ -151,7 +152,7 @@ class Learner:
 
 
 def cleaned(answer: NameList) -> NameList:
-    """Without what is no name, and not too many."""
+    """Drop what is not a name, and all beyond a limit."""
     names = [name for name in answer.names if NAME.fullmatch(name.text)]
     is_whole = len(names) == len(answer.names) and len(names) <= MOST_NAMES
     return replace(answer, names=tuple(names[:MOST_NAMES]), complete=answer.complete and is_whole)

@@ -1,4 +1,4 @@
-"""What is known of the names around the cursor: answered at once, from what is written and what analysers have said."""
+"""The names known around the cursor, answered at once from the text and from what analysers have answered."""
 
 import asyncio
 import time
@@ -20,17 +20,17 @@ from mercury_ls.names.written import WrittenNames
 __all__ = ["NameSources"]
 
 MOST_NAMES = 256
-"""Of one receiver, those that the file uses first."""
+"""Per receiver; those that the file uses come first."""
 MOST_IN_SCOPE = 512
 LARGEST_TEXT = 1 << 18
 DYNAMIC = "__getattr__"
-"""A receiver that has it may have any member."""
+"""A receiver that defines one of these may have any member."""
 NOWHERE = NameList((), complete=False)
 
 
 class NameSources:
-    """Asks every analyser, each in its own time, the cursor's place first; what they know of a place, and what is
-    written of it, is one answer. Without `written` only analysers are asked; without both nothing is known."""
+    """Asks every analyser at its own pace, the cursor's place first, and merges their answers with the names in the
+    text. Without `written`, only analysers are asked; without either, nothing is known."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class NameSources:
         return tuple(learner.analyser for learner in self._learners)
 
     def about(self, snapshot: Snapshot, offset: int) -> tuple[Members, ...]:
-        """What is known now of the places at the cursor and near it, and what is in scope."""
+        """What is known now about the places at and near the cursor, and what is in scope."""
         members = [listed(names, snapshot, place, offset) for place, names in self.known(snapshot, offset)]
         return (*members, *self._in_scope(snapshot, offset))
 
     def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[NamePlace, NameList]]:
-        """The same in full, apart from what is in scope."""
+        """The same in full, except for what is in scope."""
         for query in self._places(snapshot, offset):
             names = merged([*self._said(query), self._read(query, offset)])
             if names.names:
                 yield query.place, names
 
     def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
-        """What may begin an expression at the cursor."""
+        """The names that may begin an expression at the cursor."""
         if self._written is None or len(snapshot.text) > LARGEST_TEXT or syntax.inside(snapshot, offset) is not None:
             return NOWHERE
         return self._written.in_scope(snapshot, offset)
@@ -73,8 +73,8 @@ class NameSources:
             learner.want(at_cursor_only)
 
     def look_ahead(self, snapshot: Snapshot, offset: int) -> None:
-        """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is
-        written in other files about these places is looked up, so that it need not be when it is asked for."""
+        """Learn what is unknown or has changed, at and near the cursor, instead of what was requested before. What
+        other files say about these places is looked up ahead of the request."""
         queries = self._places(snapshot, offset)
         if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
             self._read_on(snapshot, offset)
@@ -82,13 +82,13 @@ class NameSources:
             learner.look_ahead(queries)
 
     async def settled(self) -> None:
-        """Wait until nothing more is wanted."""
+        """Wait until nothing is left to learn."""
         await asyncio.gather(*(learner.settled() for learner in self._learners))
         if self._reading is not None:
             await self._reading
 
     def forget(self, uri: str = "") -> None:
-        """What was learned in one document, or all of it."""
+        """Forget what was learned in one document, or in all."""
         for learner in self._learners:
             learner.forget(uri)
         if self._written is not None:
@@ -150,8 +150,8 @@ def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Mem
 
 
 def merged(answers: Iterable[NameList]) -> NameList:
-    """All names that any of them knows, each with what the first that knows it says; they are complete if anybody says
-    so, unless the receiver makes members up when it is asked for them."""
+    """All names known to any source, each as the first source describes it; complete if any source says so, unless the
+    receiver creates members on demand."""
     answers = [*answers]
     names = [name for answer in answers for name in answer.names]
     is_dynamic = any(name.text == DYNAMIC for name in names)
@@ -159,8 +159,8 @@ def merged(answers: Iterable[NameList]) -> NameList:
 
 
 def listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> Members:
-    """The names, those first that the file uses behind this receiver. These exist even if no analyser knows them. At
-    the cursor only those that go on with what is typed; of a call without the arguments that it has."""
+    """The names, first those that the file uses behind this receiver, which exist even if no analyser knows them. At
+    the cursor, only those that continue what is typed; for a call, without the arguments that it already has."""
     if place.role == "keyword":
         names = not_given(names, snapshot, place, offset)
     used = uses(snapshot.text, place)

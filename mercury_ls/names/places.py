@@ -1,4 +1,4 @@
-"""Places where a name that exists is wanted: a member at the cursor or near it, an argument, an import."""
+"""Places that need an existing name: a member at the cursor or near it, an argument, an import."""
 
 import re
 from collections import Counter
@@ -55,9 +55,9 @@ OPENED_BY, OPENING = {")": "(", "]": "[", "}": "{"}, frozenset("([{")
 
 
 class NamePlace(Struct, frozen=True):
-    """What stands before the dot, in the function that begins with the line `scope`, and what is `typed` behind it up
-    to the cursor. At the cursor the dot ends at `at`; elsewhere it would. A `simple` receiver consists of names and
-    dots. The place `is_free` where a name that does not exist may be defined.
+    """The expression before the dot, in the function that begins with the line `scope`, and the text `typed` behind it
+    up to the cursor. At the cursor the dot ends at `at`; elsewhere it would. A `simple` receiver consists of names and
+    dots. The place `is_free` where a new name may be defined.
 
     The receiver of a `keyword` is the function that is called, and `at` is behind its parenthesis; that of an `import`
     is the module.
@@ -78,7 +78,7 @@ class NamePlace(Struct, frozen=True):
 
 
 def at_cursor(snapshot: Snapshot, offset: int) -> list[NamePlace]:
-    """The import that is being written, or the member, and the argument; none in comments and strings."""
+    """The import being written, or the member and the argument; none in comments and strings."""
     if syntax.inside(snapshot, offset) is not None:
         return []
     if imported := import_at(snapshot, offset):
@@ -100,7 +100,7 @@ def import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 
 
 def argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
-    """Anywhere in the parentheses of a call, or the braces of a struct."""
+    """The argument at any place in the parentheses of a call, or in the braces of a struct."""
     opening = opening_before(snapshot.text, offset)
     if opening is None or snapshot.text[opening] == "[":
         return None
@@ -116,7 +116,7 @@ def argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 
 
 def opening_before(text: str, offset: int) -> int | None:
-    """The innermost bracket that is open at the offset, as far as can be told from the text alone."""
+    """The innermost bracket open at the offset, as far as the text alone tells."""
     closed: list[str] = []
     start = text.rfind("\n", 0, max(0, offset - LONGEST_CALL)) + 1
     blank = unquoted(text[start:offset])
@@ -133,7 +133,7 @@ def opening_before(text: str, offset: int) -> int | None:
 
 
 def may_bind_behind(text: str, offset: int) -> bool:
-    """Whether a comprehension may be written here, whose names are bound behind their first use."""
+    """True if a comprehension may be written here, which binds names after their first use."""
     inside: int | None = offset
     while (inside := opening_before(text, inside)) is not None:
         is_call = text[inside] == "(" and bool(RECEIVER.search(text[max(0, inside - LONGEST_HEADER) : inside]))
@@ -143,7 +143,7 @@ def may_bind_behind(text: str, offset: int) -> bool:
 
 
 def given(snapshot: Snapshot, place: NamePlace, offset: int) -> tuple[int, frozenset[str]]:
-    """How many arguments of the call stand before the cursor without a name, and the names of the others."""
+    """The number of unnamed arguments of the call before the cursor, and the names of the others."""
     parts = split(snapshot.text[place.at : offset])
     named = [match[1] if (match := NAMED.match(part)) else "" for part in parts[:-1]]
     return named.count(""), frozenset(filter(None, named))
@@ -165,8 +165,7 @@ def member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 
 
 def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
-    """The receivers that are likely to be written next: those in the function, then its other names; above all the
-    nearest."""
+    """The receivers likely to be written next: those in the function, then its other names, nearest first."""
     line = snapshot.line_of(offset)
     header = function_line(snapshot, offset)
     first = snapshot.line_start(max(0, line - NEAR_LINES) if header is None else header)
@@ -178,7 +177,7 @@ def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
 
 
 def scope(snapshot: Snapshot, offset: int) -> str:
-    """The first line of the function around an offset; "" outside of functions."""
+    """The first line of the function around an offset; "" outside functions."""
     header = function_line(snapshot, offset)
     return "" if header is None else snapshot.line(header).strip()
 
@@ -203,7 +202,8 @@ def function_line(snapshot: Snapshot, offset: int) -> int | None:
 
 
 def asked(snapshot: Snapshot, place: NamePlace) -> NamesRequest:
-    """At the cursor the text as it is; about another receiver, as if it stood in a line of its own above the cursor."""
+    """The request: at the cursor with the text as it is; for another receiver, as if it were on its own line above the
+    cursor."""
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
     if place.is_cursor:
@@ -218,9 +218,9 @@ def asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole
 
 
 def uses(text: str, place: NamePlace) -> Counter[str]:
-    """How often each member of a simple receiver is used in a text; the one that is being written does not count."""
+    """How often each member of a simple receiver is used in a text, not counting the one being written."""
     if not place.simple or place.role != "member":
         return Counter()
-    letters = re.escape(place.receiver)  # first in the pattern: it is found far faster than after a lookbehind
+    letters = re.escape(place.receiver)  # first in the pattern: a lookbehind in front makes it far slower
     pattern = re.compile(rf"{letters}(?<![\w.]{letters}){JOINT}([^\W\d]\w*)")
     return Counter(match[1] for match in pattern.finditer(text) if place.at not in match.span(1))

@@ -1,6 +1,6 @@
-"""Names as they are written in the text and in the project's other files: read from syntax trees, nothing is run.
+"""Names in the text and in the project's other files, read from syntax trees; nothing is run.
 
-What is found exists; what is not found may exist all the same, except in the scopes of Python.
+Names that are found exist; names that are not found may exist all the same, except in the scopes of Python.
 """
 
 import re
@@ -47,10 +47,10 @@ LIFETIME = re.compile(r"'\w+\s")
 ALTERNATIVES = re.compile(r"\s*\|\s*|\s*,\s*(?![^<\[(]*[>\])])")
 NOTHING = frozenset({"None", "nil", "null", "undefined", "void", "error", "false", "unknown"})
 SPREAD = frozenset({"csharp", "go", "rust"})
-"""Languages in which the members of one type may stand in several files."""
+"""Languages in which the members of one type may be spread over several files."""
 CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
 KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
-"""Languages in which arguments may be given by name."""
+"""Languages in which arguments may be passed by name."""
 
 
 class FileNames(Struct, frozen=True):
@@ -59,9 +59,9 @@ class FileNames(Struct, frozen=True):
     text: str
     owned: dict[str, dict[str, Declared]]
     elsewhere: dict[str, Declared]
-    """The names of other files of the same package, which need no import."""
+    """The names in other files of the same package, which need no import."""
     counted: Counter[str]
-    """How often each name stands in the text; members keep their dot."""
+    """How often each name occurs in the text; members keep their dot."""
 
     @property
     def top(self) -> dict[str, Declared]:
@@ -72,7 +72,7 @@ UNREAD = FileNames("", {}, {}, Counter())
 
 
 class WrittenNames:
-    """Answers at once. What the whole file declares is that of when it was last read; its locals are those of now."""
+    """Answers at once. Declarations of the whole file are from when it was last read; its locals are current."""
 
     def __init__(self, index: Workspace) -> None:
         self._index = index
@@ -81,10 +81,10 @@ class WrittenNames:
         self._modules: dict[tuple[str, str], str | None] = {}
         self._uses: dict[tuple[str, str], list[Used]] = {}
         self._outermost: dict[str, list[str]] = {}
-        """All as they were when a text was last read."""
+        """What is known of other files, as of the last reading."""
 
     def reading(self, snapshot: Snapshot, offset: int) -> Iterator[None]:
-        """Read the whole file, if it has changed, in steps of milliseconds. The cursor is at the offset."""
+        """Read the whole file in steps of milliseconds, if it has changed. The cursor is at the offset."""
         cached = self._files.get(snapshot.uri)
         if cached is not None and cached.text == snapshot.text:
             return
@@ -115,12 +115,12 @@ class WrittenNames:
         self._forget_others()
 
     def counted(self, snapshot: Snapshot) -> Counter[str]:
-        """How often the text had each name when it was last read."""
+        """How often each name occurred in the text when it was last read."""
         return self._file(snapshot).counted
 
     def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
-        """What may begin an expression: locals, the nearest first, the file's names, those of its type where these need
-        no qualifier, then the language's."""
+        """The names that may begin an expression: locals, nearest first, the file's names, those of its type where they
+        need no qualifier, then the language's."""
         language = find(snapshot.language, snapshot.path)
         file = self._file(snapshot)
         if language is None or file is UNREAD:
@@ -142,7 +142,7 @@ class WrittenNames:
         return NameList.of(names, complete=not is_open and not may_bind_behind(snapshot.text, offset))
 
     def at(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
-        """What is known of a place at or near the cursor, which is at the offset."""
+        """What is known about a place at or near the cursor, which is at the offset."""
         match place.role:
             case "member":
                 return self.members(snapshot, place, offset)
@@ -152,7 +152,8 @@ class WrittenNames:
                 return self.importable(snapshot, place)
 
     def members(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
-        """Of an object of the type around, of one whose type is written, or of a type, an enumeration or a module."""
+        """The members of an object of the surrounding type, of one with an explicit type, or of a type, an enumeration
+        or a module."""
         if not place.simple:
             return NameList((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
@@ -160,7 +161,7 @@ class WrittenNames:
         return NameList.of(names, complete=False)
 
     def parameters(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
-        """Of the function that is called, without those that are given already."""
+        """The parameters of the called function, without those already passed."""
         language = find(snapshot.language, snapshot.path)
         if language is None or not place.simple:
             return NameList((), complete=False)
@@ -172,7 +173,7 @@ class WrittenNames:
         return NameList.of([*(Name(name, kind) for name in listed), *map(named, used)], complete=False)
 
     def importable(self, snapshot: Snapshot, place: NamePlace) -> NameList:
-        """The names that the module at an import statement declares at its top."""
+        """The names that the module of an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
         if not place.receiver and family(snapshot.path) != "javascript":
             return NameList.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
@@ -231,7 +232,7 @@ class WrittenNames:
         return local or file.top.get(name) or file.elsewhere.get(name)
 
     def _type(self, snapshot: Snapshot, file: FileNames, declared: Declared, steps: int = MOST_STEPS) -> str:
-        """The name of the type of an object, or of what a function returns."""
+        """The name of an object's type, or of a function's return type."""
         type_name = type_in(declared.type)
         if not type_name.endswith("()") or not steps:
             return type_name.removesuffix("()")
@@ -316,7 +317,7 @@ class WrittenNames:
 
 
 def with_fields(name: str, members: Iterable[Declared]) -> Declared:
-    """What makes an object out of its fields: a struct, a data class."""
+    """The constructor of what is built from its fields: a struct, a data class."""
     fields = (member for member in members if member.kind == "property")
     return Declared(name, "function", "", ", ".join(f"{field.name}: {field.type}" for field in fields))
 
@@ -342,7 +343,8 @@ def in_reach(snapshot: Snapshot, offset: int) -> list[Declared]:
 
 
 def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
-    """The text with some name at the cursor and with the brackets of its line closed, so that it is likely to parse."""
+    """The text with a name inserted at the cursor and the brackets of its line closed, so that it is likely to
+    parse."""
     end = snapshot.line_end(snapshot.line_of(offset))
     if snapshot.text[offset:end].strip():
         return snapshot
@@ -352,7 +354,8 @@ def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
 
 @cached
 def enclosing_type(snapshot: Snapshot, offset: int) -> str:
-    """The name of the type whose method or body is at the offset; by the lines above where the text does not parse."""
+    """The name of the type whose method or body is at the offset; judged by the lines above where the text does not
+    parse."""
     node = scopes.node_at(snapshot, max(offset - 1, 0))
     around = symbols.enclosing(node) if node is not None else None
     if around is not None and (name := symbols.type_name(around)):
@@ -364,7 +367,7 @@ def enclosing_type(snapshot: Snapshot, offset: int) -> str:
 
 
 def type_in(text: str) -> str:
-    """The name of the one type that a text names, "" if it may be several; it ends in "()" if it is that of a call."""
+    """The name of the one type in a text, "" if there may be several; it ends in "()" if it is that of a call."""
     text = LIFETIME.sub("", text)
     while match := WRAPPERS.match(text.lstrip("&*")):
         text = text.lstrip("&*")[match.end() : -1]

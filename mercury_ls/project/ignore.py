@@ -9,11 +9,11 @@ __all__ = ["IgnoreRule", "Rules"]
 
 
 MAX_WILDCARDS = 20_000
-"""In one file: this many compile in a second and match in milliseconds. No hand-written file has a tenth of it."""
+"""Per file: this many compile in a second and match in milliseconds. No hand-written file has a tenth as many."""
 
 
 class IgnoreRule(Struct, frozen=True):
-    """One line of an ignore file; `glob` is what it matches, relative to the file's folder."""
+    """One line of an ignore file; `glob` is its pattern, relative to the file's folder."""
 
     line: int
     text: str
@@ -24,7 +24,8 @@ class IgnoreRule(Struct, frozen=True):
 
 
 class Rules:
-    """The rules of one ignore file; paths are relative to its folder, separated by `/`, without one at either end.
+    """The rules of one ignore file; paths are relative to its folder, separated by `/`, without leading or trailing
+    slash.
 
     Patterns are compiled only when a path may match them: plain names, prefixes and suffixes are looked up in tables,
     and other patterns are tried only on paths that contain their longest literal text.
@@ -54,7 +55,7 @@ class Rules:
             self._others.append((rule.line, longest_text(glob), rule))
 
     def find(self, path: str, folder: bool = False) -> IgnoreRule | None:
-        """The rule that decides about this path alone; the caller asks about the folders above it."""
+        """The rule that decides on this path alone; the caller asks about the folders above it."""
         folded, name = self._fold(path), path.rpartition("/")[2]
         folded_name = self._fold(name)
         best = max(
@@ -81,7 +82,7 @@ class Rules:
 
 
 class RuleTable:
-    """The last rule for each literal text: of those for files and folders, and of all."""
+    """The last rule for each literal text: for files and folders, and for either."""
 
     def __init__(self) -> None:
         self._any: dict[str, IgnoreRule] = {}
@@ -117,7 +118,7 @@ def parse_rules(lines: tuple[str, ...]) -> Iterator[IgnoreRule]:
 
 
 def limit_wildcards(rules: Iterable[IgnoreRule]) -> Iterator[IgnoreRule]:
-    """If there are too many wildcards to match in time, everything is hidden, to be on the safe side."""
+    """Hide everything, to be safe, if there are too many wildcards to match in time."""
     wildcards = 0
     for rule in rules:
         wildcards += len(wildcards_in(rule.glob))

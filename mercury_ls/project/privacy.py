@@ -91,11 +91,11 @@ NO_RULES = Rules(())
 LARGEST_IGNORE_FILE = 1 << 18
 LARGEST_CACHE = 8192
 RACY_NS = 2_000_000_000
-"""A change this soon after a look may not change the timestamp: FAT has a resolution of two seconds."""
+"""A change this soon after the last check may not change the timestamp: FAT has a resolution of two seconds."""
 
 
 class IgnoreFile(Struct, frozen=True):
-    """An ignore file as it was when last checked; `error` says why its rules are unknown."""
+    """An ignore file as it was at the last check; `error` says why its rules are unknown."""
 
     path: str
     rules: Rules
@@ -105,7 +105,7 @@ class IgnoreFile(Struct, frozen=True):
 
 
 class Folder(Struct, frozen=True):
-    """A folder as it was when last checked. `files` are .gitignore, .mercuryignore, then git's other ignore files."""
+    """A folder as it was at the last check. `files` are .gitignore, .mercuryignore, then git's other ignore files."""
 
     path: str
     real: str
@@ -117,7 +117,7 @@ class Folder(Struct, frozen=True):
 class Privacy:
     """Judges paths by the current rules: each call checks whether the ignore files have changed.
 
-    With `ignore_case`, ignore files match in any case, as they do in git where the file system does.
+    With `ignore_case`, patterns match in any case, as git does where the file system ignores case.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Privacy:
     def why_hidden(self, path: str | Path, is_folder: bool = False) -> str | None:
         """The rule that hides this file, in words; None if it may be read. For a link, its target is judged too.
 
-        A relative path is the name of a buffer without a file, of which only the name is judged.
+        A relative path is the name of a buffer without a file; only its name is judged.
         """
         path = os.fspath(path)
         try:
@@ -210,7 +210,7 @@ class Privacy:
         return self._tops[folder]
 
     def _verdict(self, path: str, is_folder: bool, folders: list[Folder]) -> str | None:
-        """Cached for as long as the rules of all folders above stay the same."""
+        """The verdict, cached for as long as the rules of all folders above stay the same."""
         rules = [file.rules for folder in folders for file in folder.files]
         verdict = self._verdicts.get(path)
         if verdict is None or verdict[0] != rules:
@@ -240,7 +240,7 @@ class Privacy:
         return Folder(path, os.path.realpath(path), files, stamp, looked)
 
     def _refreshed(self, folder: Folder) -> Folder:
-        """No file was added to the folder or removed, but one may have been changed."""
+        """The folder with its changed ignore files read again; none was added or removed."""
         own = (file if not file.stamp else self._fresh(file) for file in folder.files[:2])
         files = (*own, *map(self._fresh, folder.files[2:]))
         return folder if files == folder.files else replace(folder, files=files)
@@ -263,14 +263,14 @@ class Privacy:
 
 
 def has_changed(previous: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
-    """Whether it has changed, or may have changed, since it was checked."""
+    """True if the file has changed, or may have changed, since the last check."""
     return stamp != previous.stamp or bool(stamp and previous.looked - stamp[0] < RACY_NS)
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
-    except (OSError, ValueError):  # a path from a stranger's file may be impossible
+    except (OSError, ValueError):  # an untrusted file may name an impossible path
         return ()
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
@@ -284,7 +284,7 @@ def read_lines(path: str) -> tuple[str, ...]:
 
 
 def decide(path: str, is_folder: bool, folders: list[Folder]) -> str | None:
-    """What git's and what our ignore files say about this one path. For each, the nearest file with a match decides."""
+    """What git's and our ignore files say about this one path. For each kind, the nearest file with a match decides."""
     near = [(folder.path, folder.files) for folder in reversed(folders)]
     git = [(base, files[0]) for base, files in near] + [(base, file) for base, files in near for file in files[2:]]
     mercury = [(base, files[1]) for base, files in near]

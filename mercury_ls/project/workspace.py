@@ -37,7 +37,7 @@ LARGEST_FOLDER = 4096
 LARGEST_SCAN = 20_000
 LARGEST_INDEX = 12_000_000
 MAX_WORDS = 8_000_000
-"""In all files together, at four bytes each."""
+"""In all files together, at four bytes per name."""
 LONGEST_LINE = 2000
 RESCAN_SECONDS = 300.0
 ENTRIES_A_STEP = 8
@@ -95,8 +95,8 @@ class NearbyDefinition(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """What a file with this modification time and size contains: nothing if it is not hand-written code. `words` are
-    the sorted checksums of its names, `declared` is what it declares, encoded, which takes a tenth of the memory."""
+    """The contents of a file with this modification time and size: nothing if it is not hand-written code. `words` are
+    the sorted checksums of its names; `declared` are its declarations, encoded in a tenth of the memory."""
 
     stamp: tuple[int, int]
     definitions: tuple[tuple[str, str, str], ...] = ()
@@ -145,7 +145,7 @@ class Workspace:
         return len(self._files)
 
     def step(self, time: float) -> bool:
-        """Scan a part of a folder, or read a part of a file. Returns whether there is more to do."""
+        """Scan a part of a folder, or read a part of a file. Return True if there is more to do."""
         if not self._most:
             return False
         if self._walked_at is None or (not self._busy() and time - self._walked_at >= RESCAN_SECONDS):
@@ -175,7 +175,7 @@ class Workspace:
                 self._forget(path)
 
     def branch_switched(self) -> bool:
-        """Whether git has checked out something else since the last call; if so, everything is scanned again."""
+        """True if git has checked out something else since the last call; then everything is scanned again."""
         before, self._heads = self._heads, self._checked_out()
         if before == self._heads:
             return False
@@ -221,20 +221,20 @@ class Workspace:
         ]
 
     def declared(self, path: str) -> tuple[Declared, ...]:
-        """What a file declares, as far as it is in the index and has not changed since."""
+        """The declarations of a file that is in the index and has not changed since."""
         file = self._files.get(path)
         if file is None or not file.declared or not self._is_current(path):
             return ()
         return msgspec.msgpack.decode(file.declared, type=tuple[Declared, ...])
 
     def used(self, module: str, origin: str, near: str) -> list[Used]:
-        """What other files of the same language import from a module, or use behind a name, the most used first."""
+        """What other files of the same language import from a module, or use behind a name, most used first."""
         counts = self._used.get((family_of(near), module, origin), Counter())
         own = self._files[near].used if near in self._files else ()
         return [use for use, count in counts.most_common(MOST_USED) if count > 1 or use not in own]
 
     def modules(self, near: str) -> list[str]:
-        """From which modules files of the same language import something."""
+        """The modules from which files of the same language import something."""
         family = family_of(near)
         return list(
             dict.fromkeys(
@@ -256,7 +256,7 @@ class Workspace:
         return sorted(mentioning_paths, key=lambda path: (distance_between(path, near), path))
 
     def gap(self) -> str:
-        """Why the index may lack files, if it may."""
+        """The reason why the index may lack files, if there is one."""
         if not self._most:
             return "context.workspace_definitions is off"
         if self._walked_at is None or self._walk is not None or self._reading is not None or self._queue:
@@ -264,7 +264,7 @@ class Workspace:
         return f"{self._left_out} of its files are not in the index" if self._left_out else ""
 
     def read(self, path: str) -> str | None:
-        """Any small text file of the workspace that is not hidden, such as go.mod."""
+        """The text of any small file of the workspace that is not hidden, such as go.mod."""
         if not self._is_ours(path) or self._privacy.why_hidden(path):
             return None
         try:
@@ -276,7 +276,7 @@ class Workspace:
         return path in self._files or os.path.isfile(path)
 
     def around(self, near: str) -> Iterator[tuple[str, str]]:
-        """Path and text of files of the same language, nearest first."""
+        """The path and text of files of the same language, nearest first."""
         family = family_of(near)
         defining = (path for path, file in self._files.items() if file.stamp[1] <= LARGEST_DEFINING)
         kin = [path for path in defining if path != near and family_of(path) == family]
@@ -293,7 +293,7 @@ class Workspace:
         return self._text(path) if path in self._files and self._admitted(path) else None
 
     def _is_current(self, path: str) -> bool:
-        """Whether the file is unchanged since it was read, and not hidden; otherwise it is read again."""
+        """True if the file is unchanged since it was read, and not hidden; otherwise it is read again."""
         if stamp_of(path) == self._files[path].stamp and not self._privacy.why_hidden(path):
             return True
         self._urgent[path] = None
@@ -344,7 +344,7 @@ class Workspace:
         self._queue = deque(path for path in chosen if stamps.get(path) != files[path])
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
-        """Modification time and size if the file may be read and is worth reading."""
+        """Its modification time and size if the file may be read and is worth reading."""
         stamp = stamp_of(path) if is_source(path) else None
         if stamp is None or not 0 < stamp[1] <= LARGEST_FILE or self._privacy.why_hidden(path):
             return None
@@ -354,7 +354,7 @@ class Workspace:
         return is_source(path) and (stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
 
     def _is_ours(self, path: str) -> bool:
-        """Whether the file is inside a root and not reached by a link, like those that a scan finds."""
+        """True if the file is inside a root and not reached by a link, like those that a scan finds."""
         roots = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
         inside = [(root, Path(path).relative_to(root)) for root in roots]
         reached = [(root, below) for root, below in inside if not any(map(is_skipped, below.parts[:-1]))]
@@ -428,7 +428,7 @@ class Workspace:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """Sorted by name, without links: their targets are found anyway, or are outside the workspace."""
+    """The entries sorted by name, without links: their targets are found anyway, or are outside the workspace."""
     try:
         with os.scandir(folder) as listing:
             entries = list(itertools.islice(listing, LARGEST_FOLDER + 1))
@@ -440,7 +440,7 @@ def entries_of(folder: str) -> list[os.DirEntry[str]]:
 
 
 def is_source(path: str) -> bool:
-    """Whether its name is that of hand-written code."""
+    """True if the name is that of a hand-written source file."""
     language = languages.find("", path)
     is_code = language is not None and bool(language.definitions)
     return is_code and not GENERATED_NAME.fullmatch(os.path.basename(path))
@@ -451,7 +451,7 @@ def is_skipped(folder: str) -> bool:
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The folders above a path, except for the root. Called for every file of the index: `Path.parents` is too slow."""
+    """The folders above a path, except the root. Called for every file of the index: `Path.parents` is too slow."""
     while (end := path.rfind(os.sep)) > 0:
         path = path[:end]
         yield path
