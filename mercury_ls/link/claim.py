@@ -1,4 +1,4 @@
-"""Which process is a user's engine server: its lock, its socket, and how to end one that hangs."""
+"""Which process is a user's engine server: its lock, its socket, and how to end a server that hangs."""
 
 import errno
 import os
@@ -22,14 +22,14 @@ LOCK_TRIES = 5
 GONE_SECONDS = 0.05
 SIGNAL_POLLS = 20
 SIGNALS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
-"""A stopped process reacts to the last one only. On Windows, either ends a process at once."""
+"""A stopped process reacts only to the last one. On Windows, either ends a process at once."""
 
 
 class Claim:
     """A server's claim to a runtime directory: its lock file and its socket.
 
-    Anything may delete these files, such as a cleaner of temporary files. Without its socket a server can no longer be
-    found, and without its lock a second one can start, so the server calls `renew` from time to time.
+    Other programs may delete these files, such as a cleaner of temporary files. Without its socket a server can no
+    longer be found, and without its lock a second one can start, so the server calls `renew` from time to time.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,7 +42,7 @@ class Claim:
             raise
 
     def renew(self) -> Listener | None:
-        """Restores what was deleted, and returns the listener if there is a new one. Raises `AlreadyRunningError` if
+        """Restore what was deleted, and return the listener if there is a new one. Raise `AlreadyRunningError` if
         another server has taken the lock."""
         local.runtime_directory(str(self._directory))
         if not self._is_locked():
@@ -54,7 +54,7 @@ class Claim:
         return self.listener
 
     def release(self) -> None:
-        """Without the lock, the socket file may belong to the next server and stays."""
+        """Release the claim. Without the lock, the socket file may belong to the next server and stays."""
         if self._is_locked() and self.listener.is_in_place():
             self.listener.path.unlink(missing_ok=True)
         self.listener.socket.close()
@@ -74,13 +74,13 @@ def claimed(directory: Path) -> Generator[Claim]:
 
 
 def lock(directory: Path) -> IO[str]:
-    """The lock file, one server per user: closing it releases the lock, and so does the system when the process ends,
+    """The lock file, one per user's server: closing it releases the lock, and so does the system when the process ends,
     for whatever reason."""
     path = directory / LOCK
     for _ in range(LOCK_TRIES):
         file = open_lock(path)
         if holds(file) and is_at(file, path):
-            with suppress(OSError):  # the disk may be full: the lock holds, only its owner stays unknown
+            with suppress(OSError):  # the disk may be full: the lock is still held, only its owner stays unknown
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), f"{os.getpid()}\n".encode())
             return file
@@ -100,7 +100,7 @@ def open_lock(path: Path) -> IO[str]:
 
 
 def plain_file(path: str, flags: int) -> int:
-    """Refuses pipes and devices, where reading may block for ever."""
+    """Refuse pipes and devices, where reading may block for ever."""
     descriptor = os.open(path, flags | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -126,7 +126,7 @@ def holds(file: IO[str]) -> bool:
 
 
 def is_at(file: IO[str], path: Path) -> bool:
-    """Whether the open file is still the one at the path; the inode of an open file is not reused."""
+    """True if the open file is still the one at the path; the inode of an open file is not reused."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
@@ -165,7 +165,7 @@ def end(directory: Path, holder: str) -> None:
 
 
 def signal_holder(directory: Path, holder: str, number: int) -> None:
-    """Signals the process only if it has the lock file open: its id may come from another container, or belong to a
+    """Signal the process only if it has the lock file open: its id may come from another container, or belong to a
     process that was started after a crash."""
     if not (holder.isdigit() and int(holder) != os.getpid() and local.has_open(int(holder), directory / LOCK)):
         raise PlacementError(

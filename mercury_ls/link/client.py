@@ -47,24 +47,24 @@ STABLE_SECONDS = 10.0
 POLL_SECONDS = 0.03
 START_SECONDS = 30.0
 PATIENCE_SECONDS = 2.0
-"""Added to a request's deadline: a server that sends nothing for that long is suspended, or its machine is."""
+"""Added to a request's deadline: a server silent for longer is suspended, or its machine is."""
 SILENCE_SECONDS = 4.0
-"""A server sends its status at once, even while its engine is busy: one that does not hangs, and is replaced."""
+"""A server sends its status at once, even while its engine is busy: one that does not is hanging, and is replaced."""
 CONNECT_SECONDS = 0.5
 
 
 class EngineUnavailable(Exception):  # noqa: N818  a state of the world, not an error of the caller
-    """There is no engine to ask right now. The message says why; the client's status tells when it is back."""
+    """No engine is available right now. The message says why; the client's status tells when there is one again."""
 
 
 class Process(Protocol):
-    """The server process that the client started: `poll` is its exit code, None while it runs."""
+    """A server process that the client started: `poll` returns its exit code, None while it runs."""
 
     def poll(self) -> int | None: ...
 
 
 class EngineLink(Protocol):
-    """The way to an engine, near or far, as a session uses it. Closing a generator cancels its request."""
+    """The connection to an engine, local or remote, as a session uses it. Closing a generator cancels its request."""
 
     roots: Sequence[str]
 
@@ -99,7 +99,7 @@ class Backoff:
 class EngineClient:
     """Holds a lease with the user's engine server, or with the one at `settings.address`, from `start` to `close`.
 
-    Without `spawn` it waits for a server that somebody else starts. The engine sees paths relative to `roots`.
+    Without `spawn` it waits for a server that something else starts. The engine sees paths relative to `roots`.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class EngineClient:
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns at once; the status tells when the engine is ready."""
+        """Return at once; the status tells when the engine is ready."""
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep_lease())
 
@@ -139,11 +139,12 @@ class EngineClient:
         self._drop_idle()
 
     def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
+        """Stream drafts. Closing the generator cancels the request on the server. Raise `EngineError` if the request
+        fails."""
         return self._answers("/infill", request, lambda answer: answer.draft)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        """As `infill`; a request that nobody could answer raises `RequestError`."""
+        """Like `infill`; a request that cannot be answered by any engine raises `RequestError`."""
         return self._answers("/chat", request, lambda answer: answer.said)
 
     async def _answers(
@@ -166,7 +167,7 @@ class EngineClient:
             await connection.read(response)
 
     def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
-        """Only the user's own server learns where the project is, to find what was tuned for it."""
+        """Only the user's own server learns where the project is, to find its tuned adapter."""
         if isinstance(request, ChatRequest):
             check_chat(request)
             return encode(request)
@@ -235,7 +236,7 @@ class EngineClient:
             await self._sleep(self._backoff.delay())
 
     async def _hold_lease(self) -> None:
-        """Runs for as long as the server does."""
+        """Hold the lease for as long as the server runs."""
         holder = self._holder()
         self._lease = connection = await self._reach()
         try:
@@ -262,7 +263,7 @@ class EngineClient:
             raise
 
     async def _reach(self) -> Connection:
-        """A connection to the server, started first if necessary and allowed."""
+        """A connection to the server, which is started first if necessary and allowed."""
         try:
             return await connect(self._address())
         except OSError:
@@ -288,7 +289,7 @@ class EngineClient:
         )
 
     async def _opened(self, until: float, process: Process | None) -> Connection | None:
-        """A connection as soon as a server listens; None if `process` found another one running, or the time is up."""
+        """A connection as soon as a server listens; None if `process` found another one running, or time is up."""
         while self._clock() < until:
             await self._sleep(POLL_SECONDS)
             with suppress(OSError):
@@ -321,14 +322,14 @@ class EngineClient:
         return local.address(self._place())
 
     def _lost(self, reason: str) -> None:
-        """A reason that the server itself gave is better than this one."""
+        """Report a lost connection, unless the server itself gave a better reason."""
         if self.status.state != "unavailable":
             self._publish(Status("unavailable", reason))
         if self._lease is not None:
             self._lease.close()
 
     def _other_model(self, status: Status) -> str:
-        """A note if the server was started with another model, which it keeps."""
+        """A note if the server runs another model, which it keeps."""
         settings = self._settings
         if settings.address or status.info is None or models.answers(settings.model, status.info):
             return ""
@@ -365,7 +366,7 @@ def final_draft(last: AnswerFrame | None, draft_of: Callable[[AnswerFrame], Draf
 
 
 class BusyError(EngineError):
-    """Others come first: the same request may be answered in a moment."""
+    """Other requests come first: the same request may be answered in a moment."""
 
 
 FAILED = {

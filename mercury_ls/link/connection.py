@@ -14,7 +14,7 @@ HEAD_LIMIT = 64 << 10
 CHUNK_LIMIT = 4 << 20
 CONNECT_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 15
-"""So that a lease does not look alive after a laptop slept or a network was lost."""
+"""Keeps a lease from looking alive after a laptop slept or a network was lost."""
 
 
 class Address(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Response(Struct, frozen=True):
 
 
 async def connect(address: Address) -> "Connection":
-    """Raises OSError if nobody is listening."""
+    """Connect, or raise OSError if nobody is listening."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):  # wait_for can swallow a cancellation in Python 3.11
             reader, writer = await open_streams(address)
@@ -80,7 +80,7 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether neither side has closed it, and the last response was read to its end."""
+        """True if neither side has closed it, and the last response was read to its end."""
         return self._idle and not self._writer.is_closing() and not self._reader.at_eof()
 
     async def send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Response:
@@ -105,7 +105,7 @@ class Connection:
         return b"".join([piece async for piece in self.body(response)])
 
     def close(self) -> None:
-        """Closes at once and drops unsent data: for the server, this cancels the request."""
+        """Close at once and drop unsent data: for the server, this cancels the request."""
         self._writer.transport.abort()
 
     async def _until(self, end: bytes) -> bytes:

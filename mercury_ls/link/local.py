@@ -1,4 +1,4 @@
-"""What depends on the platform: where the server's socket is, who may use it, how the server is started."""
+"""Everything that depends on the platform: where the server's socket is, who may use it, how the server is started."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ ALREADY_RUNNING = 3
 """The exit code of a server that found another one running."""
 APPLICATION = "mercury-ls"
 IGNORES_CASE = sys.platform in ("darwin", "win32")
-"""Whether the file system usually ignores the case of names."""
+"""True if the file system usually ignores the case of names."""
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
@@ -61,7 +61,7 @@ FILES_OF_LIMITS = {
     "": ("", "memory.max", "memory.current", "memory.stat"),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
 }
-"""Of the second and the first version of control groups, by the controllers in a line of /proc/self/cgroup."""
+"""For the second and the first version of control groups, by the controllers in a line of /proc/self/cgroup."""
 LOCKED_BYTE = 1 << 30
 """Windows does not allow reading a locked range, so the locked byte lies behind the process id."""
 
@@ -75,7 +75,7 @@ class AlreadyRunningError(Exception):
 
 
 class Listener(Struct, frozen=True):
-    """A bound socket, the token its clients have to send ("" if file permissions protect the socket), and the file by
+    """A bound socket, the token that clients must send ("" if file permissions protect the socket), and the file by
     which they find it."""
 
     socket: socket.socket
@@ -107,7 +107,7 @@ def system_directory() -> Path:
 
 
 def check_private(path: Path) -> None:
-    """Refuses a directory that another user owns or can write to: that user could impersonate the engine."""
+    """Refuse a directory that another user owns or can write to: that user could impersonate the engine."""
     if os.name == "nt":  # the profile's access control list already keeps others out
         return
     status = path.lstat()
@@ -124,7 +124,7 @@ def check_private(path: Path) -> None:
 
 
 def check_usable(directory: Path) -> None:
-    """Raises for what would keep every server from opening its socket here, before one is started in vain."""
+    """Raise if no server could open its socket here, before one is started in vain."""
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PlacementError(
             f"cannot create a socket in {directory}, which is read-only: make the folder writable, or set"
@@ -151,12 +151,13 @@ def lock_file(file: IO[str]) -> None:
 
 
 def uses_unix_socket(directory: Path) -> bool:
-    """Otherwise a loopback port is used: some systems have no Unix sockets, and their paths must be short."""
+    """True for Unix sockets, else a loopback port is used: some systems have none, and their paths must be short."""
     return has_unix_sockets() and len(os.fsencode(directory / SOCKET)) <= SOCKET_PATH_LIMIT
 
 
 def bind(directory: Path, token: str = "") -> Listener:
-    """Binds the local socket, with `token` if it needs one. The caller holds the lock, so an existing file is stale."""
+    """Bind the local socket, with a `token` if it needs one. The caller holds the lock, so an existing file is
+    stale."""
     try:
         if uses_unix_socket(directory):
             return bind_unix(directory / SOCKET)
@@ -185,7 +186,7 @@ def bind_loopback(path: Path, token: str) -> Listener:
 
 
 def stamp_of(path: Path) -> tuple[int, int, int] | None:
-    """Tells a file from a later one with the same name."""
+    """A stamp that distinguishes a file from a later one with the same name."""
     try:
         status = path.lstat()
     except OSError:
@@ -194,7 +195,7 @@ def stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that is private from the start, and never visible half written."""
+    """Write a file that is private from the start, and never visible half written."""
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -203,7 +204,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def address(directory: Path) -> Address:
-    """Where a client finds the server of this protocol version. FileNotFoundError if none is listening on a port."""
+    """Where a client finds the server of this protocol version. Raise FileNotFoundError if none listens on a port."""
     if uses_unix_socket(directory):
         return Address(path=str(directory / SOCKET))
     stored = json.loads((directory / PORT).read_text())
@@ -211,7 +212,7 @@ def address(directory: Path) -> Address:
 
 
 def is_listed(directory: Path) -> bool:
-    """Whether the file by which clients find the server exists."""
+    """True if the file by which clients find the server exists."""
     return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
 
 
@@ -236,7 +237,7 @@ def log_file() -> Path:
 
 
 def own_folder(path: Path) -> Path:
-    """The wanted folder, or the runtime directory if the home folder is read-only."""
+    """The requested folder, or the runtime directory if the home folder is read-only."""
     with suppress(OSError):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.access(path, os.W_OK):
@@ -245,7 +246,7 @@ def own_folder(path: Path) -> Path:
 
 
 def memory() -> int:
-    """The memory of this machine or container in bytes; 0 if the system does not tell."""
+    """The memory of this machine or container in bytes; 0 if unknown."""
     try:
         installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -254,7 +255,7 @@ def memory() -> int:
 
 
 def free_memory() -> int:
-    """What the system, or the container, could give to a process now, in bytes; 0 if it does not tell."""
+    """The memory in bytes that the system or container could give to a process now; 0 if unknown."""
     try:
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
         available = int(meminfo.split()[0]) << 10
@@ -264,8 +265,8 @@ def free_memory() -> int:
 
 
 def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGROUPS) -> Iterator[tuple[int, int]]:
-    """Of each control group that this process is in: how many bytes it may have, and how many it uses, but for what was
-    read of files and nobody needs. A container sees only the innermost, as the root."""
+    """For each control group of this process, its limit and its use in bytes, without reclaimable file cache. A
+    container sees only the innermost, as the root."""
     try:
         lines = groups.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -285,7 +286,7 @@ def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGRO
 
 
 def resident_memory() -> int:
-    """What this process holds in memory, in bytes; 0 if the system does not tell."""
+    """This process's resident memory in bytes; 0 if unknown."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, AttributeError, ValueError, IndexError):
@@ -306,7 +307,7 @@ def windows_memory(free: bool = False) -> int:
 
 
 def settle_home() -> None:
-    """Gives a user without a home folder the runtime directory for one, if there is any."""
+    """Give a user without a home folder the runtime directory as one, if there is any."""
     if os.path.expanduser("~") == "~":
         try:
             os.environ["HOME"] = str(runtime_directory())
@@ -318,7 +319,7 @@ M_MMAP_THRESHOLD, MAPPED_FROM = -3, 1 << 18
 
 
 def return_dropped_memory() -> None:
-    """Makes glibc give the memory of dropped caches and masks back to the system; other C libraries have no such
+    """Make glibc return the memory of dropped caches and masks to the system; other C libraries have no such
     setting."""
     import ctypes
 
@@ -327,7 +328,7 @@ def return_dropped_memory() -> None:
 
 
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
-    """Starts `mercury-ls …` so that it outlives this process and its terminal."""
+    """Start `mercury-ls …` so that it outlives this process and its terminal."""
     with log_output(log or log_file()) as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: import nothing from the current folder
@@ -352,7 +353,7 @@ def log_output(path: Path) -> IO[bytes]:
 
 
 def has_open(process: int, path: Path) -> bool:
-    """Whether a process has a file open; if the system cannot tell, whether its command line is one of ours."""
+    """True if a process has a file open or, if the system cannot tell, if its command line is one of ours."""
     if os.name == "nt":  # only its owner can have written to the locked file there
         return True
     if not os.path.isdir("/proc/self/fd"):

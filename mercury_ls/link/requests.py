@@ -1,4 +1,4 @@
-"""Normalises requests to what models are trained on: line feeds, and paths relative to the project."""
+"""Normalises requests to the form that models are trained on: line feeds, and paths relative to the project."""
 
 import os
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
 
 
 def encodable(name: str) -> str:
-    """A file name, or a client's name for a language, may hold what is not Unicode."""
+    """The text without what UTF-8 cannot encode: file names and language ids of clients may not be Unicode."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:
-    """The receiver of the answers restores the file's own line ends."""
+    """The request with line feeds; the receiver of the answers restores the file's own line ends."""
     spans, cursor, texts = request.spans, request.cursor, [window.text for window in request.windows]
     if any("\r\n" in text for text in texts):
         ends = ((span, (unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)

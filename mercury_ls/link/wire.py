@@ -50,19 +50,19 @@ LENGTH_BYTES = 4
 
 
 class WireError(Exception):
-    """The other side does not speak this protocol. The message says what was received, and what to do."""
+    """The peer does not speak this protocol. The message says what was received, and what to do."""
 
 
 class Failure(Struct, frozen=True):
-    """Why one request has no final draft; the engine and the other requests carry on. Of the kinds "request" and
-    "length" it is the request's own fault."""
+    """Why one request has no final draft; the engine and the other requests carry on. The kinds "request" and "length"
+    mean that the request itself is at fault."""
 
     kind: Literal["engine", "request", "length", "busy", "superseded", "unavailable"]
     detail: str
 
 
 class AnswerFrame(Struct, frozen=True, omit_defaults=True):
-    """One frame of a response: a draft of what was to be filled in, or of what is said, or why there is none."""
+    """One frame of a response: a draft of an infill or of a chat answer, or why there is none."""
 
     draft: Draft | None = None
     failure: Failure | None = None
@@ -79,7 +79,7 @@ class Status(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why nothing is answered, for people, where the engine is not ready."""
+        """Why nothing is answered, in words, while the engine is not ready."""
         if self.state == "loading":
             return f"the model is still loading{f' ({self.detail})' if self.detail else ''}: ask again in a moment"
         return self.detail or f"the engine is {self.state}"
@@ -150,7 +150,7 @@ def decoded(decoder: "msgspec.msgpack.Decoder[Request]", body: bytes) -> Request
 
 
 def check(request: InfillRequest) -> None:
-    """Raises `EngineError` unless every span lies inside its window, on which the engine relies."""
+    """Raise `EngineError` unless every span lies inside its window, on which the engine relies."""
     for index, span in enumerate(request.spans):
         if not 0 <= span.window < len(request.windows):
             raise EngineError(f"spans[{index}].window is {span.window}, but there are {len(request.windows)} windows")
@@ -170,7 +170,7 @@ CHOICES = ("auto", "none", "required")
 
 
 def check_chat(request: ChatRequest) -> None:
-    """Raises `RequestError` unless there is something to answer, and every name stands for something."""
+    """Raise `RequestError` unless there is a message to answer, and all names are unambiguous."""
     if not request.messages:
         raise RequestError("messages is empty: send at least one")
     if request.most_tokens < 1:
@@ -193,7 +193,7 @@ def untouched(request: InfillRequest) -> Draft: ...
 @overload
 def untouched(request: ChatRequest) -> ChatReply: ...
 def untouched(request: InfillRequest | ChatRequest) -> Draft | ChatReply:
-    """The answer before the first forward: every span keeps its text, and nothing is said."""
+    """The answer before the first forward: every span keeps its text, and chat has none."""
     if isinstance(request, ChatRequest):
         return ChatReply(0, "", final=True, finish="length")
     texts = (request.windows[span.window].text[span.start : span.end] for span in request.spans)
@@ -204,7 +204,7 @@ Draftlike = TypeVar("Draftlike", Draft, ChatReply)
 
 
 def final(draft: Draftlike) -> Draftlike:
-    """A draft that is all there will be. What is said without an end was too long for its time."""
+    """A draft with no more to come. A chat answer without an end ran out of time."""
     if draft.final:
         return draft
     if isinstance(draft, ChatReply):

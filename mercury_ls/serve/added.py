@@ -1,4 +1,4 @@
-"""Models that a user adds: what they are, from the small files of their folder, and their weights for the engine."""
+"""Models that a user adds: their kind, from the small files of their folder, and their weights for the engine."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -42,11 +42,11 @@ __all__ = [
 ]
 
 CHAT = "chat"
-"""The protocol and the format of prompts of models that only chat."""
+"""The protocol and prompt format of chat-only models."""
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
 FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
-"""Tokenizers, by the beginning of their class's name, that split texts as Qwen's does."""
+"""Tokenizers, by the beginning of their class name, that split texts as Qwen's does."""
 
 
 class ModelIdentity(Struct, frozen=True):
@@ -59,10 +59,10 @@ class ModelIdentity(Struct, frozen=True):
 
 
 def identify(folder: Path, name: str, prompt: str = "") -> ModelIdentity:
-    """From config and tokenizer alone, so that nobody waits for the weights of a model that cannot be used.
+    """The kind of a model, from its config and tokenizer alone, so that unusable weights are not downloaded.
 
-    `name` is what the model is called where it comes from: some families differ in nothing else. `prompt` is what the
-    user says its prompts look like.
+    `name` is the model's name at its source: some families differ in nothing else. `prompt` is the prompt format that
+    the user gave.
     """
     config = small_file(folder / "config.json")
     tokens = added_tokens(folder, config.get("vocab_size"))
@@ -95,7 +95,7 @@ def found_kind(
 
 
 def named_kind(prompt: str) -> tuple[Kind, str, str]:
-    """What a model is whose prompts have this format, which must be known."""
+    """The kind of a model whose prompts have this format, which must exist."""
     from mercury_engine.families.family import FAMILIES, family_named
     from mercury_engine.prompts.dialects import DIALECTS
     from mercury_engine.prompts.edits import FORMATS
@@ -116,7 +116,7 @@ def diffusion(family: "Family") -> tuple[Kind, str, str]:
 
 
 def next_edit_format(name: str) -> str:
-    """A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
+    """The prompt format of a next-edit model. It has the tokens and config of its base model: only its name tells."""
     from mercury_engine.prompts.edits import edit_format_for
 
     edit_format = edit_format_for(name)
@@ -130,19 +130,19 @@ def check_architecture(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def complete_tokenizer(folder: Path) -> None:
-    """Writes the `tokenizer.json` of a model that came with its parts only."""
+    """Write the `tokenizer.json` of a model published with its parts only."""
     if (folder / "tokenizer.json").exists() or not (folder / "merges.txt").exists():
         return
     from mercury_engine.tokens.byte_level import from_files
 
     kind = str(small_file(folder / "tokenizer_config.json").get("tokenizer_class"))
     if not kind.startswith(FROM_QWEN):
-        raise EngineError(f"{folder}: has no tokenizer.json, and how a {kind} splits texts is not known here")
+        raise EngineError(f"{folder}: has no tokenizer.json, and mercury-ls does not know how a {kind} splits text")
     from_files(folder).save(str(folder / "tokenizer.json"))
 
 
 def added_tokens(folder: Path, room: Any) -> frozenset[str]:
-    """Of a tokenizer that can be used and, where `room` is a number, has no more tokens than the model."""
+    """The tokenizer; an error if it is unusable or, where `room` is a number, has more tokens than the model."""
     from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
     small_file(path := folder / "tokenizer.json")
@@ -170,14 +170,14 @@ def small_file(path: Path) -> dict[str, Any]:
 
 
 def weigh(files: list[Path]) -> int:
-    """The number of parameters in safetensors files, whose headers must fit them."""
+    """The number of parameters in safetensors files; an error if their headers do not fit them."""
     from mercury_engine.model.stored import stored_tensors
 
     return sum(prod(tensor.shape) for path in files for tensor in stored_tensors(path, "get it again").values())
 
 
 def convert(source: Path, target: Path, record: ModelRecord, report: Report) -> None:
-    """The model in `source` as the engine opens it, in the folder `target`, which exists and is empty."""
+    """Convert the model in `source` for the engine, into the existing empty folder `target`."""
     from mercury_engine.model.convert import Precision
     from mercury_engine.model.convert import convert as into_own_format
 
@@ -185,7 +185,7 @@ def convert(source: Path, target: Path, record: ModelRecord, report: Report) -> 
 
 
 def describe_gguf(file: Path, target: Path) -> int:
-    """Writes config and tokenizer of a GGUF file as of any other model; the number of its parameters."""
+    """Write config and tokenizer of a GGUF file like those of any other model; return its number of parameters."""
     from mercury_engine.model import gguf
 
     return gguf.describe(file, target)
@@ -198,7 +198,8 @@ def write_gguf(file: Path, target: Path, report: Report) -> None:
 
 
 def probe(record: ModelRecord) -> "ProbedServer":
-    """What listens at the record's address, after it completed something; `EngineError` says what is wrong instead."""
+    """The server at the record's address, after it has completed something; `EngineError` says what is wrong
+    instead."""
     from mercury_engine.remote import probe
 
     server = probe.probe(record)
@@ -211,7 +212,7 @@ def probe(record: ModelRecord) -> "ProbedServer":
 
 @contextmanager
 def served(record: ModelRecord, network: bool) -> Iterator[Engine]:
-    """The engine that asks a server, before the model is added."""
+    """The engine that queries a server before its model is added."""
     from mercury_engine.remote.engine import open_remote
 
     engine = open_remote(record, network=network)
@@ -258,7 +259,7 @@ def asked_in(engine: Engine, record: ModelRecord, network: bool, prompt: str) ->
 
 
 def running() -> "list[ProbedServer]":
-    """The servers at their usual ports of this machine."""
+    """The servers running at their usual ports on this machine."""
     from mercury_engine.remote import probe
 
     return probe.running()
@@ -266,8 +267,8 @@ def running() -> "list[ProbedServer]":
 
 @contextmanager
 def opened(name: str, settings: Settings, report: Report) -> Iterator[Engine]:
-    """The engine of a model, for a command that asks it a few times. Of a server, `EngineError` says why it cannot be
-    asked."""
+    """The engine of a model, for a command that needs it a few times. For a server, `EngineError` says why it is
+    unusable."""
     engine = loader(replace(settings, engine=replace(settings.engine, model=name)))(report)
     try:
         info = engine.info()

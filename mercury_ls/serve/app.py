@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """A refused request, answered with a status, what is wrong and how to fix it."""
+    """A refused request: its status, what is wrong and how to fix it."""
 
     def __init__(self, status: int, error: str, remedy: str) -> None:
         super().__init__(error)
@@ -62,7 +62,7 @@ class RefusedError(Exception):
 
 
 class Activity:
-    """Counts open leases and running requests. The server exits when there have been none for long."""
+    """Counts open leases and running requests. The server exits after long enough without any."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -126,7 +126,8 @@ class App:
         return RefusedError(404, f"{path[:200]} does not exist", f"use one of {paths}")
 
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open to everybody who can connect, so it reveals nothing about the user or the model."""
+        """The health of the server, open to everybody who can connect, so it reveals nothing about the user or the
+        model."""
         state = self._worker.status.state
         await respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
 
@@ -142,7 +143,7 @@ class App:
         await self._answer(self._worker.chat(header(scope, CLIENT_HEADER), request), receive, send)
 
     async def _answer(self, stream: DraftStream, receive: Receive, send: Send) -> None:
-        """Each draft as a frame, until the last one, or until the client is gone."""
+        """Send each draft as a frame, until the last one, or until the client is gone."""
         async with closed_with_connection(stream, receive):
             started = False
             async for answer in stream:
@@ -158,7 +159,7 @@ class App:
         await respond(send, 202, {})
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stays open for as long as the client lives: keeps the server alive, and streams the engine's status."""
+        """Keep the server alive for as long as the client holds the lease, and stream the engine's status."""
         await start_frames(send)
         try:
             await until_disconnected(receive, self._send_statuses(send))
@@ -178,7 +179,7 @@ class App:
 
 
 def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> Handler:
-    """The checks that TCP needs: web pages can reach loopback addresses, and DNS names can be rebound to them."""
+    """Check what TCP makes necessary: web pages can reach loopback addresses, and DNS names can be rebound to them."""
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         check_host(header(scope, "host"), hosts)
@@ -196,7 +197,7 @@ def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tupl
 
 
 def closing(send: Send) -> Send:
-    """Closes the connection after the response: without the token nobody may occupy one."""
+    """Close the connection after the response: without the token, a client may not occupy one."""
 
     async def and_close(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -207,7 +208,7 @@ def closing(send: Send) -> Send:
 
 
 def check_host(host: str, hosts: tuple[str, ...]) -> None:
-    """An IP address cannot be rebound; of names, only the given ones are accepted."""
+    """An IP address cannot be rebound; of names, only the configured ones are accepted."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if name in ("localhost", *hosts) or is_address(name):
         return
@@ -242,7 +243,7 @@ def check_token(authorization: str, token: str) -> None:
 
 
 async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
-    """Runs the handler, and sends the response if it refuses the request."""
+    """Run the handler, and send the response if it refuses the request."""
     try:
         await handler(scope, receive, send)
     except RefusedError as refusal:
@@ -279,7 +280,7 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
 
 
 def too_large() -> RefusedError:
-    """A new one each time: an error that is raised again keeps the frames, and so the bodies, of every time before."""
+    """A new error each time: an error raised again keeps the frames, and so the bodies, of every earlier time."""
     return RefusedError(
         413, f"the body is larger than {BODY_LIMIT} bytes", "send the text around the spans, not whole files"
     )

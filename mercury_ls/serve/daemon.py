@@ -1,4 +1,4 @@
-"""The engine server's process: one per user, for as long as somebody needs it. Run it, stop it, ask for its status."""
+"""The engine server's process, one per user, for as long as it is needed: run it, stop it, ask for its status."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ PORT, MOST_PORT = re.compile("[0-9]{1,5}"), 65535
 KEEP_ALIVE_SECONDS = 300
 GRACE_SECONDS = 3
 ANSWER_SECONDS = 3.0
-"""A server answers at once, even while its engine is busy: one that takes this long hangs."""
+"""A server answers at once, even while its engine is busy: one that takes this long is hanging."""
 POLL_SECONDS = 0.05
 STOP_POLLS = 200
 WATCH_SECONDS = 1.0
@@ -46,8 +46,9 @@ log = logging.getLogger(__name__)
 
 
 class Options(Struct, frozen=True):
-    """`idle_minutes` 0 means for ever. `http` "HOST:PORT" is listened on besides the local socket; clients reach it by
-    its address, or by one of the names in `hosts`. `open`: programs on this machine need no token there."""
+    """With `idle_minutes` 0 the server never exits. It listens on `http`, "HOST:PORT", besides the local socket;
+    clients reach it by its address, or by one of the names in `hosts`. With `open`, programs on this machine need no
+    token there."""
 
     directory: str = ""
     idle_minutes: float = 10.0
@@ -71,11 +72,12 @@ class ListeningEndpoint(Struct, frozen=True):
 
 
 Face = Callable[["Worker", Options, ListeningEndpoint], "AbstractContextManager[Handler]"]
-"""What answers beside the engine protocol at this endpoint, where `http` is listened on. It checks who asks."""
+"""What handles requests outside the engine protocol at this endpoint, if `http` is set. It authenticates them itself.
+"""
 
 
 def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -> int:
-    """Serves until it is stopped or idle; returns the exit code of the process."""
+    """Serve until stopped or idle; return the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
         with endpoints(options, directory) as open_endpoints:
@@ -87,7 +89,7 @@ def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -
 
 
 def reported(error: Exception, code: int) -> int:
-    """The exit code matters even if the log is on a full disk."""
+    """Report the error: the exit code matters even if the log is on a full disk."""
     with suppress(OSError):
         sys.stderr.write(f"mercury-ls serve: {error}\n")
     return code
@@ -100,7 +102,7 @@ def status(directory: str = "") -> Status | None:
 
 
 def stop(directory: str = "") -> bool:
-    """Ends the user's server, by force if it hangs, and waits until it has exited; False if there is none."""
+    """End the user's server, by force if it hangs, and wait until it has exited; False if there is none."""
     place = local.runtime_directory(directory)
     holder = owner(place)
     try:
@@ -132,7 +134,7 @@ async def ask(directory: str, method: str, path: str) -> bytes | None:
 
 
 async def reach(place: Path) -> Connection | None:
-    """The process that holds the lock opens its socket soon: after it started, or after the socket was deleted."""
+    """Connect: the process that holds the lock opens its socket soon, after a start or after the socket was deleted."""
     while True:
         try:
             return await connect(local.address(place))
@@ -178,12 +180,12 @@ def bind_http(options: Options) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        why = str(error.strerror).partition(" (while ")[0]  # the address, again
+        why = str(error.strerror).partition(" (while ")[0]  # which repeats the address
         raise OSError(f"cannot listen on {options.http} ({why}): choose another port or address") from error
 
 
 def site(options: Options, bound: socket.socket) -> str:
-    """The address for clients; the port is the system's choice where 0 was asked for."""
+    """The address for clients; the system chooses the port if 0 was requested."""
     host, _ = split_address(options.http)
     name = next(iter(options.hosts), f"[{host}]" if ":" in host else host)
     return f"{'https' if options.certificate else 'http'}://{name}:{bound.getsockname()[1]}"
@@ -252,7 +254,7 @@ async def serve(
 
 
 def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
-    """The engine protocol has its own paths; everything else is the face's, whose requests keep the server alive."""
+    """Route the engine protocol's paths to it and all others to the face, whose requests keep the server alive."""
 
     async def application(scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["path"].startswith("/engine/"):
@@ -298,7 +300,7 @@ async def watch(
     stopped: asyncio.Event,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Restores files of the claim that something deleted, and stops if another server has taken it over."""
+    """Restore files of the claim that something deleted, and stop if another server has taken it over."""
     failed = ""
     while True:
         await sleep(WATCH_SECONDS)
@@ -345,7 +347,7 @@ async def until_done(
     stopped: asyncio.Event,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Until the server is told to stop, has been idle for long enough, or its engine has failed to load."""
+    """Wait until the server is told to stop, has been idle for long enough, or its engine has failed to load."""
     reasons = [asyncio.create_task(stopped.wait()), asyncio.create_task(until_failed(worker, sleep))]
     if options.idle_minutes:
         reasons.append(asyncio.create_task(until_idle(activity, options.idle_minutes * 60, sleep)))

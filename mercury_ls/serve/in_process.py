@@ -51,7 +51,7 @@ class InProcessClient:
 
 
 class WorkerClient:
-    """One client's way to a worker of this process, which others use too."""
+    """One client's access to a shared worker of this process."""
 
     def __init__(self, worker: Worker, name: str = "", roots: Sequence[str] = ()) -> None:
         self.roots = roots

@@ -1,4 +1,4 @@
-"""The engine server's connection limits: how many connections, and how long they may take to send a request."""
+"""The engine server's connection limits: how many, and how long each may take to send a request."""
 
 import asyncio
 import ssl
@@ -16,7 +16,7 @@ MAX_CONNECTIONS = 256
 """Far below the number of files that a process may have open."""
 HEAD_SECONDS = 10.0
 READ_SECONDS = 30.0
-"""How long a client that is sent more than buffers hold may read none of it: it has hung, or vanished."""
+"""How long a client may read nothing while more was sent to it than buffers hold: by then it has hung, or vanished."""
 HEAD_BYTES = 16 << 10
 TOO_LARGE = f"the head of the request is larger than {HEAD_BYTES} bytes\n"
 
@@ -28,8 +28,8 @@ def secured(context: ssl.SSLContext) -> Callable[..., asyncio.Protocol]:
 
 
 class Handshake(asyncio.Protocol):
-    """A connection until its TLS handshake is over, which has the time of a request's head. If too many are `waiting`
-    for theirs, each with buffers of 300 KiB, a new one replaces the oldest. asyncio itself limits neither."""
+    """A connection until its TLS handshake is over, which has as long as a request's head. If too many are `waiting`,
+    each with buffers of 300 KiB, a new one replaces the oldest. asyncio itself limits neither."""
 
     def __init__(
         self, connection: "LimitedConnection", context: ssl.SSLContext, waiting: dict[asyncio.Transport, None]
@@ -63,7 +63,7 @@ class Handshake(asyncio.Protocol):
             encrypted = await loop.start_tls(
                 transport, self, self._context, server_side=True, ssl_handshake_timeout=HEAD_SECONDS
             )
-        except OSError:  # they left, speak something else, or took too long
+        except OSError:  # the client left, speaks something else, or took too long
             return
         finally:
             self._waiting.pop(transport, None)
@@ -77,8 +77,8 @@ class Handshake(asyncio.Protocol):
 
 class LimitedConnection(H11Protocol):
     """Closes a connection whose client does not send its first request, or read its answer, in time. If there are too
-    many connections, a new one replaces the oldest without a request, or else the oldest idle one, or else the oldest
-    that waits for its client to send a body or to read: nobody keeps others out by being slow."""
+    many connections, a new one replaces the oldest without a request, else the oldest idle one, else the oldest that
+    waits for its client to send a body or to read: slow clients cannot keep others out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -88,7 +88,7 @@ class LimitedConnection(H11Protocol):
             self._most_expendable().transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """h11 measures only what it has to wait for the rest of, so that it gets no more of a head than it may have."""
+        """Feed h11 no more of a head than its limit: it measures only incomplete heads."""
         while data and not self.transport.is_closing():
             room = HEAD_BYTES + 1 - len(self.conn.trailing_data[0])
             size = room if room > 0 else len(data)
@@ -98,7 +98,7 @@ class LimitedConnection(H11Protocol):
             self._timeout.cancel()
 
     def send_400_response(self, msg: str) -> None:
-        """With the status that h11 has for what is wrong."""
+        """Send the status that h11 assigns to the error."""
         status = getattr(sys.exc_info()[1], "error_status_hint", 400)
         headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
         body = TOO_LARGE if status == 431 else msg

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "loader", "open_added", "resources", "verify"]
 
 Report = Callable[[float, str], None]
-"""How far a piece of work is, from 0 to 1, and what it is."""
+"""The progress of a piece of work, from 0 to 1, and its name."""
 
 
 def loader(settings: "Settings") -> "LoadEngine":
@@ -35,7 +35,7 @@ def loader(settings: "Settings") -> "LoadEngine":
 
 
 def verify(folder: Path) -> None:
-    """Reads everything that an engine needs of a model; `EngineError` names what is damaged or missing."""
+    """Read everything that an engine needs from a model; `EngineError` names what is damaged or missing."""
     if record := read_record(folder):
         verify_added(folder, record)
         return
@@ -59,7 +59,7 @@ def verify_added(folder: Path, record: ModelRecord) -> None:
 
 
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report, *, network: bool = False) -> Engine:
-    """`network`: whether a server on another machine may be asked."""
+    """Open a model; `network` allows a server on another machine."""
     if folder is None:
         from mercury_engine.fake import FakeEngine
 
@@ -88,7 +88,7 @@ def resources(settings: "EngineSettings") -> "Resources":
 
 
 def check_layout(folder: Path) -> None:
-    """Refuses a checkpoint as others publish it. What is damaged is left to the engine, which names it."""
+    """Refuse a checkpoint in its published format. Damage is left to the engine to report."""
     try:
         published = "architectures" in json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError, TypeError, RecursionError):
@@ -102,7 +102,7 @@ def check_layout(folder: Path) -> None:
 
 
 def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Engine:
-    """A model of somebody else: each kind imports only what it runs on."""
+    """Open an added model: each kind imports only what it runs on."""
     if record.kind == "diffusion":
         from mercury_engine.families.engine import open_family
 
@@ -113,7 +113,7 @@ def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Eng
 
 
 def open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:
-    """A server of somebody else, beside the model of this machine that the record names, if it names one."""
+    """Open an added server, together with the local model that the record names, if any."""
     from mercury_engine.remote.engine import open_remote
     from mercury_engine.remote.race import RaceEngine
 
@@ -131,8 +131,8 @@ def of_this_machine(record: ModelRecord) -> Path | None:
         folder = resolve(record.local)
     except EngineError as error:
         raise EngineError(
-            f"{record.name}: the model {record.local} that answers until the server has is not there: add it again, or "
-            f"remove {record.name} and add it without --local"
+            f"{record.name}: the model {record.local}, which answers until the server does, is missing: add it again, "
+            f"or remove {record.name} and add it without --local"
         ) from error
     beside = None if folder is None else read_record(folder)
     if beside is not None and beside.kind == "server":

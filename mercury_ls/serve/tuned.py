@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 
 def home() -> Path:
-    """In the user's data folder, never in a project: a project must not be able to change the engine."""
+    """The folder of adapters in the user's data folder, never in a project: a project must not be able to change the
+    engine."""
     from platformdirs import user_data_path
 
     return user_data_path("mercury-ls", appauthor=False) / "tuned"
@@ -38,7 +39,7 @@ def folder_of(root: str, place: Path) -> Path:
 
 
 def installed(place: Path) -> dict[Path, Tuning]:
-    """Every adapter that can be read, by its folder."""
+    """Every readable adapter, by its folder."""
     adapters = {}
     for path in sorted(place.glob(f"*/{ADAPTER_FILE}")):
         tuning = read(path.parent)
@@ -56,7 +57,7 @@ def read(folder: Path) -> Tuning | None:
 
 
 def install(draft: Path, root: str, place: Path) -> Path:
-    """Replace the project's adapter by a finished one. Running engine servers notice with the next request."""
+    """Replace the project's adapter with a finished one. Running engine servers notice at the next request."""
     folder = folder_of(root, place)
     shutil.rmtree(folder, ignore_errors=True)
     draft.replace(folder)
@@ -72,7 +73,7 @@ def remove(root: str, place: Path) -> bool:
 
 
 def fits(tuning: Tuning, model: Path) -> bool:
-    """Whether it was tuned for these weights: a newer model has to be tuned again."""
+    """True if it was tuned for these weights: a newer model has to be tuned again."""
     from mercury_engine.model.adapter import identity
 
     return tuning.base == identity(model)
@@ -114,7 +115,7 @@ class TunedEngine:
         return self._engine_for(request).warm(request)
 
     def info(self) -> EngineInfo:
-        """That of the plain engine, with the notes and the memory of all."""
+        """The plain engine's info, with the notes and the memory of all."""
         infos = [engine.info() for engine in (self._plain, *self._held())]
         opening = [OPENING.format(root) for root, adapter in self._adapters.items() if adapter in self._opening]
         notes = dict.fromkeys([*opening, *(note for info in infos for note in info.notes)])
@@ -133,7 +134,7 @@ class TunedEngine:
         return self._plain if adapter is None else self._engine_of(adapter)
 
     def _refresh(self) -> None:
-        """Installing or removing an adapter changes the folder's modification time."""
+        """Look for adapters again: installing or removing one changes the folder's modification time."""
         try:
             stamp = self._place.stat().st_mtime_ns
         except OSError:

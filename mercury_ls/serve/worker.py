@@ -29,7 +29,7 @@ from mercury_ls.link.wire import Failure, Status, final, untouched
 __all__ = ["CANNOT_CHAT", "LATENCIES", "DraftStream", "LoadEngine", "Worker"]
 
 LoadEngine = Callable[[Callable[[float, str], None]], Engine]
-"""Takes a function to report progress with: the fraction done, and what is being done."""
+"""Takes a function to report progress with: the fraction done, and the current step."""
 
 Job = Callable[[Engine], None]
 
@@ -65,7 +65,7 @@ class Worker:
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.status = Status("loading")
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
-        """Of the last answers, of all clients: from the arrival of a request to its final draft."""
+        """Of the last answers to all clients: from the arrival of a request to its final draft."""
         self._load_engine = load_engine
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -81,11 +81,11 @@ class Worker:
         self._thread.start()
 
     def infill(self, client: str, request: InfillRequest) -> "DraftStream[Draft]":
-        """The deadline starts now. The spans must lie inside their windows."""
+        """Start a request, and its deadline. The spans must lie inside their windows."""
         return self._ask(client, request)
 
     def chat(self, client: str, request: ChatRequest) -> "DraftStream[ChatReply]":
-        """The deadline starts now. The request must be one that `wire.check_chat` accepts."""
+        """Start a chat request, and its deadline. `wire.check_chat` must have accepted it."""
         return self._ask(client, request)
 
     def _ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
@@ -110,7 +110,7 @@ class Worker:
         return stream
 
     def warm(self, client: str, request: InfillRequest) -> None:
-        """Replaces the previous request of the same session; the oldest is dropped if there are too many."""
+        """Replace the previous request of the same session; the oldest is dropped if there are too many."""
         with self._work:
             self._drop_warm(client, request.session)
             self._warmings[client, request.session] = Warm(client, request)
@@ -119,7 +119,7 @@ class Worker:
             self._work.notify()
 
     def forget(self, client: str) -> None:
-        """Drops all warming for a client that is gone."""
+        """Drop all warming for a client that is gone."""
         with self._work:
             sessions = [session for owner, session in self._warmings if owner == client]
             if self._warming is not None:
@@ -136,7 +136,7 @@ class Worker:
             await changed.wait()
 
     async def close(self) -> None:
-        """Ends every request with a `Failure`, then waits for the thread, but not for a forward that hangs."""
+        """End every request with a `Failure`, then wait for the thread, but not for a forward that hangs."""
         with self._work:
             self._stopping = True
             waiting = [stream for stream in self._schedule if not stream.started]
@@ -156,7 +156,7 @@ class Worker:
             return len(self._schedule) + len(self._warmings) + (self._warming is not None)
 
     def _forget(self, stream: "DraftStream") -> None:
-        """Removes a waiting request; one that has started is ended by the engine's thread."""
+        """Remove a waiting request; a started one is ended by the engine's thread."""
         with self._work:
             if not stream.started:
                 self._schedule.remove(stream)
@@ -176,7 +176,7 @@ class Worker:
     # Everything below runs on the engine's thread.
 
     def _run(self) -> None:
-        """Whatever ends the thread ends its streams, and is told: a panic of a library in Rust is no `Exception`."""
+        """However the thread ends, its streams end with it: a panic of a Rust library is no `Exception`."""
         try:
             self._run_engine()
         except BaseException as error:
@@ -210,7 +210,7 @@ class Worker:
         self._publish(Status("loading", detail, progress))
 
     def _publish_notes(self, engine: Engine) -> None:
-        """Publishes the engine's notes about what does not work as it should whenever they change."""
+        """Publish the engine's notes about what does not work as it should whenever they change."""
         info = engine.info()
         if info.notes != self._notes:
             self._notes = info.notes
@@ -238,8 +238,8 @@ class Worker:
                 self._work.wait()
 
     def _end_closed_and_late(self, engine: Engine) -> bool:
-        """A late request gets the best draft so far, or the text as it stands; a chat is ended by the engine, which
-        needs no forward for it. Whether there were any."""
+        """End late requests: an infill with the best draft so far, or the text as it stands; a chat by the engine,
+        which needs no forward for it. True if any ended."""
         with self._work:
             time = self._clock()
             over = [stream for stream in self._schedule if stream.closed or time >= stream.deadline]
@@ -260,7 +260,7 @@ class Worker:
             self._schedule.spent(chosen, self._clock() - began)
 
     def _draft(self, stream: "DraftStream", engine: Engine) -> None:
-        """An engine that has nothing new yields the same draft again, which nobody else needs to see."""
+        """Deliver a new draft: an engine without anything new yields the same draft again."""
         try:
             if stream.drafts is None:
                 stream.drafts = drafts(engine, self._in_time(stream))
@@ -285,7 +285,7 @@ class Worker:
         return replace(request, deadline_ms=(stream.deadline - self._clock()) * 1000)
 
     def _end(self, stream: "DraftStream", last: Draft | ChatReply | Failure) -> None:
-        """Closes the engine's generator and delivers the last message of a request."""
+        """Close the engine's generator and deliver the last message of a request."""
         try:
             if stream.drafts is not None:
                 stream.drafts.close()
@@ -325,8 +325,8 @@ class Schedule:
     """The open requests, and which of them run next: clients round robin, the newest request of each first.
 
     A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
-    and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then
-    the clients' second newest.
+    and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then the
+    clients' second newest.
     """
 
     def __init__(self) -> None:
@@ -340,7 +340,7 @@ class Schedule:
         return chain.from_iterable(list(self._clients.values()))
 
     def add(self, stream: "DraftStream") -> "DraftStream | None":
-        """The request that has to go, if any: the client's oldest waiting one, or the new one if the server is full."""
+        """The request that must go, if any: the client's oldest waiting one, or the new one if the server is full."""
         if sum(not other.started for other in self) >= WAITING:
             return stream
         queue = self._clients.setdefault(stream.client, [])
@@ -359,14 +359,14 @@ class Schedule:
         return chosen
 
     def _begin(self, stream: "DraftStream") -> None:
-        """If a client has too many running, the oldest one ends: the client is interested in the newest."""
+        """Start a request. If a client has too many running, the oldest one ends: the client wants the newest."""
         stream.started = True
         started = [other for other in self._clients[stream.client] if other.started]
         if len(started) > WAITING_PER_CLIENT:
             started[0].deadline = float("-inf")
 
     def spent(self, chosen: "list[DraftStream]", seconds: float) -> None:
-        """Moves clients whose slice is used up to the end; those that got their answer are there already."""
+        """Move clients whose slice is used up to the end; those that got their answer are already there."""
         unfinished = dict.fromkeys(stream.client for stream in self if stream in chosen)
         for client in unfinished:
             self._used[client] = self._used.get(client, 0.0) + seconds
@@ -436,7 +436,7 @@ class DraftStream(Generic[Result]):
         self._wake()
 
     def deliver(self, answer: Result | Failure) -> None:
-        """Can be called on either thread."""
+        """Deliver a message, from either thread."""
         with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._arrive, answer)
 

@@ -38,7 +38,7 @@ def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
 
 def test_a_local_model_that_was_removed_is_named(tmp_path):
     with pytest.raises(
-        EngineError, match="the model gone that answers until the server has is not there: add it again"
+        EngineError, match="the model gone, which answers until the server does, is missing: add it again"
     ):
         opened(tmp_path / "theirs", address="http://127.0.0.1:1", local="gone")
 
