@@ -96,7 +96,7 @@ def config(options: argparse.Namespace) -> int:
 
 
 def in_effect(row: Effective, loaded: Loaded) -> Effective:
-    """Two defaults give way to something that is not a setting."""
+    """The value in effect: two defaults yield to something that is not a setting."""
     if row.path == "record.enabled" and not row.value and recording_switch().exists():
         return replace(row, value=True, origin="`mercury-ls record on`")
     if row.path == "log.level" and row.value != log_level(loaded):

@@ -1,4 +1,4 @@
-"""What every command takes from its command line: settings, the user file, and the log."""
+"""Command-line arguments common to all commands: settings, the user file, and the log."""
 
 import argparse
 import logging
@@ -39,7 +39,7 @@ class UsageError(Exception):
 
 
 def settings_in_effect(options: argparse.Namespace, root: str = "") -> Settings:
-    """Reports what could not be applied on standard error."""
+    """The settings in effect; those that could not be applied are reported on standard error."""
     loaded = load_settings(options, root)
     report(loaded.problems)
     return loaded.settings
@@ -74,7 +74,7 @@ def report(problems: Iterable[Any]) -> None:
 
 
 def failed(options: argparse.Namespace, error: Exception | str) -> int:
-    """Reports the error; gives the exit code for it."""
+    """Report the error; return its exit code."""
     sys.stderr.write(f"{options.command}: {one_line(str(error))}\n")
     return 1
 
@@ -109,7 +109,8 @@ def start_log(options: argparse.Namespace) -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """A record is one line, and its traceback is behind it: what a server or a hub says feigns no other."""
+    """Formats each record as one line, with the traceback behind it: a message from a server or hub cannot forge
+    another."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
         return one_line(super().formatMessage(record))
@@ -119,7 +120,7 @@ class LogFormatter(logging.Formatter):
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Drops noise, and shortens a request that was answered with an error to one line."""
+    """Drop noise, and shorten a request that was answered with an error to one line."""
     error = record.exc_info[1] if record.exc_info else None
     if hasattr(error, "to_response_error"):
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}"[:LONGEST_LINE], (), None
@@ -127,7 +128,7 @@ def is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 def log_handler(file: str) -> logging.Handler:
-    """A log that cannot be written must not cost anybody their suggestions."""
+    """The log handler; a log that cannot be written must not disable suggestions."""
     if not file:
         return logging.StreamHandler()
     try:

@@ -19,7 +19,7 @@ EXIT_CODES = {
     2: "wrong arguments; nothing was done",
     3: "no change: no server is running, one is already running, you did not agree, or tuning brought no improvement",
 }
-"""The same for every command."""
+"""The exit codes common to every command."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,8 +54,8 @@ def exit_codes(codes: Mapping[int, str]) -> str:
 
 
 def add_command(commands: Any, name: str, about: str, example: str, **codes: str) -> argparse.ArgumentParser:
-    """A command, run by the function of its name in a module of this package. The first line of `about` appears in the
-    list of commands; `codes` gives exit codes a more specific meaning: `_1="nothing has been counted"`."""
+    """Add a command, run by the function of its name in a module of this package. The first line of `about` appears in
+    the list of commands; `codes` gives exit codes a more specific meaning: `_1="nothing has been counted"`."""
     first, _, description = about.partition("\n")
     meanings = {**{code: EXIT_CODES[code] for code in (0, 1, 2)}, **{int(c[1:]): text for c, text in codes.items()}}
     command = commands.add_parser(
@@ -160,12 +160,15 @@ def add_added(verbs: Any) -> None:
             help=f"store weights in {bits[3:]} bits (default: 8 below a billion parameters, else 4)",
         )
     add.add_argument("--prompt", metavar="FORMAT", default="", help="format of its prompts, if it is not recognised")
-    add.add_argument("--model", metavar="NAME", default="", help="of a server: the model there")
+    add.add_argument("--model", metavar="NAME", default="", help="of a server: its name for the model")
     add.add_argument(
-        "--local", metavar="NAME", default="", help="of a server: the installed model that answers until it has"
+        "--local", metavar="NAME", default="", help="of a server: an installed model that answers until the server does"
     )
     add.add_argument(
-        "--key", metavar="PLACE", default="", help="of a server: where its key is: env:NAME or keyring:SERVICE/NAME"
+        "--key",
+        metavar="PLACE",
+        default="",
+        help="of a server: where to find its key: env:NAME or keyring:SERVICE/NAME",
     )
     add.add_argument(
         "--header",
@@ -175,10 +178,10 @@ def add_added(verbs: Any) -> None:
         help="of a server: a header of every request; VALUE may be env:NAME or keyring:SERVICE/NAME; repeatable",
     )
     add.add_argument(
-        "--protocol", metavar="NAME", default="", help="of a server: how it is spoken to, if it is not recognised"
+        "--protocol", metavar="NAME", default="", help="of a server: its protocol, if it is not recognised"
     )
-    add.add_argument("--ca", metavar="FILE", default="", help="of a server: who signs its certificate (PEM)")
-    add.add_argument("--cert", metavar="FILE", default="", help="of a server: the certificate that it wants (PEM)")
+    add.add_argument("--ca", metavar="FILE", default="", help="of a server: the signer of its certificate (PEM)")
+    add.add_argument("--cert", metavar="FILE", default="", help="of a server: the client certificate to send (PEM)")
     add.add_argument("--cert-key", metavar="FILE", default="", help="of a server: the key of --cert, not encrypted")
     add.add_argument("--yes", action="store_true", help="agree without being asked")
 
@@ -217,7 +220,7 @@ def add_serve(commands: Any) -> None:
         "--project",
         metavar="FOLDER",
         action="append",
-        help="the code of this folder is context for what is asked over --http; repeatable",
+        help="use the code of this folder as context for requests over --http; repeatable",
     )
     serve.add_argument(
         "--without-token", action="store_true", help="let every program on this machine use --http, without its token"
@@ -277,7 +280,7 @@ def add_stats(commands: Any) -> None:
     stats = add_command(
         commands,
         "stats",
-        """Show what became of suggestions, by day and language.
+        """Show what happened to suggestions, by day and language.
         Counts suggestions shown, typed through, accepted and rejected, and characters saved. The counts never leave
         this machine; `record.counts = false` turns them off.""",
         "mercury-ls stats --days 30",
@@ -304,8 +307,8 @@ def add_editor(commands: Any) -> None:
     editor = add_command(
         commands,
         "editor",
-        """Show how to set up an editor: where its plugin lies, and the lines to paste.
-        The plugin comes with the server, so both are of one version.""",
+        """Show how to set up an editor: where its plugin is, and the lines to paste.
+        The plugin comes with the server, so their versions match.""",
         "mercury-ls editor nvim",
         _2="there are no files for such an editor",
     )
@@ -331,7 +334,7 @@ def add_tune(commands: Any) -> None:
     tune.add_argument("--minutes", type=minutes, default=10.0, help="total time, including evaluation (default: 10)")
     tune.add_argument("--full", action="store_true", help="train all weights instead of a small adapter")
     tune.add_argument("--status", action="store_true", help="list tuned projects and how much better each became")
-    tune.add_argument("--remove", action="store_true", help="remove what was tuned for the project")
+    tune.add_argument("--remove", action="store_true", help="remove the project's tuned model")
 
 
 def minutes(text: str) -> float:

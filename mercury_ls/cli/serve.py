@@ -69,7 +69,7 @@ def check_address(text: str) -> None:
 
 
 def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
-    """What other programs are answered, beside the engine protocol."""
+    """The requests that are answered besides the engine protocol."""
 
     @contextmanager
     def opened(worker: "Worker", listening: daemon.Options, endpoint: daemon.ListeningEndpoint) -> "Iterator[Handler]":
@@ -98,7 +98,7 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
 
 
 def own_greeting(listening: daemon.Options, site: str, token: str) -> str:
-    """Programs read the token from its file where they can. It is shown itself if it is given."""
+    """Lines to paste: programs read the token from its file where they can, else the token itself is shown."""
     from mercury_ls.web.greeting import greeting
 
     file = str(local.token_file())
@@ -114,7 +114,7 @@ def own_greeting(listening: daemon.Options, site: str, token: str) -> str:
 
 
 def misplaced(options: argparse.Namespace) -> str:
-    """Options without the option that they belong to."""
+    """Options that lack the option they belong to."""
     of_http = (options.certificate, options.key, options.host_name, options.without_token, options.project)
     if any(of_http) and not options.http:
         return "--certificate, --key, --host-name, --without-token and --project belong to --http: add --http HOST:PORT"

@@ -38,7 +38,7 @@ async def serve(options: argparse.Namespace) -> int:
 
 
 def connector(options: argparse.Namespace) -> Callable[[Callable[[bytes], None]], "LspProtocol"]:
-    """Returns a function that makes the server of one client, given how to write to it."""
+    """A function that creates the server of one client, given how to write to it."""
     from mercury_ls.lsp.app import create_server
     from mercury_ls.session import stats
     from mercury_ls.session.wiring import Wiring

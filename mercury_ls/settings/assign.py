@@ -17,9 +17,9 @@ BOM = "\ufeff"
 
 
 def assign(file: Path, path: str, value: str) -> None:
-    """Creates the file if there is none. Raises `toml.UnreadableError` for a file that could not be read before, or
-    in which there is no safe place for the value."""
-    file = Path(os.path.realpath(file))  # a link, for example into a repository of settings, stays one
+    """Set the value, creating the file if needed. Raise `toml.UnreadableError` if the file cannot be read, or has no
+    safe place for the value."""
+    file = Path(os.path.realpath(file))  # a link, for example into a repository of settings, stays a link
     text = ""
     if file.exists():
         toml.read(file)
@@ -28,13 +28,13 @@ def assign(file: Path, path: str, value: str) -> None:
     changed = assigned(bare, path, value)
     if changed is None:
         line = f"{path} = {json.dumps(value)}"
-        raise toml.UnreadableError(str(file), f"has no place where this line could be added: write `{line}` yourself")
+        raise toml.UnreadableError(str(file), f"has no safe place for `{line}`: add it yourself")
     if changed != bare:
         write(file, text[: len(text) - len(bare)] + changed)
 
 
 def write(file: Path, text: str) -> None:
-    """As a whole, so that nobody reads half of it."""
+    """Write the file atomically, so that no one reads half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.new")
     draft.write_bytes(text.encode())
@@ -66,8 +66,8 @@ def means(text: str, expected: dict[str, Any]) -> bool:
 
 
 def edits(text: str, group: str, name: str, value: str) -> Iterator[str]:
-    """In place of the old value, below the header of its table, beside its dotted siblings, or in a table of its own:
-    whether a line really is what it looks like is left to the reader of the result."""
+    """Replace the old value, or add it below the header of its table, beside its dotted siblings, or in a new table:
+    the reader of the result judges whether a line is what it looks like."""
     lines = text.splitlines(keepends=True)
     end = "\r\n" if "\r\n" in text else "\n"
     dotted = rf"""['"]?{group}['"]?\s*\.\s*"""
@@ -86,5 +86,5 @@ def edits(text: str, group: str, name: str, value: str) -> Iterator[str]:
 
 
 def whole(lines: list[str], end: str) -> list[str]:
-    """The lines, of which the last may lack its end."""
+    """The lines, the last of which may lack its line end."""
     return lines if not lines or lines[-1].endswith("\n") else [*lines[:-1], lines[-1] + end]

@@ -57,7 +57,7 @@ class Effective(Struct, frozen=True):
 
 
 class SettingsSource(Struct, frozen=True, kw_only=True):
-    """Where settings come from. A typed source, such as the command line, has only strings, which are parsed."""
+    """A source of settings. A typed source, such as the command line, has only strings, which are parsed."""
 
     origin: str
     values: tuple[tuple[str, Any], ...] = ()
@@ -73,7 +73,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Reads all sources: settings are replaced as a whole, never changed. `project_files` go from outer to inner."""
+    """Read all sources: settings are replaced as a whole, never changed. `project_files` go from outer to inner."""
     sources = [
         *([file_source(user_file, "user file")] if user_file else []),
         *(file_source(path, "project file") for path in project_files),
@@ -157,7 +157,8 @@ def snake_case(name: str) -> str:
 
 
 def environment_sources(environ: Mapping[str, str]) -> Iterator[SettingsSource]:
-    """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too: only likely names are ours."""
+    """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too, so only likely names count as
+    ours."""
     for name in sorted(environ):
         group, _, setting = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{setting}"
@@ -167,7 +168,7 @@ def environment_sources(environ: Mapping[str, str]) -> Iterator[SettingsSource]:
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
-    """Dotted paths with their values, without those that are null. Tables deeper than any setting count as values."""
+    """Dotted paths with their values, without nulls. Tables deeper than any setting count as values."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth:
             yield from flatten(value, f"{prefix}{key}.", depth - 1)
@@ -188,7 +189,7 @@ class Loading:
         self._refused = 0
 
     def read(self, source: SettingsSource) -> None:
-        """Each problem is reported with its remedy, up to a number that somebody would read."""
+        """Report each problem with its remedy, up to as many as anyone would read."""
         self.problems += source.problems
         self._refused = 0
         for path, raw in source.values:
@@ -218,7 +219,7 @@ class Loading:
         return None
 
     def _take_table(self, source: SettingsSource, path: str, raw: Any) -> None:
-        """`markdown=false,python=true`"""
+        """Parse `markdown=false,python=true`."""
         for entry in split_list(raw):
             name, _, value = entry.partition("=")
             self._take(source, f"{path}.{name.strip()}", value.strip())
@@ -274,7 +275,7 @@ def convert(setting: Setting, raw: Any, is_typed: bool) -> Any:
 
 
 def shorten(value: Any) -> str:
-    """The value's `repr`, cut short: a stranger's value may be of any size and depth."""
+    """The value's `repr`, cut short: an untrusted value may be of any size and depth."""
     import reprlib
 
     short = reprlib.Repr()
@@ -295,7 +296,7 @@ def split_list(text: str) -> list[str]:
 
 
 def absolute_path(path: str, is_typed: bool) -> str:
-    """A relative path makes sense on the command line only: nobody knows the current folder of an editor."""
+    """A relative path makes sense on the command line only: an editor's current folder is unknown."""
     path = os.path.expanduser(path)
     if is_typed:
         return os.path.abspath(path)
@@ -305,7 +306,7 @@ def absolute_path(path: str, is_typed: bool) -> str:
 
 
 def checked_model(value: str) -> str:
-    """Refuses a model that does not exist: all of the user's editors share one engine and would be left without it."""
+    """Refuse a model that does not exist: all of the user's editors share one engine and would be left without it."""
     from mercury_engine.api import EngineError
     from mercury_ls.settings.models import resolve
 

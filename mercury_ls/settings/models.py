@@ -15,8 +15,8 @@ FAKE = "fake"
 def resolve(name: str) -> Path | None:
     """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the best model that ships, or the fake engine if there is none: a model that was added is used only by its
-    name. A plain name is never taken for a folder: the current folder may be a project that has a folder of that name.
+    `auto` is the best model that ships, or the fake engine if there is none: an added model is used only by name. A
+    plain name is never taken for a folder: the current folder may be a project that has a folder of that name.
     """
     if name == FAKE:
         return None
@@ -35,7 +35,7 @@ def resolve(name: str) -> Path | None:
 
 
 def answers(name: str, info: EngineInfo) -> bool:
-    """Whether this engine has the model that the setting names: a server keeps the one that it was started with."""
+    """True if this engine has the model that the setting names: a server keeps the one that it was started with."""
     folder = resolve(name)
     if folder is None:
         return info.engine == FAKE
@@ -48,7 +48,7 @@ def answers(name: str, info: EngineInfo) -> bool:
 
 
 def installed() -> dict[str, Path]:
-    """The models that ship, best first, and those that were added; none can take the name of one that ships."""
+    """The models that ship, best first, and the added ones, none of which can take the name of one that ships."""
     return {**(ours := shipped()), **{name: path for name, path in added().items() if name not in ours}}
 
 
@@ -61,13 +61,13 @@ def shipped() -> dict[str, Path]:
 
 
 def added() -> dict[str, Path]:
-    """What `mercury-ls model add` finished; it works on the next one in a hidden folder beside."""
+    """The models that `mercury-ls model add` has finished; it works on the next one in a hidden folder."""
     records = sorted(added_home().glob(f"*/{RECORD_FILE}"))
     return {path.parent.name: path.parent for path in records if not path.parent.name.startswith(".")}
 
 
 def added_home() -> Path:
-    """In the user's data folder, never in a project: a project must not be able to change the engine."""
+    """The user's data folder, never a project: a project must not be able to change the engine."""
     from platformdirs import user_data_path
 
     return user_data_path("mercury-ls", appauthor=False) / "models"

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 PERSONAL = Meta(extra={"personal": True})
-"""Not allowed in a project file: opening a stranger's folder must be safe."""
+"""Not allowed in a project file: opening an untrusted folder must be safe."""
 
 FILE = Meta(extra={"file": True})
 """A file or folder: `~` is the home folder, and relative paths are allowed on the command line only."""
@@ -63,7 +63,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     deadline_ms: Annotated[
         int,
         Meta(
-            description="Time limit in milliseconds, after which the best draft so far is used; 0 for one that follows "
+            description="Time limit in milliseconds, after which the best draft so far is used; 0 adapts it to "
             "the engine: a second for a small model, five or more for others.",
             ge=0,
             le=60_000,
@@ -71,9 +71,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
-        Meta(
-            description="The device to run the model on. `mercury-ls doctor` tells which one `auto` chooses, and why."
-        ),
+        Meta(description="The device to run the model on. `mercury-ls doctor` says which one `auto` chooses, and why."),
         PERSONAL,
     ] = "auto"
     threads: Annotated[
@@ -113,8 +111,8 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     delay_ms: Annotated[
         int,
         Meta(
-            description="Delay after a keystroke in milliseconds, in addition to the editor's own; -1 for none, or "
-            "150 where each answer of a server may cost money.",
+            description="Delay after a keystroke in milliseconds, in addition to the editor's own; -1 means none, or "
+            "150 if a server may charge for each answer.",
             ge=-1,
             le=5000,
         ),
@@ -122,8 +120,8 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_tokens: Annotated[
         int,
         Meta(
-            description="Most tokens of a suggestion; 0 for as many as the engine writes within 2.5 seconds, from 64 "
-            "to 256.",
+            description="Maximum number of tokens in a suggestion; 0 means as many as the engine "
+            "generates within 2.5 seconds, from 64 to 256.",
             ge=0,
             le=1024,
         ),
@@ -132,7 +130,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ahead: Annotated[
         Literal["auto", "on", "off"],
         Meta(
-            description="Ask for what follows a suggestion before you take it: unless each answer may cost money, "
+            description="Prefetch what follows a suggestion: unless a server may charge for each answer, "
             "always, or never."
         ),
         PERSONAL,
@@ -153,7 +151,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     languages: Annotated[
         dict[str, Switch],
         Meta(
-            description="Turn languages on or off by LSP language id, or on for requests alone: "
+            description="Turn languages on or off by LSP language id, or on for explicit requests only: "
             '`markdown = "request"`. The name `"*"` stands for all others.'
         ),
     ] = {}
@@ -169,7 +167,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return bool(self._switch(language))
 
     def waits_in(self, language: str) -> str:
-        """The setting by which nothing is suggested there until the user asks; empty if there is none."""
+        """The setting that withholds suggestions there until the user asks; empty if there is none."""
         return "trigger" if self.trigger == "request" else "languages" if self._switch(language) == "request" else ""
 
     def _switch(self, language: str) -> Switch:
@@ -201,7 +199,7 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     analysed_names: Annotated[
         bool,
         Meta(
-            description="Find out which names exist at the cursor, so that suggestions use these: from the text and "
+            description="Look up which names exist at the cursor, so that suggestions use them: from the text and "
             "the project's other files, from the editor's other language servers if its plugin can ask them, and for "
             "Python, if the extra `names` is installed, from jedi in a process of its own. Jedi reads the packages of "
             "`.venv`, `venv`, `env`, `.env` or `.conda` in a workspace folder, else of the environment that is active "
@@ -237,7 +235,7 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
     allow_network: Annotated[
         bool,
-        Meta(description="Allow a server on another machine: an engine server, or one with a model that you added."),
+        Meta(description="Allow a server on another machine: an engine server, or a model server that you added."),
         PERSONAL,
     ] = False
 
@@ -346,7 +344,7 @@ TYPE_NAMES: dict[object, str] = {
 
 
 def expected(setting: Setting) -> str:
-    """What a value has to be, in words: "a whole number from 0 to 256"."""
+    """What a value must be, in words: "a whole number from 0 to 256"."""
     if setting.kind is Literal:
         return "one of " + ", ".join(get_args(setting.annotation.__origin__))
     bounds = next(((m.ge, m.le) for m in setting.annotation.__metadata__ if m.ge is not None), None)

@@ -1,4 +1,4 @@
-"""Reads TOML files that a stranger may have written, within bounds of size, nesting and time."""
+"""Reads untrusted TOML files, within bounds of size, nesting and time."""
 
 import re
 import tomllib
@@ -18,8 +18,8 @@ TOKEN = re.compile(
     r"|(?P<mark>[\[{\]}.\n])",
     re.DOTALL,
 )
-"""Strings and comments as a whole, and the characters that nest. A string without its end reaches as far as one can, so
-that nothing is scanned twice."""
+"""Matches whole strings and comments, and the characters that nest. An unterminated string reaches as far as one can,
+so that nothing is scanned twice."""
 
 
 class UnreadableError(Exception):
@@ -32,7 +32,7 @@ class UnreadableError(Exception):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Raises FileNotFoundError if there is no file, and UnreadableError for every other problem."""
+    """Read the file. Raise FileNotFoundError if there is none, and UnreadableError for every other problem."""
     try:
         text = read_small(str(path), LARGEST_FILE).decode("utf-8-sig")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a team's server is told: where it listens, who may ask, how many engines there are."""
+"""The configuration of a team's server: its address, its users and its number of engines."""
 
 import hashlib
 import re
@@ -21,8 +21,8 @@ class TeamError(Exception):
 
 
 class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
-    """Between `minimum` and `maximum` engines, so many that each works on about `requests` at a time. Each reserves
-    `cpus` cores, and `gpus` devices, of its machine."""
+    """Between `minimum` and `maximum` engines, enough for each to work on about `requests` at a time. Each reserves
+    `cpus` cores and `gpus` devices of its machine."""
 
     minimum: Annotated[int, Meta(ge=1, le=1024)] = 1
     maximum: Annotated[int, Meta(ge=1, le=1024)] = 1
@@ -32,8 +32,8 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """`users`: the SHA-256 of each user's token, by name. A user has at most `requests_per_user` answered at a time.
-    `cluster`: the address of a Ray cluster; one of this machine's own where it is empty."""
+    """`users`: the SHA-256 of each user's token, by name. `requests_per_user`: how many requests of one user are
+    answered at a time. `cluster`: the address of a Ray cluster; if empty, one is started on this machine."""
 
     users: dict[str, str]
     listen: str = "127.0.0.1:8391"
@@ -53,18 +53,18 @@ def read_config(path: Path) -> TeamConfig:
         raise TeamError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ImportError as error:
         raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # of dates and numbers that cannot be, too
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also raised for impossible dates and numbers
         message = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
         raise TeamError(f"{path}: {message}; docs/TEAM.md has an example") from error
     if not config.users:
-        raise TeamError(f"{path}: users is empty, so that nobody could ask: {ADD}")
+        raise TeamError(f"{path}: users is empty, so no one could use the server: {ADD}")
     for name, digest in config.users.items():
         if wrong := misnamed(name):
             raise TeamError(f"{path}: users: {wrong}")
         if not DIGEST.fullmatch(digest):
             raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
     if len(set(config.users.values())) < len(config.users):
-        raise TeamError(f"{path}: users: two have the same token: {ADD} for each")
+        raise TeamError(f"{path}: users: two users have the same token: {ADD} for each")
     minimum, maximum = config.replicas.minimum, config.replicas.maximum
     if maximum < minimum:
         raise TeamError(
@@ -74,7 +74,7 @@ def read_config(path: Path) -> TeamConfig:
 
 
 def lacking(replicas: Replicas, available: Mapping[str, float]) -> str:
-    """What there is too little of for the engines that are to run at all times, by Ray's names, if anything."""
+    """The resource, by Ray's name, of which there is too little for the minimum number of engines, if any."""
     for name, amount in (("CPU", replicas.cpus), ("GPU", replicas.gpus)):
         if replicas.minimum * amount > available.get(name, 0):
             needed = f"{replicas.minimum} engines that reserve {amount:g} {name}s each"

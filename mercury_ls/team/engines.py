@@ -1,4 +1,4 @@
-"""Engines on Ray Serve: each replica has one, and a request that its replica does not survive goes to another."""
+"""Engines on Ray Serve: one per replica; a request whose replica dies goes to another."""
 
 import asyncio
 import logging
@@ -34,8 +34,8 @@ Method = Literal["infill", "chat"]
 TRIES = 5
 """How often a request is sent while engines are busy or being replaced."""
 MOST_LOST: dict[Method, int] = {"infill": 2, "chat": 1}
-"""How many engines may die of a request. A conversation brings along schemas and templates, which may have been the
-cause: it is not tried on another."""
+"""The number of engines that may die of one request. Schemas and templates of a conversation may have been the cause:
+it is not retried."""
 BETWEEN_TRIES_SECONDS = 0.2
 STATUS_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 
 
 class EngineReplica:
-    """An engine in a process of its own. Drafts go back as msgpack, which is what the engine protocol has. Ray replaces
-    an engine of another `generation`."""
+    """An engine in its own process. Drafts are returned as msgpack, as in the engine protocol. Ray replaces an engine
+    of another `generation`."""
 
     def __init__(self, settings: Settings, *, is_local: bool, generation: int) -> None:
         from mercury_ls.serve.models import loader
@@ -88,8 +88,8 @@ class EngineReplica:
 
 
 def keep_local() -> None:
-    """Ray Serve opens a port of each replica to all networks, with neither password nor choice of the address, though
-    the replicas of one machine need it on that machine only."""
+    """Ray Serve opens a port of each replica to all networks, without a password or a choice of address, though the
+    replicas of one machine need it on that machine only."""
     from ray.serve._private import replica
 
     added = replica.add_port_to_grpc_server  # pyright: ignore[reportPrivateImportUsage]
@@ -105,7 +105,7 @@ def encoded(answer: Draft | ChatReply | Failure) -> bytes:
 
 
 class EngineSeat:
-    """What all clients of the replicated engine share."""
+    """State shared by all clients of the replicated engine."""
 
     def __init__(self, handle: DeploymentHandle) -> None:
         self.handle = handle
@@ -113,7 +113,7 @@ class EngineSeat:
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
 
     async def follow(self) -> None:
-        """Keeps the status, and tells what users wait for; a cluster that does not answer is no reason to stop."""
+        """Keep the status current, and report what users wait for; an unresponsive cluster is no reason to stop."""
         while True:
             before = self.status
             try:
@@ -174,7 +174,7 @@ class ReplicatedEngine:
         return self._place.handle.options(session_id=session, stream=stream)
 
     async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
-        """A draft replaces the one before, so that another engine may begin anew where one was lost."""
+        """Stream answers: each draft replaces the one before, so another engine may start over where one was lost."""
         sent, died = msgspec.msgpack.encode(request), 0
         for tries_left in reversed(range(TRIES)):
             answers = cast(
@@ -206,21 +206,21 @@ def first_line(error: BaseException | None) -> str:
 
 
 def joined(config: TeamConfig) -> None:
-    """Joins the cluster, or starts one that nobody else can reach. Ray tells of errors only."""
+    """Join the cluster, or start one that no other machine can reach. Ray logs errors only."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     if not config.cluster:
         quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         ray.init(config.cluster or "local", namespace=NAMESPACE, **quiet)
-    except Exception as error:  # which ones, Ray does not say
+    except Exception as error:  # Ray does not say which ones
         raise TeamError(f"Ray cannot be {'reached' if config.cluster else 'started'}: {first_line(error)}") from error
 
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
-    """Has the engines started; where they run already, one after the other is replaced, while the rest answers. It does
-    not wait for them: what a cluster has no room for may never start, and has to be replaceable even so. On this
-    machine alone that would cost engines that run, so that it is refused."""
+    """Start the engines; running ones are replaced one after the other, while the rest answers. This does not wait for
+    them: what a cluster has no room for may never start, and must remain replaceable. On a single machine that would
+    cost running engines, so it is refused."""
     replicas = config.replicas
     if not config.cluster and (wrong := lacking(replicas, ray.cluster_resources())):
         raise ValueError(wrong)
@@ -241,7 +241,7 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
 
 
 def left(config: TeamConfig) -> None:
-    """Ends the engines; in a cluster that others use, only these."""
+    """End the engines; in a shared cluster, only these."""
     serve.delete(NAME) if config.cluster else serve.shutdown()
     ray.shutdown()
 

@@ -22,7 +22,7 @@ from mercury_ls.wording import counted
 __all__ = ["run"]
 
 MOST_AT_ONCE = 1024
-"""Requests of all users that are being answered by this process."""
+"""Requests of all users that this process answers at a time."""
 
 OWN = "each user's own, in place of TOKEN: `mercury-ls serve --new-token NAME` makes one"
 READ_ONCE = ("listen", "hosts", "certificate", "key", "requests_per_user", "cluster")
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def run(path: Path, settings: Settings) -> int:
-    """Serves until it is stopped; returns the exit code of the process."""
+    """Serve until stopped; return the exit code of the process."""
     try:
         config = read_config(path)
         listening = daemon.Options(
@@ -54,12 +54,12 @@ def run(path: Path, settings: Settings) -> int:
 
 
 def prepare(config: TeamConfig) -> None:
-    """What Ray reads when it is imported: tell its makers nothing, and let no other machine in where it need not. The
-    token that it writes is for nobody else on this machine."""
+    """Set what Ray reads on import: no usage reports, and no access for other machines where none is needed. The token
+    that it writes is for this user only."""
     os.umask(0o077)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if not config.cluster:
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere than there it listens on all addresses
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # anywhere else it listens on all addresses
 
 
 async def serve(
@@ -78,7 +78,7 @@ async def serve(
     loop, ordered = asyncio.get_running_loop(), ThreadPoolExecutor(1)
 
     async def deploy(config: TeamConfig) -> Any:
-        """One thing at a time: Ray is not left while it is asked for engines, which would start it anew."""
+        """One operation at a time: leaving Ray while it is asked for engines would start it anew."""
         return await loop.run_in_executor(ordered, deployed, config, of_team(settings, config))
 
     await loop.run_in_executor(ordered, joined, config)
@@ -112,9 +112,8 @@ async def renew(
     changed: asyncio.Event,
     deploy: Callable[[TeamConfig], Awaitable[Any]],
 ) -> None:
-    """Reads the configuration again when told to: users count at once, and engines are replaced one after the other,
-    with the model that it names now. Engines that cannot be started change nothing but that: nobody who was removed
-    may still ask because of them."""
+    """Read the configuration again on SIGHUP: users change at once, and engines are replaced one after the other, with
+    the model now named. If engines cannot be started, users still change: a removed user must not keep access."""
     while True:
         await changed.wait()
         changed.clear()
@@ -136,7 +135,7 @@ async def renew(
 
 
 def kept(users: Mapping[str, str]) -> str:
-    """What a file that cannot be used leaves as it is, above all that it shuts nobody out."""
+    """What an unusable file leaves unchanged, above all that it removes no one."""
     names = ", ".join(sorted(users.values()))
     return (
         f"NOBODY IS SHUT OUT, and nothing else was changed: {counted(len(users), 'user')} may still ask: {names[:500]}"
@@ -144,7 +143,7 @@ def kept(users: Mapping[str, str]) -> str:
 
 
 def unrenewed(before: TeamConfig, after: TeamConfig) -> list[str]:
-    """What was changed in the file and is read only once."""
+    """The changed settings that are read only at the start."""
     return [name for name in READ_ONCE if getattr(before, name) != getattr(after, name)]
 
 
@@ -153,7 +152,7 @@ def by_digest(config: TeamConfig) -> dict[str, str]:
 
 
 def of_team(settings: Settings, config: TeamConfig) -> Settings:
-    """One user's taste is no other's: nothing adapts to what is taken. `EngineError` tells of a model that this machine
+    """Settings of a team: nothing adapts to what one user accepts. `EngineError` reports a model that this machine
     lacks; the machines of a cluster have their own."""
     engine = replace(settings.engine, model=config.model) if config.model else settings.engine
     if not config.cluster:

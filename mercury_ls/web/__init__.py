@@ -1,1 +1,1 @@
-"""The HTTP port: what editors and programs that know no LSP ask, answered as LSP's clients are."""
+"""The HTTP port: requests of editors and programs that do not speak LSP, answered like those of LSP clients."""

@@ -1,4 +1,4 @@
-"""Who may ask: programs that show the token, under a name that is this server's, and no web page of others."""
+"""Access control: programs with the token, under one of this server's names, and no foreign web pages."""
 
 import hashlib
 import secrets
@@ -14,13 +14,13 @@ __all__ = ["PUBLIC", "Access", "Guard", "user_of"]
 
 
 PUBLIC = frozenset({"/", "/health", "/openapi.json"})
-"""What everybody who can connect may read, beside the files of the page."""
+"""What anyone who can connect may read, besides the files of the page."""
 
 
 class Access(Struct, frozen=True):
     """`token` is the bearer token that clients must send; `users` are names by the SHA-256 of their own tokens. Without
-    either, everybody who can connect may ask. `hosts` are the names by which clients reach the server, `origins` the
-    pages of others that may ask."""
+    either, anyone who can connect has access. `hosts` are the names by which clients reach the server, `origins` the
+    foreign pages that have access."""
 
     token: str = ""
     hosts: tuple[str, ...] = ()
@@ -29,8 +29,8 @@ class Access(Struct, frozen=True):
 
 
 class Guard:
-    """Checks every request before anything of it is read. A refused connection is closed: nobody occupies one without
-    the token."""
+    """Checks every request before reading anything of it. A refused connection is closed: none is occupied without the
+    token."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
@@ -48,7 +48,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     def admitted(self, scope: Scope) -> str:
-        """The name of the user, "" if the token is everybody's."""
+        """The name of the user, "" if the token is shared."""
         access, host, origin = self.access, header(scope, "host"), header(scope, "origin")
         check_host(host, access.hosts)
         if origin != f"{scope['scheme']}://{host}":  # the server's own page; its name was checked above
@@ -68,11 +68,11 @@ def is_public(path: str) -> bool:
 
 CODES = {401: "invalid_api_key", 403: "forbidden"}
 UNGUESSABLE = secrets.token_hex()
-"""Where users have tokens of their own, there is no token for all."""
+"""Where users have their own tokens, there is no shared one."""
 
 
 def digest(authorization: str) -> str:
-    """Of the token. Looking a digest up takes no time that tells anything about a token."""
+    """The digest of the token. Looking one up takes no time that reveals anything about a token."""
     scheme, _, token = authorization.partition(" ")
     return hashlib.sha256(token.strip().encode()).hexdigest() if scheme.lower() == "bearer" else ""
 

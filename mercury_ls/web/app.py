@@ -41,7 +41,7 @@ STATIC = resources.files("mercury_ls.web") / "static"
 log = logging.getLogger(__name__)
 
 ENDPOINTS = (
-    Endpoint(method="GET", path="/health", about="Whether the engine answers.", handler=status.health, gives=Health),
+    Endpoint(method="GET", path="/health", about="The health of the engine.", handler=status.health, gives=Health),
     Endpoint(
         method="GET",
         path="/v1/models",
@@ -53,7 +53,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/models/{id}",
-        about="A model of the list.",
+        about="One model of the list.",
         handler=status.model,
         gives=ModelCard,
         refuses=("404",),
@@ -98,7 +98,7 @@ ENDPOINTS = (
         method="POST",
         path="/feedback",
         also=("/v1/feedback",),
-        about="Say what became of an answer.",
+        about="Report whether an answer was accepted.",
         handler=feedback.hear,
         takes=Feedback,
         gives=Heard,
@@ -115,7 +115,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/playground/statistics",
-        about="What became of suggestions on this machine, and what they cost.",
+        about="What happened to suggestions on this machine, and their cost.",
         handler=playground.statistics,
         gives=Statistics,
     ),
@@ -124,7 +124,7 @@ ENDPOINTS = (
 
 
 def application(service: Service, access: Access, crowd: Crowd | None = None) -> Starlette:
-    """It needs no lifespan; who makes it closes the service."""
+    """The application; it needs no lifespan, and its creator closes the service."""
     described = msgspec.json.encode(document(ENDPOINTS))
 
     async def openapi(request: Request) -> Response:

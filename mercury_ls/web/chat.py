@@ -21,7 +21,7 @@ __all__ = ["chat"]
 
 USUAL_TOKENS, MOST_TOKENS = 1024, 50_000
 ANSWER_SECONDS = 120.0
-"""An answer that takes longer ends where it is: most clients have given up by then."""
+"""The time limit of an answer, which then ends where it is: by then most clients have given up."""
 
 EFFORTS: dict[str, Effort] = {effort: effort for effort in get_args(Effort)}
 EFFORTS |= {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
@@ -99,7 +99,7 @@ async def answer(call: EndpointCall, request: ChatRequest) -> ChatResponse:
 
 
 async def chunks(call: EndpointCall, request: ChatRequest, body: ChatBody) -> AsyncGenerator[ChatChunk]:
-    """What will not change any more, as it becomes known; or, `diffusing`, the whole draft each time."""
+    """Text that will not change any more, as it becomes known; with `diffusing`, the whole draft each time."""
     blank = ChatChunk(id=new_id(), created=int(time.time()), model=call.service.model, choices=[])
     is_first, sent = True, 0
     async with aclosing(call.service.chat(request, call.client)) as answers:

@@ -1,4 +1,4 @@
-"""What requests and answers of /v1/chat/completions look like: OpenAI's, with Inception's `diffusing`."""
+"""Requests and answers of /v1/chat/completions: OpenAI's, with Inception's `diffusing`."""
 
 from typing import Annotated, Any, Literal
 
@@ -104,10 +104,10 @@ class StreamOptions(Struct, frozen=True):
 
 
 class ChatBody(Struct, frozen=True, kw_only=True):
-    """What comes next in a conversation."""
+    """Continue a conversation."""
 
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
-    model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
+    model: Annotated[str, Meta(description="Any name: one engine answers all.")] = ""
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
@@ -168,7 +168,7 @@ class ChunkChoice(Struct, frozen=True, kw_only=True):
 
 
 class ChatDetail(Struct, frozen=True):
-    """What only mercury-ls says: after which forward this is, and what each slot of the draft holds."""
+    """An extension of mercury-ls: the number of the forward, and the contents of each slot of the draft."""
 
     step: int
     slots: tuple[Slot, ...] = ()

@@ -1,5 +1,5 @@
-"""Filling a gap: /v1/completions and /v1/fim/completions, in the format of a model with tokens of its own if the prompt
-has them."""
+"""Filling a gap: /v1/completions and /v1/fim/completions. A prompt in the tokens of another model is answered in that
+model's format."""
 
 import time
 import uuid
@@ -20,7 +20,7 @@ from mercury_ls.web.text import Text, near
 __all__ = ["MOST_TOKENS", "complete", "cut", "new_id", "text_of", "usage"]
 
 MOST_TOKENS = 64
-"""As in an editor: nobody reads more while typing."""
+"""As in an editor: no one reads more while typing."""
 NO_OTHER = "there is no other suggestion"
 
 
@@ -41,7 +41,7 @@ def most_choices(body: CompletionRequest) -> int:
 
 
 async def every(call: EndpointCall, bodies: Sequence[CompletionRequest]) -> AsyncGenerator[CompletionResponse]:
-    """Prompts are answered one after the other; the choices of each have indices of their own."""
+    """Answer prompts one after the other; the choices of each have their own indices."""
     id = new_id()
     for number, body in enumerate(bodies):
         first = number * most_choices(body)
@@ -59,7 +59,7 @@ def together(responses: Sequence[CompletionResponse]) -> CompletionResponse:
 
 
 async def answers(call: EndpointCall, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
-    """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
+    """The whole text at once, since any part of a draft may still change; `diffusing` shows each draft as it is."""
     assert isinstance(body.prompt, str), "each prompt has a body of its own"
     wish, gap = wish_of(body, id), None if body.suffix else received(body.prompt)
     if isinstance(gap, ReceivedRegion):
@@ -83,7 +83,7 @@ def text_of(region: ReceivedRegion) -> Text:
 
 
 async def rewriting(call: EndpointCall, region: ReceivedRegion, wish: Wish) -> CompletionResponse:
-    """The whole region in the format that it came in, changed or not."""
+    """The whole region, changed or not, in the format of the request."""
     text = text_of(region)
     answer, new = await call.service.rewrite(text, (region.start, region.end), wish, call.client)
     choice = Choice(index=0, text=region.answer(new), finish_reason="stop", mercury=detail_of(answer))
@@ -111,7 +111,7 @@ def new_id() -> str:
 
 
 def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]:
-    """As many as were asked for; where nothing is offered they are empty, and a client inserts nothing."""
+    """As many choices as requested; unused ones are empty, and a client inserts nothing."""
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
     nothing = detail_of(answer) if not answer.offers else Detail(silence=NO_OTHER)
     offers = zip_longest(range(most_choices(body)), answer.offers[: most_choices(body)])
@@ -124,7 +124,7 @@ def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]
 
 
 def said(index: int, text: str, stops: Sequence[str], offer: Offer, answer: Answer, limit: int) -> Choice:
-    """It was cut short by its length if it has all the tokens that it may have, and no stop."""
+    """It was cut short by its length if it has as many tokens as allowed, and no stop string."""
     visible = cut(text, stops)
     return Choice(
         index=index,
@@ -140,7 +140,7 @@ def detail_of(answer: Answer) -> Detail:
 
 
 def cut(text: str, stops: Sequence[str]) -> str:
-    """The text before the first of the stops."""
+    """The text before the first of the stop strings."""
     return text[: min((at for stop in stops if stop and (at := text.find(stop)) >= 0), default=len(text))]
 
 

@@ -13,7 +13,7 @@ __all__ = ["edit"]
 
 
 async def edit(call: EndpointCall) -> EditResponse:
-    """The code to edit as it should be, in a fence; "None" if nothing is due."""
+    """The code to edit after the edit, in a fence; "None" if no edit is due."""
     body: EditRequest = call.body
     region = edit_in(body.messages[0].content)
     if region is None:

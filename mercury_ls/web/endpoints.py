@@ -1,4 +1,4 @@
-"""One endpoint: where it is, what it takes and gives, what answers it; limits and cancelling are the same for all."""
+"""One endpoint: its path, the types it takes and returns, its handler; limits and cancelling are the same for all."""
 
 import asyncio
 import logging
@@ -24,19 +24,19 @@ from mercury_ls.web.service import ApiClient, Service
 __all__ = ["BODY_SECONDS", "MOST_BODY", "Crowd", "Endpoint", "EndpointCall", "EventStream", "routes"]
 
 MOST_BODY = 2 << 20
-"""Bytes: more than the largest text in which anything is suggested, with its other files."""
+"""In bytes: more than the largest text for which anything is suggested, with its other files."""
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of that size."""
 MOST_AT_ONCE = 64
-"""Requests that are being answered; the engine works on a few, and the others would only wait."""
+"""Requests answered at a time; the engine works on a few, and more would only wait."""
 RETRY_SECONDS = {429: 1, 503: 3}
-"""After which a client should ask again, by status: OpenAI's packages do so twice, and small models are loaded then."""
+"""When a client should ask again, by status: OpenAI's packages do so twice, and small models are loaded by then."""
 
 log = logging.getLogger(__name__)
 
 
 class EndpointCall(Struct, frozen=True):
-    """A request that was admitted: its body as data, who asks, and what stands in its path."""
+    """An admitted request: its body as data, its user, and the parameters in its path."""
 
     service: Service
     client: ApiClient
@@ -49,8 +49,9 @@ Handler = Callable[[EndpointCall], Awaitable[Answer]]
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """`takes` and `gives` are types of bodies; `takes` None is for a request without one, `gives` None for plain text.
-    `also` are other paths. It `streams` events if it is asked to. `refuses` are statuses that few others answer."""
+    """`takes` and `gives` are types of bodies; `takes` is None for a request without one, `gives` None for plain text.
+    `also` are alternative paths. It `streams` events on request. `refuses` are statuses that few other endpoints use.
+    """
 
     method: str
     path: str
@@ -64,7 +65,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 class Crowd:
-    """How many are being read and answered, of all clients, and of each user that has a name."""
+    """The number of requests being read and answered, for all clients and for each named user."""
 
     def __init__(self, limit: int | None = None, per_user: int | None = None) -> None:
         self.most = MOST_AT_ONCE if limit is None else limit
@@ -83,7 +84,7 @@ class Crowd:
             yield
         finally:
             self._now.subtract(names)
-            self._now += Counter()  # keeps no names of those who left
+            self._now += Counter()  # keeps no names of users who left
 
 
 def routes(endpoints: tuple[Endpoint, ...], service: Service, crowd: Crowd) -> list[Route]:
@@ -149,7 +150,7 @@ def failure_of(error: Exception) -> ApiError:
 
 
 class EventStream(Response):
-    """A stream of events, the first of which is known already, so that what fails before it has a status."""
+    """A stream of events, whose first is known already, so that what fails before it has a status."""
 
     media_type = "text/event-stream"
 
@@ -176,7 +177,7 @@ class EventStream(Response):
 
 
 async def read(request: Request) -> bytes:
-    """The body, if it is of a size, and comes in a time, that a client needs."""
+    """The body, if its size and the time it takes are reasonable."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > MOST_BODY:
         raise too_large()
@@ -193,15 +194,15 @@ async def read(request: Request) -> bytes:
 
 
 def too_large() -> ApiError:
-    """A new one each time: an error that is raised again keeps the frames, and so the bodies, of every time before."""
+    """A new error each time: an error raised again keeps the frames, and so the bodies, of every earlier time."""
     return ApiError(
         413, f"the body is larger than {MOST_BODY} bytes: send the text around the cursor", code="too_large"
     )
 
 
 def client_of(scope: Scope) -> ApiClient:
-    """A connection is a client, unless its user has a name: a program has one request at a time on each. Caches outlive
-    a connection: some programs open one for each request."""
+    """Each connection is a client, unless its user has a name: a program has one request at a time on each. Caches
+    outlive a connection: some programs open one for each request."""
     host, port = scope["client"] or ("", 0)
     user = user_of(scope)
     program = next((value for name, value in scope["headers"] if name == b"user-agent"), b"").decode("latin-1")

@@ -63,7 +63,7 @@ def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Respon
 
 
 def refusal_of(error: Exception) -> ApiError:
-    """What a body that is not of its type is answered with."""
+    """The error for a body that does not have its type."""
     text = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
     match = FIELD.search(text)
     where = match[1] if match else ""
@@ -73,6 +73,6 @@ def refusal_of(error: Exception) -> ApiError:
 
 
 def in_json(match: re.Match[str]) -> str:
-    """What a type is called in JSON; the name of a field stays as it is."""
+    """A type in JSON's terms; the name of a field stays as it is."""
     names = match[1].split(" | ")
     return " or ".join(KINDS_OF_JSON[name] for name in names) if KINDS_OF_JSON.keys() >= set(names) else match[0]

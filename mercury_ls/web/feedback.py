@@ -1,4 +1,4 @@
-"""What became of an answer: /feedback, counted as an editor's reports are, and learned from."""
+"""Feedback on answers: /feedback, counted like an editor's reports, and learned from."""
 
 from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.schemas import Feedback, Heard

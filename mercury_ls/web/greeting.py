@@ -1,4 +1,4 @@
-"""What to paste into other programs, so that they ask this server."""
+"""What to paste into other programs, so that they use this server."""
 
 import json
 
@@ -6,8 +6,8 @@ __all__ = ["greeting"]
 
 
 def greeting(site: str, token: str, *, shell: str, vim: str, plain: str, fragment: str = "") -> str:
-    """`token` says where it is found; the others are how a shell, Vim and a plain setting have it. The `fragment`
-    brings it along to the playground."""
+    """Lines to paste. `token` says where the token is; the others are its forms in a shell, in Vim and in a plain
+    setting. The `fragment` passes it to the playground."""
     zed = {"api_url": f"{site}/v1/completions", "model": "zeta2", "prompt_format": "zeta2", "max_output_tokens": 256}
     edits = {"provider": "open_ai_compatible_api", "open_ai_compatible_api": zed}
     programs = {

@@ -16,8 +16,8 @@ __all__ = ["infill"]
 
 
 async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
-    """`n_predict` 0 asks for nothing, but to read ahead. Of several choices there is a list, as there. Where nothing is
-    given, nothing is asked."""
+    """With `n_predict` 0, only read ahead. Several choices are a list, as in llama.cpp. An empty request asks for
+    nothing."""
     body: InfillBody = call.body
     before = body.input_prefix + body.prompt
     snippets = tuple(Snippet(extra.filename, extra.text) for extra in body.input_extra)
@@ -60,7 +60,7 @@ def answered(
 
 
 def timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
-    """All of the time as that of writing: a draft is read and written at once."""
+    """All of the time counts as writing: a draft is read and written at once."""
     seconds = max(milliseconds, 0.001) / 1000
     return {
         "prompt_n": read,
@@ -75,6 +75,6 @@ def timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
 
 
 def chosen(values: dict[str, Any], fields: list[str]) -> dict[str, Any]:
-    """The fields that were asked for, under the names that they were asked for by: `timings/prompt_n`."""
+    """The requested fields, under the names by which they were requested: `timings/prompt_n`."""
     flat = values | {f"timings/{name}": value for name, value in values["timings"].items()}
     return {name: flat[name] for name in fields if name in flat}

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests, their times, and what became of suggestions."""
+"""Figures for Prometheus: requests, their times, and what happened to suggestions."""
 
 import time
 from typing import Any
@@ -15,26 +15,26 @@ OTHER = "other"
 
 
 class Metrics:
-    """Of one server. Paths that do not exist are counted as one: strangers choose no labels."""
+    """The figures of one server. Paths that do not exist are counted as one: strangers choose no labels."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "mercury_http_requests", "Requests that were answered.", ["path", "status"], registry=self.registry
+            "mercury_http_requests", "Requests answered.", ["path", "status"], registry=self.registry
         )
         self.seconds = Histogram(
             "mercury_http_seconds",
-            "Time until a request was answered.",
+            "Time to answer a request.",
             ["path"],
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.running = Gauge("mercury_http_running", "Requests that are being answered.", registry=self.registry)
+        self.running = Gauge("mercury_http_running", "Requests in progress.", registry=self.registry)
         self.suggestions = Counter(
-            "mercury_suggestions", "Suggestions by what became of them.", ["kind", "outcome"], registry=self.registry
+            "mercury_suggestions", "Suggestions by outcome.", ["kind", "outcome"], registry=self.registry
         )
-        self.tokens = Counter("mercury_tokens", "Tokens that were written.", registry=self.registry)
-        self.ready = Gauge("mercury_engine_ready", "Whether the engine answers.", registry=self.registry)
+        self.tokens = Counter("mercury_tokens", "Tokens generated.", registry=self.registry)
+        self.ready = Gauge("mercury_engine_ready", "1 if the engine answers, else 0.", registry=self.registry)
         ProcessCollector(registry=self.registry)
 
     def text(self) -> bytes:
@@ -42,7 +42,7 @@ class Metrics:
 
 
 class Measured:
-    """Counts every request, and how long it took until the last byte was sent."""
+    """Counts every request, and the time until its last byte was sent."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the endpoints and the types that they take and give."""
+"""The OpenAPI document, generated from the endpoints and the types that they take and return."""
 
 import re
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from mercury_ls.web.errors import Problem
 
 __all__ = ["document"]
 
-ABOUT = "Code completion and next edits from a small diffusion model, asked over HTTP."
+ABOUT = "Code completion and next edits from a small diffusion model, over HTTP."
 WORD, PARAMETER = re.compile(r"\w+"), re.compile(r"{(\w+)}")
 TEMPLATE = "#/components/schemas/{name}"
 ERRORS = {
-    "400": "The body is not of its type, or cannot be answered.",
+    "400": "The body is not valid, or cannot be answered.",
     "401": "The token is missing or wrong.",
     "403": "The Host header or the origin is not accepted.",
     "404": "There is no such model, or it cannot do this.",

@@ -1,4 +1,4 @@
-"""What the page at `/` asks: a draft to watch, pass by pass, and this machine's statistics."""
+"""The requests of the page at `/`: a draft to watch, pass by pass, and this machine's statistics."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ class MadeEdit(Struct, frozen=True):
 
 
 class WatchRequest(Struct, frozen=True, kw_only=True):
-    """A file with the cursor at an offset in code points, and others that are open beside it."""
+    """A file with the cursor at an offset in code points, and other open files."""
 
     text: str
     cursor: Annotated[float, Meta(multiple_of=1, ge=0)]
@@ -45,7 +45,7 @@ class WatchRequest(Struct, frozen=True, kw_only=True):
 
 
 class Context(Struct, frozen=True):
-    """What the engine is told besides the cursor: the text around it, related code, the last edits."""
+    """The engine's input besides the cursor: the text around it, related code, the last edits."""
 
     path: str
     first_line: int
@@ -62,8 +62,8 @@ class Context(Struct, frozen=True):
 
 
 class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The draft after one pass. The first frame has the context and no slots; the last is `final`, and has what would
-    be inserted, with the id by which /feedback knows it, or why nothing would."""
+    """The draft after one pass. The first frame has the context and no slots; the last is `final`, with the text to
+    insert and its id for /feedback, or the reason why there is none."""
 
     ms: float
     id: str = ""
@@ -80,9 +80,9 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """`rows`: what became of suggestions, by day, language and kind, of all editors on this machine. `latency_ms`: from
-    a request to its final draft, of the last `answers` of this server. Bytes of memory: of this process, and in it of
-    the engine."""
+    """`rows`: what happened to suggestions, by day, language and kind, in all editors on this machine. `latency_ms`:
+    from a request to its final draft, for the last `answers` of this server. Memory in bytes: of this process, and of
+    the engine within it."""
 
     where: str
     rows: list[Row]
@@ -148,5 +148,5 @@ async def statistics(call: EndpointCall) -> Statistics:
 
 
 def percentile(ordered: Sequence[float], share: int) -> float:
-    """The smallest value that is not exceeded by this percentage of all."""
+    """The smallest value not exceeded by this percentage of all."""
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]

@@ -1,4 +1,4 @@
-"""What requests and answers of the code endpoints look like: the document at /openapi.json is made from these types."""
+"""Requests and answers of the code endpoints: the document at /openapi.json is generated from these types."""
 
 from typing import Annotated, Literal
 
@@ -33,11 +33,11 @@ __all__ = [
 MOST_CHOICES = 8
 
 Tokens = Annotated[float, Meta(multiple_of=1, ge=1)]
-"""Counts are floats without a fraction: some clients write 128.0, which is an integer to JSON schema."""
+"""Counts are floats without a fraction: some clients write 128.0, which is an integer in JSON schema."""
 
 Stop = Annotated[str, Meta(max_length=1024)]
 Stops = Stop | Annotated[list[Stop], Meta(max_length=16)]
-"""Four are what OpenAI's API takes; Continue sends twice as many."""
+"""OpenAI's API takes four; Continue sends twice as many."""
 
 Milliseconds = Annotated[float, Meta(ge=1, le=60_000)]
 
@@ -51,8 +51,8 @@ class Usage(Struct, frozen=True):
 
 
 class Detail(Struct, frozen=True, omit_defaults=True):
-    """What only mercury-ls says: how likely it is that the user takes this, why there is nothing, and what each slot of
-    a draft holds."""
+    """An extension of mercury-ls: the probability that the user accepts this, the reason for silence, and the contents
+    of each slot of a draft."""
 
     p_accept: float = 0.0
     silence: str = ""
@@ -61,15 +61,15 @@ class Detail(Struct, frozen=True, omit_defaults=True):
 
 
 class CompletionRequest(Struct, frozen=True):
-    """Fill a gap: the text before the cursor, and the text after it. The prompt may also be one of a model with its own
-    tokens; it is then answered as that model would."""
+    """Fill a gap: the text before the cursor, and the text after it. The prompt may also use another model's tokens; it
+    is then answered in that model's format."""
 
     prompt: Annotated[
         str | Annotated[list[str], Meta(min_length=1, max_length=MOST_CHOICES)],
-        Meta(description="The text before the cursor; of several, each has choices of its own. No tokens: text."),
+        Meta(description="The text before the cursor; several texts each get their own choices. Text, not tokens."),
     ]
     suffix: Annotated[str | None, Meta(description="The text after the cursor.")] = None
-    model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
+    model: Annotated[str, Meta(description="Any name: one engine answers all.")] = ""
     max_tokens: Tokens | None = None
     stop: Stops | None = None
     n: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] | None = None
@@ -80,7 +80,7 @@ class CompletionRequest(Struct, frozen=True):
     path: Annotated[str, Meta(description="The file's path in its project, if known.", max_length=4096)] = ""
     language: Annotated[str, Meta(description="The file's language id, if known.", max_length=64)] = ""
     invoked: Annotated[
-        bool, Meta(description="Asked for by hand: answered even where nothing is suggested while typing.")
+        bool, Meta(description="Requested by hand: answered even where nothing is suggested while typing.")
     ] = False
 
 
@@ -93,7 +93,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class CompletionResponse(Struct, frozen=True, kw_only=True):
-    """`id` is what feedback names."""
+    """`id` identifies the answer in feedback."""
 
     id: str
     object: Literal["text_completion"] = "text_completion"
@@ -136,7 +136,7 @@ class EditChoice(Struct, frozen=True, kw_only=True):
 
 
 class EditResponse(Struct, frozen=True, kw_only=True):
-    """The content is the code to edit as it should be, in a fence, or "None" if nothing is due."""
+    """The content is the edited code in a fence, or "None" if no edit is due."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -152,7 +152,7 @@ class Extra(Struct, frozen=True):
 
 
 class InfillBody(Struct, frozen=True, kw_only=True):
-    """llama.cpp's: `prompt` is what stands between the prefix and the cursor."""
+    """llama.cpp's request: `prompt` is the text between the prefix and the cursor."""
 
     input_prefix: str = ""
     input_suffix: str = ""
@@ -168,7 +168,7 @@ class InfillBody(Struct, frozen=True, kw_only=True):
 
 
 class InfillResponse(Struct, frozen=True, kw_only=True):
-    """`response_fields` chooses among these and the timings, which it names as `timings/predicted_ms`."""
+    """`response_fields` selects among these and the timings, which it names as `timings/predicted_ms`."""
 
     content: str = ""
     id: str = ""
@@ -182,7 +182,7 @@ class InfillResponse(Struct, frozen=True, kw_only=True):
 
 
 class Feedback(Struct, frozen=True, kw_only=True):
-    """`request_id` is the id of an answer; `characters` how many of them were taken, if not all."""
+    """`request_id` is the id of an answer; `characters` is how many of them were accepted, if not all."""
 
     request_id: str
     user_action: Literal["accept", "reject", "ignore"]
@@ -190,7 +190,7 @@ class Feedback(Struct, frozen=True, kw_only=True):
 
 
 class Heard(Struct, frozen=True):
-    """Whether it is the first that is heard of this answer."""
+    """True for the first feedback on this answer."""
 
     counted: bool
 

@@ -1,4 +1,4 @@
-"""Answers without an editor: the text comes with the request, and is treated like one that is open in an editor."""
+"""Answers without an editor: the text comes with the request, and is treated as if open in an editor."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ __all__ = ["ApiClient", "ServedEngine", "Service", "Wish", "inserted_text"]
 
 BETWEEN_SCANS_SECONDS = 5.0
 REMEMBERED_OFFERS = 1024
-"""Of all clients: what is said of an older one is no longer heard."""
+"""For all clients: feedback on older answers is ignored."""
 
 
 class ServedEngine(Protocol):
@@ -65,8 +65,8 @@ class ApiClient(Struct, frozen=True):
 
 
 class Wish(Struct, frozen=True):
-    """How it is to be answered; None stands for what the settings say. `id` is what feedback names. `invoked`: the user
-    asked for it by hand, so that it is answered even where nobody who types is interrupted."""
+    """How to answer a request; None stands for the settings. `id` identifies it in feedback. `invoked`: the user asked
+    by hand, so it is answered even where typing would not be interrupted."""
 
     id: str = ""
     invoked: bool = False
@@ -95,8 +95,8 @@ class ServedOffer(Struct, frozen=True):
 
 
 class Service:
-    """Owns what requests share: settings, the engine, the bar that follows what users take, and what becomes of offers.
-    Nothing of a text outlives its request."""
+    """Owns what requests share: settings, the engine, the adapting bar, and the outcomes of offers. No text outlives
+    its request."""
 
     def __init__(
         self,
@@ -125,19 +125,19 @@ class Service:
 
     @property
     def model(self) -> str:
-        """The name under which the engine's model is known; of a file, without its folder."""
+        """The name of the engine's model; for a path, without its folder."""
         info = self.engine.status.info
         return re.split(r"[/\\]", info.model)[-1] if info else "mercury"
 
     async def complete(self, text: Text, wish: Wish, client: ApiClient) -> AsyncGenerator[Answer]:
-        """Answers as the drafts improve; the last is final."""
+        """Stream improving answers; the last is final."""
         place = await self._opened(text, client)
         async with aclosing(self._completions(place, wish)) as answers:
             async for answer in answers:
                 yield self._offered(answer, wish.id, place, "inline") if answer.final else answer
 
     async def rewrite(self, text: Text, region: tuple[int, int], wish: Wish, client: ApiClient) -> tuple[Answer, str]:
-        """The likelier of a next edit in these lines and of what is typed at the cursor, as an editor would show one of
+        """The likelier of a next edit in these lines and a completion at the cursor, as an editor would show one of
         them, and the lines' new text."""
         place = await self._opened(text, client)
         offered, kind = within(await self._next_edit(place, wish), region), "nextEdit"
@@ -154,13 +154,13 @@ class Service:
         return answer, applied(place.text.text[start:end], edits)
 
     async def warm(self, text: Text, wish: Wish, client: ApiClient) -> None:
-        """Encodes ahead what the next request will be about."""
+        """Encode ahead what the next request will be about."""
         place = await self._opened(text, client)
         if (question := self._asked(place, replace(wish, invoked=True))) is not None:
             await place.questions.engine.warm(question)
 
     async def context(self, text: Text, wish: Wish, client: ApiClient) -> InfillRequest | None:
-        """What the engine is told; None where it is not asked."""
+        """The engine's input; None where it would not be asked."""
         return self._asked(await self._opened(text, client), wish)
 
     def _asked(self, place: ApiPlace, wish: Wish) -> InfillRequest | None:
@@ -171,7 +171,7 @@ class Service:
         return None if isinstance(span, Silence) else place.questions.engine.cleared(request(question, span))
 
     async def chat(self, request: ChatRequest, client: ApiClient) -> AsyncGenerator[ChatReply]:
-        """Growing and revised answers, the last one final."""
+        """Stream growing and revised answers; the last is final."""
         async with aclosing(self.engine.for_client(client.name).chat(request)) as answers:
             async for reply in answers:
                 yield reply
@@ -231,7 +231,7 @@ class Service:
         return offer if offer is not None and offer.user == client.user else None
 
     async def read_projects(self) -> None:
-        """Keeps the index of the projects, in steps between which requests are answered."""
+        """Maintain the index of the projects, in steps between requests."""
         while self.roots:
             while self.workspace.step(self.clock()):
                 await asyncio.sleep(0)
@@ -242,7 +242,7 @@ class Service:
         self.outcomes.write()
 
     async def _opened(self, text: Text, client: ApiClient) -> ApiPlace:
-        """The files of a request as if they were open in an editor, with what was edited last."""
+        """The files of a request as if open in an editor, with its recent edits."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
         text = self._placed(bounded(text))
         for number, other in enumerate(text.others):
@@ -259,7 +259,7 @@ class Service:
         return ApiPlace(text, uri, questions, client.user)
 
     def _placed(self, text: Text) -> Text:
-        """With paths in the projects, where a client says them from there."""
+        """The text with paths resolved in the projects, where a client's are relative to one."""
         if not self.roots or not text.path or os.path.isabs(text.path):
             return text
         inside = (root for root in self.roots if os.path.isfile(os.path.join(root, text.path)))
@@ -291,7 +291,7 @@ class Service:
         )
 
     def _offered(self, answer: Answer, id: str, place: ApiPlace, kind: Kind) -> Answer:
-        """With ids, under which clients say what became of the offers: the first has that of its answer."""
+        """The offers with ids for feedback: the first has that of its answer."""
         offers = tuple(replace(offer, id=f"{id}-{n}" if n else id) for n, offer in enumerate(answer.offers))
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
@@ -309,7 +309,7 @@ class Service:
 
 
 class AnyRoot:
-    """The privacy rules for paths that say nothing of where their project is."""
+    """The privacy rules for paths of unknown projects."""
 
     def __init__(self, privacy: Privacy, roots: Sequence[str]) -> None:
         self._privacy = privacy
@@ -326,7 +326,7 @@ def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> 
 
 
 def within(answer: Answer, region: tuple[int, int]) -> Answer:
-    """The best offer as far as it lies in these lines, which are all that the client can change."""
+    """The part of the best offer within these lines, which are all that the client can change."""
     start, end = region
     if answer.offer is None:
         return answer
@@ -337,8 +337,7 @@ def within(answer: Answer, region: tuple[int, int]) -> Answer:
 
 
 def inserted_text(offer: Offer, text: Text) -> str:
-    """What an offer puts between the text before the cursor and the text after it, the only thing that clients which
-    fill a gap can insert."""
+    """The text that an offer inserts at the cursor, all that fill-in-the-middle clients can insert."""
     after = text.text[text.cursor :]
     new = applied(text.text, offer.edits)
     if new.startswith(text.text[: text.cursor]) and new.endswith(after):

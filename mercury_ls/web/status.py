@@ -1,4 +1,4 @@
-"""What the server says of itself: its health, its models, and the document that describes it."""
+"""The server about itself: its health, its models, and the document that describes it."""
 
 from typing import Literal
 

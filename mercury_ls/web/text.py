@@ -1,4 +1,4 @@
-"""The text that a request is about, with what its author did last, as an open editor would know it."""
+"""The text of a request, with its author's recent edits, as an open editor would know it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from mercury_ls.code.languages import find
 __all__ = ["Text", "bounded", "language_of", "near", "recorded"]
 
 APART_SECONDS = 10.0
-"""Between two edits: nothing is known of when they were made."""
+"""Between two edits: their true times are unknown."""
 MOST_LINES = 1 << 16
 LONGEST_TEXT = 1 << 18
-"""Characters."""
+"""In characters."""
 MOST_OTHERS = 64
-"""Other files: the last ones, which clients used last."""
+"""The number of other files: the last in the list, which clients used last."""
 LONGEST_PATH = 1000
-"""Characters: names of files may not be longer than 255 bytes, and paths not than 4096."""
+"""In characters: file names are at most 255 bytes long, and paths 4096."""
 
 
 class Text(Struct, frozen=True):
-    """What a request says: a text, perhaps a part of a file, with its cursor, other files, and the last edits, oldest
-    first. A path may be unknown."""
+    """The text in a request, perhaps a part of a file, with its cursor, other files, and the last edits, oldest first.
+    A path may be unknown."""
 
     path: str
     text: str
@@ -39,7 +39,8 @@ class Text(Struct, frozen=True):
 
 
 def near(text: Text) -> Text:
-    """What a suggestion at the cursor can depend on: whole lines of a text that is longer than most files."""
+    """The part of the text that a suggestion at the cursor can depend on: whole lines of a text longer than most
+    files."""
     if len(text.text) <= LONGEST_TEXT:
         return text
     first = max(text.cursor - LONGEST_TEXT * 3 // 4, 0)
@@ -48,8 +49,8 @@ def near(text: Text) -> Text:
 
 
 def bounded(text: Text) -> Text:
-    """With no more of other files than is worth reading, no path that no system has, and the cursor outside of line
-    breaks: strangers choose all of these."""
+    """The text within limits, since strangers choose it: no more of other files than is worth reading, no impossible
+    path, and the cursor outside line breaks."""
     snippets = text.others[-MOST_OTHERS:]
     sizes = accumulate(len(other.text) for other in snippets)
     snippets = [snippet for snippet, size in zip(snippets, sizes, strict=True) if size <= LONGEST_TEXT]
@@ -67,8 +68,8 @@ def usable(path: str) -> str:
 
 
 def language_of(text: Text) -> str:
-    """The language of a text whose file is unknown is that of most of the other files: these are where its author was
-    just now."""
+    """The language of a text; if its file is unknown, that of most of the other files, where its author was just
+    now."""
     if text.language or text.path:
         return text.language
     counts = Counter(language.id for other in text.others if (language := find("", other.path)))
@@ -86,9 +87,9 @@ def recorded(text: Text, time: float) -> History:
 
 
 def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
-    """Each edit with the text before it, and which part of that is known: of this text by taking the edits back, newest
-    first; of other files, whose texts are unknown, only the lines that it changed and those around them. An edit of
-    which nothing is left to see is left out."""
+    """Each edit with the text before it, and the known part of that: in this text by undoing the edits, newest first;
+    in other files, whose texts are unknown, only the changed lines and their surroundings. An edit that has left no
+    trace is left out."""
     changes: list[tuple[str, str, TextEdit, tuple[int, int]]] = []
     current = text.text
     for edit in reversed(text.edits):
@@ -107,7 +108,7 @@ def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
 
 
 def place_of(edit: Edit, text: str) -> int | None:
-    """Where the lines that an edit left begin: on the line that it names, or where else they stand only once."""
+    """The line where an edit's lines begin: the line that it names, or their only other occurrence."""
     if not edit.after.strip():
         return None
     lines = text.split("\n", edit.line) if edit.line < MOST_LINES else []

@@ -55,7 +55,9 @@ def test_a_link_stays_a_link_and_a_mode_a_mode(tmp_path):
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(("text", "said"), [("[engine", "is not valid TOML"), ("engine = {}\n", "write `engine.model")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("[engine", "is not valid TOML"), ("engine = {}\n", "no safe place for `engine.model")]
+)
 def test_a_file_that_cannot_be_changed_says_why_and_stays(tmp_path, text, said):
     file = tmp_path / "config.toml"
     file.write_text(text)

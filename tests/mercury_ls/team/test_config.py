@@ -29,7 +29,7 @@ def test_what_is_not_written_has_a_default(tmp_path):
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: 3}}", "replicas.maximum is 1, less than minimum, 3"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: 0}}", "replicas.minimum"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
-        (f"users: {{ada: a{DIGEST[1:]}, bob: a{DIGEST[1:]}}}", "two have the same token.*--new-token"),
+        (f"users: {{ada: a{DIGEST[1:]}, bob: a{DIGEST[1:]}}}", "two users have the same token.*--new-token"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nlisten: 2024-99-99", "month must be in 1..12"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{minimum: {'9' * 5000}}}", "integer string conversion"),
         ("users:\n  ada: [", "at line 3, column 1; docs/TEAM.md has an example"),
