@@ -6,7 +6,8 @@ OWN_NAMES = (".local", ".lan", ".internal", ".home.arpa")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to this host stays on this machine. A name such as 127.0.0.1.example.com is another's."""
+    """True if what is sent to this host stays on this machine. A name such as 127.0.0.1.example.com is someone
+    else's."""
     import ipaddress  # settings are read at every start, and few have an address
 
     try:
@@ -26,7 +27,7 @@ def is_own_network(host: str) -> bool:
 
 
 def is_here(address: str) -> bool:
-    """The same of an address such as http://127.0.0.1:8080."""
+    """The same for an address such as http://127.0.0.1:8080."""
     from urllib.parse import urlsplit
 
     try:
@@ -36,9 +37,10 @@ def is_here(address: str) -> bool:
 
 
 def why_not(address: str, network: bool) -> str:
-    """Why code is not sent to this address, "" if it may be. `network`: whether the user allows other machines."""
+    """The reason why code is not sent to this address, "" if it may be. `network`: whether the user allows other
+    machines."""
     if is_here(address):
         return ""
     if not network:
         return "is on another machine: set privacy.allow_network = true in your user file to send code there"
-    return "" if address.startswith("https:") else "would get your code unencrypted: use https://"
+    return "" if address.startswith("https:") else "would receive your code unencrypted: use https://"

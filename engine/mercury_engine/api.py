@@ -42,12 +42,12 @@ PROTOCOL_VERSION = 1
 Effort = Literal["instant", "low", "medium", "high"]
 
 Finish = Literal["", "stop", "length", "tool_calls"]
-"""Why an answer ended; empty while it grows."""
+"""The reason why an answer ended; empty while it grows."""
 
 
 WITHOUT_OPENVINO = (
-    "OpenVINO, by which models run on this machine's processor, is not installed: run `pip install openvino`; "
-    "where there is none for the system, name a server with `mercury-ls model add http://127.0.0.1:8080` and "
+    "OpenVINO, which runs models on the CPU, is not installed: run `pip install openvino`; "
+    "where there is none for your system, name a server with `mercury-ls model add http://127.0.0.1:8080` and "
     "`mercury-ls model use`"
 )
 
@@ -59,7 +59,7 @@ class EngineError(Exception):
 
 
 class RequestError(EngineError):
-    """The request itself is at fault: nobody could answer it, now or later."""
+    """The request itself is at fault and can never be answered."""
 
     kind = "request"
 
@@ -102,8 +102,8 @@ class Snippet(Struct, frozen=True):
 
 
 class Edit(Struct, frozen=True, omit_defaults=True):
-    """A recent edit of the user: `before` became `after` at line `line` of `path`. `above` and `below` are up to three
-    whole lines around it, as they were then; `accepted` says that a suggestion made it."""
+    """A recent edit of the user: `before` became `after` at line `line` of `path`. `above` and `below` are up to
+    three whole lines around it, as they were at the time; `accepted` says that a suggestion made it."""
 
     path: str
     line: int
@@ -130,7 +130,7 @@ Severity = Literal["error", "warning", "info", "hint"]
 
 
 class Diagnostic(Struct, frozen=True):
-    """What another program says is wrong at a place of a file; lines and columns begin at 0."""
+    """A problem reported by another program at a place in a file; lines and columns begin at 0."""
 
     path: str
     line: int
@@ -187,9 +187,9 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True):
-    """What one position of a draft holds after a forward: the text of its token, "" while it is masked, and the model's
-    probability of it. It is `settled` once no later forward changes it; `revised` says that an earlier forward had
-    another token there."""
+    """The content of one position of a draft after a forward: the text of its token, "" while it is masked, and the
+    model's probability of it. It is `settled` once no later forward changes it; `revised` says that an earlier
+    forward had another token there."""
 
     text: str
     probability: float = 0.0
@@ -211,7 +211,7 @@ class Filled(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """The current text of every span after one forward; `step` 0 is the old text, where no forward ended in time.
+    """The current text of every span after one forward; `step` 0 is the old text, if no forward ended in time.
     `sent` says what went to another program, and where."""
 
     step: int
@@ -229,7 +229,7 @@ class ToolCall(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """What a model may call; `parameters` is a JSON schema, as JSON."""
+    """A tool that a model may call; `parameters` is a JSON schema, as JSON."""
 
     name: str
     description: str = ""
@@ -246,9 +246,9 @@ class Message(Struct, frozen=True):
 
 
 class ChatRequest(Struct, frozen=True, kw_only=True):
-    """What comes next in a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool. With a
-    `schema`, which is JSON schema as JSON, the answer is JSON that matches it; "{}" is any JSON. The text ends before
-    the first of `stops`."""
+    """Asks for the next message of a conversation. `tool_choice` is "auto", "none", "required" or the name of a
+    tool. With a `schema`, which is JSON schema as JSON, the answer is JSON that matches it; "{}" is any JSON. The
+    text ends before the first of `stops`."""
 
     session: str
     messages: tuple[Message, ...]
@@ -265,8 +265,8 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
 
 
 class ChatReply(Struct, frozen=True):
-    """The whole answer as it stands after one forward: replace what came before, since any of it may have been revised.
-    The text is `settled` up to that offset. `finish` says why the final answer ends."""
+    """The whole answer after one forward: replace the previous one, since any of it may have been revised. The text
+    is `settled` up to that offset. `finish` says why the final answer ended."""
 
     step: int
     text: str
@@ -300,15 +300,15 @@ class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineInfo(Struct, frozen=True):
-    """Which engine answers, for `doctor`, the status and the demo.
+    """Describes the engine, for `doctor`, the status and the demo.
 
-    `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment, and
-    the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted. `answers`:
-    the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept. `address`: of the
-    program that prompts are sent to, "" if they stay in this process. `small`: whether a larger model would be of use.
-    `chats`: whether it answers a `ChatRequest`. `strong`: whether it is asked for as much as it likes to say. `grows`:
-    whether a draft only adds to the one before, so that what stands can be shown. `metered`: whether an answer may cost
-    money.
+    `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
+    and the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted.
+    `answers`: the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept.
+    `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
+    model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
+    as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
+    whether an answer may cost money.
     """
 
     engine: str

@@ -1,4 +1,4 @@
-"""How large the files that describe a model may be: they are read whole, and whoever made them may be hostile."""
+"""Size limits of the files that describe a model: they are read whole, and may come from an attacker."""
 
 from pathlib import Path
 
@@ -18,20 +18,18 @@ LARGEST = {
     "vocab.json": 32 * MIB,
     "merges.txt": 32 * MIB,
 }
-"""All that is read of a model beside its weights. The largest tokenizers in use have 33 MB."""
+"""The limit on all of a model's files except its weights. The largest tokenizers in use have 33 MB."""
 OTHERS = 64 * MIB
 
 
 def small_bytes(path: Path) -> bytes:
-    """The file's content. `EngineError` for a file that is larger than its kind may be, of which nothing is kept; a
-    pipe, which would keep whoever reads it waiting, is an `OSError`."""
+    """The file's content. `EngineError` for a file larger than its kind may be, of which nothing is kept; a pipe,
+    which would block its reader, is an `OSError`."""
     if path.exists() and not path.is_file():
-        raise OSError("it is no file")
+        raise OSError("it is not a file")
     limit = LARGEST.get(path.name, OTHERS)
     with path.open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise EngineError(
-            f"{path}: has more than the {limit:,} bytes that are read of such a file; get the model from its makers"
-        )
+        raise EngineError(f"{path}: is larger than the limit of {limit:,} bytes; get the model from its publisher")
     return content

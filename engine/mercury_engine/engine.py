@@ -58,7 +58,7 @@ BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 SMALL = 100_000_000
-"""Parameters: a model with fewer copies well, and knows little."""
+"""In parameters: a smaller model copies well, and knows little."""
 
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for alternatives."""
@@ -120,14 +120,15 @@ class MercuryEngine:
         )
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
-        """Requests that take turns share their forwards where the device gains by it: see `ForwardBatcher`."""
+        """Answer a request. Those that take turns share their forwards where the device gains by it: see
+        `ForwardBatcher`."""
         session = self._session(request)
         yield from self._batcher.run(self._answer(request, session), session)
 
     def warm(self, request: InfillRequest) -> Generator[None]:
-        """Freezes the newest suffix, snippets and edits, then encodes the context up to its last row.
+        """Freeze the newest suffix, snippets and edits, then encode the context up to its last row.
 
-        With nothing left to encode, it measures the costs that starting had no time for. It shares no forwards.
+        With nothing left to encode, measure the costs that starting had no time for. This shares no forwards.
         """
         session = self._session(request)
         session.frozen = None
@@ -156,11 +157,11 @@ class MercuryEngine:
 
     @property
     def costs(self) -> Costs:
-        """As far as they have been measured."""
+        """The costs measured so far."""
         return self._decoder.costs
 
     def _answer(self, question: InfillRequest, session: EngineSession) -> Steps[Draft]:
-        """Part after part: each may be continued by another."""
+        """Answer part after part: each may be continued by another."""
         started, steps = self._clock(), count(1)
         parts, filled = [self._first(question, session)], [Filled("") for _ in question.spans]
         frames = Frames() if question.slots else None
@@ -201,7 +202,7 @@ class MercuryEngine:
         return _Part(request, session, numbers, search)
 
     def _following(self, part: "_Part") -> "_Part | None":
-        """Continues the answers that only ended because the next anchor follows; None if there are none."""
+        """Continue the answers that ended only because the next anchor follows; None if there are none."""
         answers = part.search.best.answers
         cut = [number for number, answer in enumerate(answers) if _is_cut(answer)]
         if part.request.effort == "instant" or not part.search.best.done or not cut:
@@ -233,20 +234,21 @@ class MercuryEngine:
             yield
 
     def _session(self, request: InfillRequest) -> EngineSession:
-        """Completions and rewrites of a file are laid out differently, so each has its own session."""
+        """The session of a file: completions and rewrites are laid out differently, so each has its own."""
         edited = {span.window for span in request.spans}
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
         return self._sessions.open(request.session, (request.root, paths, _inserts(request)))
 
     def _laid_out(self, session: EngineSession, request: InfillRequest) -> LayoutRow:
-        """A rewrite always sees the newest edits, which it follows from; a completion those that were frozen."""
+        """The request laid out: a rewrite always sees the newest edits, which it follows from; a completion the
+        frozen ones."""
         frozen = session.frozen
         if frozen is None or not _inserts(request) or is_stale(frozen, request):
             frozen = session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
         return lay_out(self._decoder.tokenizer, request, frozen, self._budget)
 
     def _has_time(self, deadline_ms: float | None, started: float) -> bool:
-        """Whether one more forward fits before the deadline."""
+        """True if one more forward fits before the deadline."""
         if deadline_ms is None:
             return True
         return bool((self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms)
@@ -287,7 +289,7 @@ class MercuryEngine:
         return max(1, min(tokens, room))
 
     def _sources(self, session: EngineSession, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
-        """For each hole the past answer that the user is typing along with or went back to, and the old text."""
+        """For each hole, the past answer that the user is typing or has gone back to, and the old text."""
         return [
             [*self._past(session, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]
             for number, hole in enumerate(row.holes)
@@ -343,7 +345,7 @@ def open_engine(
     decode: Decode = "policy",
     bar: float = BAR,
 ) -> MercuryEngine:
-    """The model in a folder, with an adapter added to it, on a GPU if torch finds one, else by OpenVINO.
+    """The model in a folder, with an adapter added to it, on a GPU if torch finds one, else on OpenVINO.
 
     `costs` may come from the same model without the adapter, so that they need not be measured again.
     """
@@ -385,7 +387,7 @@ def _is_insertion(span: Span) -> bool:
 
 
 def _inserts(request: InfillRequest) -> bool:
-    """Whether this is a completion: a single insertion."""
+    """True for a completion: a single insertion."""
     return len(request.spans) == 1 and _is_insertion(request.spans[0])
 
 
@@ -401,7 +403,7 @@ def _margin(request: InfillRequest, number: int) -> int:
 
 
 def _is_cut(answer: HoleAnswer) -> bool:
-    """Whether it ended only because the next anchor follows, with budget left."""
+    """True if it ended only because the next anchor follows, with budget left."""
     at_limit = answer.done and not (answer.complete or answer.circles)
     return at_limit and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
 

@@ -1,4 +1,4 @@
-"""python -m mercury_engine.export SOURCE TARGET writes a model as it ships."""
+"""`python -m mercury_engine.export SOURCE TARGET` writes a model as it ships."""
 
 from mercury_engine.model.export import main
 

@@ -1,6 +1,6 @@
 """An engine without a model: copies what followed the same text elsewhere, and reveals it as diffusion would.
 
-Behind a dot it copies only a name that exists, and writes the first of these if there is none to copy.
+After a dot it copies only a name that exists, and writes the first of these if there is none to copy.
 """
 
 import re
@@ -34,7 +34,7 @@ WORD = re.compile(r"\w+")
 BEGINNING, ENDING = re.compile(r"\w*"), re.compile(r"\w*\Z")
 LONGEST_MATCH = 240
 SHORTEST_MATCH = 3
-"""Visible characters: two match everywhere."""
+"""In visible characters: two match everywhere."""
 CANDIDATES = 64
 BLOCK_LINES = 8
 
@@ -48,12 +48,12 @@ class FakeEngine:
 
     >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
 
-    `answers` is called with the text before the span, or maps a marker in that text to the answer; of a region, which
-    is a whole window, it maps pieces to what they become, or is called with all of it. `says` is called with a
-    conversation, or maps a marker in its last message to a text or to calls of tools; else JSON has the schema's shape,
-    a tool that must be called or that the last message names is called, and anything else is an echo. `passes`
-    replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a test
-    can count them or hold one open. `info` is what the engine says of itself.
+    `answers` is called with the text before the span, or maps a marker in that text to the answer; for a region,
+    which is a whole window, it maps pieces to what they become, or is called with all of it. `says` is called with a
+    conversation, or maps a marker in its last message to a text or to tool calls; else a schema gets JSON of its
+    shape, a tool that must be called or that the last message names is called, and anything else is echoed. `passes`
+    replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a
+    test can count them or hold one open. `info` is what the engine reports about itself.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
 
 
 def _existing(request: InfillRequest, span: Span, continuations: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Those of these continuations, each with its length, that go on with a member at the cursor, if any are known."""
+    """The continuations, each with its length, that continue with a member at the cursor, if any are known."""
     names = next((m.names for m in request.members if m.role == "member" and m.receiver == ""), ())
     if not names:
         return continuations
@@ -285,8 +285,7 @@ def _draw(answer: Filled, step: int, passes: int, request: InfillRequest) -> Fil
 
 
 def _slots(text: str, step: int, passes: int, seed: int) -> Iterator[Slot]:
-    """Each token of a text as it is after `step` of `passes`. White space appears at once; in the last pass all is
-    settled."""
+    """Each token of a text after `step` of `passes`. White space appears at once; in the last pass all is settled."""
     words = WORD.findall(text)
     for index, token in enumerate(TOKEN.findall(text)):
         age = step - 1 - (index * 7 + seed) % passes

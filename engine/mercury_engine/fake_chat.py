@@ -1,4 +1,4 @@
-"""What the engine without a model says in a conversation: scripted texts and calls, JSON of a shape, or an echo."""
+"""Chat answers of the engine without a model: scripted texts and calls, JSON of a shape, or an echo."""
 
 import json
 import re
@@ -16,7 +16,7 @@ MASK = "░"
 
 
 def conversation(request: ChatRequest, says: Says | None, passes: int) -> Generator[ChatReply]:
-    """Every other token is there after the first of several passes, and every fourth is another one at first."""
+    """Half of the tokens appear in the first of several passes, and every fourth is wrong at first."""
     answer = _scripted(says, request)
     if answer is None:
         answer = _called(request) or (_of_schema(request.schema) if request.schema else f"You said: {_last(request)}")
@@ -47,7 +47,7 @@ def _scripted(says: Says | None, request: ChatRequest) -> str | tuple[ToolCall, 
 
 
 def _called(request: ChatRequest) -> tuple[ToolCall, ...]:
-    """The tool that has to be called, or one that the last message of the user names."""
+    """The tool that must be called, or one that the user's last message names."""
     if request.tool_choice == "none" or (request.tool_choice == "auto" and request.messages[-1].role != "user"):
         return ()
     wanted = {"required": request.tools[:1], "auto": [tool for tool in request.tools if tool.name in _last(request)]}
@@ -81,7 +81,7 @@ def _of_schema(schema: str) -> str:
 
 
 def _instance(schema: Any) -> Any:
-    """A small value of the shape; what only bounds values is not looked at."""
+    """A small value of the shape; constraints on values are ignored."""
     if not isinstance(schema, dict) or not schema:
         return {}
     if "const" in schema or "enum" in schema:

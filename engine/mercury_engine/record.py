@@ -1,4 +1,4 @@
-"""What is known of a model that the user added: where it came from, and how to ask it. One small file in its folder."""
+"""The record of an added model: where it came from, and how to query it. One small file in its folder."""
 
 from pathlib import Path
 from typing import Literal
@@ -16,10 +16,10 @@ Kind = Literal["fim", "next-edit", "diffusion", "server"]
 
 
 class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """`prompt` names the FIM dialect, the next-edit format or the diffusion family. Of a server: `protocol` is how to
-    speak to it, `model` what it calls the model, and `key` where its key is: `env:NAME` or `keyring:SERVICE/NAME`,
-    never the key itself. `headers` are sent with every request; their values are such places, or themselves. `ca`,
-    `certificate` and `certificate_key` are PEM files: whom to trust, and who we are."""
+    """`prompt` names the FIM dialect, the next-edit format or the diffusion family. For a server: `protocol` is its
+    API, `model` its name for the model, and `key` says where its key is: `env:NAME` or `keyring:SERVICE/NAME`, never
+    the key itself. `headers` are sent with every request; their values are such places, or literal. `ca`,
+    `certificate` and `certificate_key` are PEM files: whom to trust, and our identity."""
 
     name: str
     kind: Kind
@@ -40,11 +40,11 @@ class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
     certificate: str = ""
     certificate_key: str = ""
     local: str = ""
-    """The name of the model on this machine that answers while a server has not."""
+    """The name of the model on this machine that answers until the server does."""
 
 
 def read_record(folder: Path) -> ModelRecord | None:
-    """None for a folder without one: a model of this project's own format."""
+    """The record; None for a folder without one: a model of this project's own format."""
     path = folder / RECORD_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=ModelRecord)
@@ -55,7 +55,7 @@ def read_record(folder: Path) -> ModelRecord | None:
 
 
 def write_record(record: ModelRecord, folder: Path) -> None:
-    """For the user alone: headers may be secrets."""
+    """Write the record for the user alone: headers may be secrets."""
     path = folder / RECORD_FILE
     path.touch(0o600)
     path.chmod(0o600)

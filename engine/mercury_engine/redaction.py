@@ -32,7 +32,7 @@ TEMPLATE = re.compile(r"\s|\$\{|\{\w*\}|^<.*>$|^%\w$")
 
 
 def mask_secrets(text: str) -> str:
-    """Replaces keys, tokens and passwords by stars. All offsets stay."""
+    """Replace keys, tokens and passwords by stars. All offsets stay."""
     spans = list(_secrets(text))
     if not spans:
         return text
@@ -60,7 +60,8 @@ def _secrets(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_secret(match: re.Match[str]) -> bool:
-    """After a name like password any literal is one; after other names, or without quotes, it must look random."""
+    """True if a literal is a secret: after a name like password always; after other names, or without quotes, if it
+    looks random."""
     value = match[match.lastgroup or 0]
     if TEMPLATE.search(value):
         return False
@@ -71,6 +72,6 @@ def _is_secret(match: re.Match[str]) -> bool:
 
 
 def _looks_random(value: str) -> bool:
-    """At least three bits of entropy per character, which prose and identifiers of this length rarely have."""
+    """True for at least three bits of entropy per character, which prose and identifiers of this length rarely have."""
     shares = [count / len(value) for count in Counter(value).values()]
     return len(value) >= 12 and -sum(share * math.log2(share) for share in shares) >= 3.0

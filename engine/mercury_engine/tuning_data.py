@@ -20,7 +20,7 @@ class File(Struct, frozen=True):
 
 
 class Material(Struct, frozen=True):
-    """A project: its folder, for the history, and those files that may be read."""
+    """A project: its folder, for the history, and its readable files."""
 
     root: str
     files: list[File]
@@ -74,6 +74,7 @@ def receive(stream: BinaryIO) -> Material:
 
 
 def _end_with(descriptor: int) -> None:
-    """Bypasses the stream's buffer, whose lock would still be held when this process ends by itself."""
+    """End the process, bypassing the stream's buffer, whose lock would still be held when this process ends by
+    itself."""
     os.read(descriptor, 1)
     os._exit(1)

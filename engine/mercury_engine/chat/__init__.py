@@ -1,1 +1,1 @@
-"""Conversations: a model's own template, answers written in blocks, and grammars that answers keep to."""
+"""Conversations: a model's own template, answers written in blocks, and grammars that constrain answers."""

@@ -1,4 +1,4 @@
-"""How a model writes that it calls tools: told from its own chat template, or else as Hermes models do."""
+"""How a model calls tools: read from its own chat template, or else as Hermes models do."""
 
 import json
 import re
@@ -14,7 +14,7 @@ __all__ = ["HERMES", "CallFormat", "Dialogue", "ParsedAnswer", "dialogue_of"]
 
 
 class CallFormat(Struct, frozen=True):
-    """A call is `before`, the name, `between`, the arguments and `after`; `apart` stands between two calls. Calls begin
+    """A call is `before`, the name, `between`, the arguments and `after`; `apart` separates two calls. Calls begin
     where a text has the `trigger`."""
 
     before: str
@@ -38,14 +38,14 @@ To call a tool, write its name and its arguments like this:
 
 
 class ParsedAnswer(Struct, frozen=True):
-    """What an answer says: its text, and the calls that are complete."""
+    """The contents of an answer: its text, and the complete calls."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
 
 
 class Dialogue(Struct, frozen=True, eq=False):
-    """A template with its ways: `calls` and, unless it `has_tools` itself, tools that are described in a system
+    """A template with its call format: `calls` and, unless it `has_tools` itself, tools described in a system
     message; `end` is the special token that ends an answer."""
 
     template: ChatTemplate
@@ -60,7 +60,7 @@ class Dialogue(Struct, frozen=True, eq=False):
         return self.template.render([*_described(request.messages, tools)])
 
     def read(self, text: str, turn: int) -> ParsedAnswer:
-        """`turn` makes the ids of calls new in a conversation."""
+        """Parse an answer; `turn` makes the ids of calls unique in a conversation."""
         said, trigger, remainder = text.partition(self.calls.trigger)
         if not trigger:
             return ParsedAnswer(text)
@@ -104,7 +104,7 @@ def _end(template: ChatTemplate) -> str:
 
 
 def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
-    """None if the template does not know tools, or writes calls in a way that is not name, then arguments."""
+    """None if the template does not support tools, or writes calls other than as name, then arguments."""
 
     def written(*calls: ToolCall) -> str:
         message = Message("assistant", calls=calls)
@@ -127,7 +127,7 @@ def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
 
 
 def _described(messages: Sequence[Message], tools: Sequence[Tool]) -> Sequence[Message]:
-    """The conversation for a template that knows no tools."""
+    """The conversation for a template without tools."""
     plain = [_told(message) for message in messages]
     if not tools:
         return plain

@@ -1,4 +1,4 @@
-"""Which tokens of a draft are settled after a forward: the surest anywhere, or, under a grammar, from the left on.
+"""Which tokens of a draft are settled after a forward: the surest anywhere or, under a grammar, from left to right.
 
 Shapes: S slots, V vocabulary of the model.
 """
@@ -15,12 +15,12 @@ from mercury_engine.chat.vocabulary import TokenChooser
 __all__ = ["PACES", "DraftBlock", "Pace", "Settled", "Walk", "walk"]
 
 Settled = tuple[int, float]
-"""A token with the probability that it had when it was settled; 1 where a grammar left no choice."""
+"""A token with its probability at the time when it was settled; 1 where a grammar left no choice."""
 
 
 class Pace(Struct, frozen=True):
-    """A block is written in at most so many `steps`, not counting revisions. Tokens that are `sure` are settled beyond
-    that; where another becomes `revises` times as likely as a settled one, it is opened again, once."""
+    """A block is written in at most this many `steps`, not counting revisions. Tokens that are `sure` are settled as
+    well; a settled token is reopened once if another becomes `revises` times as likely."""
 
     steps: int
     sure: float = 0.9
@@ -38,12 +38,12 @@ PACES: dict[Effort, Pace] = {
     "medium": Pace(8, revises=REVISES),
     "high": Pace(1 << 20, sure=2.0, revises=REVISES),
 }
-"""At high effort one token is settled in each forward, as the models were evaluated."""
+"""At high effort each forward settles one token, as in the models' evaluations."""
 
 
 class DraftBlock:
-    """Slots that are settled in any order, those in the first open `window` before others. An end makes all behind it
-    void; `start` is where in its window slot 0 stands."""
+    """Slots that are settled in any order, those in the first open `window` before others. An end voids everything
+    behind it; `start` is the position of slot 0 in its window."""
 
     def __init__(self, count: int, pace: Pace, ends: frozenset[int], *, window: int = 0, start: int = 0) -> None:
         self.slots: list[Settled | None] = [None] * count
@@ -60,7 +60,7 @@ class DraftBlock:
 
     @property
     def end(self) -> int:
-        """The slot that ends the text, else how many there are."""
+        """The slot that ends the text, else the number of slots."""
         return next((at for at, slot in enumerate(self.slots) if slot and slot[0] in self._ends), len(self.slots))
 
     @property
@@ -69,12 +69,12 @@ class DraftBlock:
 
     @property
     def leading(self) -> list[Settled]:
-        """What is settled before the first open slot, without the end."""
+        """The settled tokens before the first open slot, without the end."""
         end = min([*self.open[:1], self.end])
         return [slot for slot in self.slots[:end] if slot is not None]
 
     def settle(self, logits_SV: np.ndarray, chooser: TokenChooser) -> None:
-        """At least one open slot is settled."""
+        """Settle at least one open slot."""
         chosen_S, probabilities_S = chooser.choose(logits_SV)
         self._revise(logits_SV)
         self.guesses = list(zip(chosen_S.tolist(), probabilities_S.tolist(), strict=True))
@@ -92,7 +92,7 @@ class DraftBlock:
         return [at for at in slots if at < end]
 
     def _revise(self, logits_SV: np.ndarray) -> None:
-        """Open slots again in whose tokens the model has lost faith, now that it sees the others; each once."""
+        """Reopen slots whose tokens the model no longer trusts, now that it sees the others; each once."""
         for at, slot in enumerate(self.slots[: self.end]):
             if slot is None or at in self.revised or math.isinf(self._pace.revises):
                 continue
@@ -102,7 +102,7 @@ class DraftBlock:
 
 
 class Walk(Struct, frozen=True):
-    """The tokens of a walk, and whether the text ends behind them."""
+    """The tokens of a walk, and whether the text ends after them."""
 
     tokens: list[Settled]
     ended: bool = False
@@ -111,8 +111,8 @@ class Walk(Struct, frozen=True):
 def walk(
     guide: Guide, logits_SV: np.ndarray, chooser: TokenChooser, ends: frozenset[int], pace: Pace, room: int
 ) -> Walk:
-    """From the left on take the likeliest tokens that the grammar allows, while they are sure or still too few. What
-    the grammar forces costs nothing."""
+    """From left to right take the likeliest tokens that the grammar allows, while they are sure or still too few.
+    Tokens that the grammar forces cost nothing."""
     settled: list[Settled] = []
     chosen, least = 0, pace.least(len(logits_SV))
     while len(settled) < room:
@@ -141,7 +141,7 @@ def walk(
 def _next(
     guide: Guide, logits_V: np.ndarray, allowed: np.ndarray | None, chooser: TokenChooser, ends: frozenset[int]
 ) -> Settled:
-    """The choice, which the guide has taken unless it is an end."""
+    """The choice, already taken by the guide unless it is an end."""
     while True:
         if allowed is None:
             ids, probabilities = chooser.choose(logits_V[None])

@@ -1,4 +1,4 @@
-"""Grammars that answers keep to, walked token by token: JSON of a schema, and calls of tools, by llguidance."""
+"""Grammars that constrain answers, walked token by token: JSON with a schema, and tool calls, by llguidance."""
 
 import json
 import re
@@ -18,53 +18,53 @@ __all__ = ["Grammars", "Guide", "MatcherGuide", "byte_matcher"]
 
 EXTRA = "JSON schemas and tools need the extra `chat`: `pip install 'mercury-ls[chat]'`"
 AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
-"""JSON as `json.dumps` writes it, which is what models see in most prompts; free white space is a way to loop."""
+"""JSON as `json.dumps` writes it, the form in most prompts; free white space invites loops."""
 
 MOST_CALLS = 8
 KNOWN = 32
-"""Grammars that stay compiled, which takes some milliseconds each."""
+"""The number of grammars that stay compiled; each takes some milliseconds."""
 
 MOST_SYMBOLS = 30_000
-"""Of a grammar: 300 tools of 10 arguments each. Compiling takes a second then, in which nobody is answered, and from
-there on its time grows with the square."""
+"""Per grammar: 300 tools of 10 arguments each. That takes a second to compile, in which no request is answered, and
+the time grows quadratically from there."""
 
 CLOSING_BYTES = 8192
 """The longest ending that is searched for."""
 
 CLOSERS = b'"}],:'
 OPENERS = b"{[\\"
-"""Which bytes bring a JSON text to its end, the first that is allowed; and which lead away from it."""
+"""Bytes that bring a JSON text to its end, the first allowed one; and those that lead away from it."""
 
 STRUCTURE = frozenset(b'"}],:{[0123456789+-.eEtfn \n')
 """Where anything else is allowed a string is being written, in which brackets close nothing."""
 
 NEW_ORDER = b"a0@.-:/_"
-"""Of the bytes that were not written yet these come first: they separate the parts of most patterns."""
+"""Of the bytes not written yet these come first: they separate the parts of most patterns."""
 
 END = 256
 
 
 class Guide(Protocol):
-    """Where an answer stands in its grammar."""
+    """The state of an answer in its grammar."""
 
     def allowed(self) -> np.ndarray | None:
-        """The tokens that may come next; None is any text."""
+        """The tokens that may come next; None means any text."""
         ...
 
     def forced(self) -> list[int]:
-        """The tokens that must come next, as far as there is no choice."""
+        """The tokens that must come next, as long as there is no choice."""
         ...
 
     def take(self, token: int) -> bool:
-        """Whether the token was allowed; only then it is taken. The end is no token of the answer."""
+        """Take the token if it is allowed; return whether it was. The end is not a token of the answer."""
         ...
 
     def back(self, count: int) -> None:
-        """Take back so many tokens."""
+        """Take back this many tokens."""
         ...
 
     def closing(self) -> list[int] | None:
-        """Tokens that would make the answer complete, few of them; None if none were found."""
+        """A few tokens that would complete the answer; None if none were found."""
         ...
 
 
@@ -78,7 +78,7 @@ class Grammars:
         self._known: OrderedDict[str, MatcherGuide] = OrderedDict()
 
     def guide(self, request: ChatRequest, form: CallFormat) -> Guide | None:
-        """What the answer must keep to; None where that is nothing."""
+        """The constraint on the answer; None if there is none."""
         tools = _callable(request)
         if not tools and not request.schema:
             return None
@@ -101,15 +101,15 @@ class Grammars:
         text = "\n".join(rules)
         if text not in self._known:
             if reason := self._trial.survives(text, MOST_SYMBOLS):
-                raise RequestError(f"this schema cannot be kept to: {reason}; make it simpler")
+                raise RequestError(f"this schema cannot be enforced: {reason}; make it simpler")
             grammar = llguidance.LLMatcher.grammar_from_lark(text)
             limits = llguidance.LLParserLimits(max_grammar_size=MOST_SYMBOLS)
             matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=limits)
             if matcher.is_error():
-                raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
+                raise RequestError(f"this schema cannot be enforced: {_reason(matcher.get_error())}")
             spelled = byte_matcher(text, MOST_SYMBOLS)
             if not any(spelled.compute_bitmask()[: END // 8]):
-                raise RequestError("this schema cannot be kept to: it refers to itself, and nothing satisfies it")
+                raise RequestError("this schema cannot be enforced: it refers to itself, and nothing satisfies it")
             self._known[text] = MatcherGuide(self._vocabulary, matcher, spelled)
         self._known.move_to_end(text)
         while len(self._known) > KNOWN:
@@ -118,8 +118,8 @@ class Grammars:
 
 
 class MatcherGuide:
-    """A grammar's state after the tokens taken so far, and the same after their bytes, where endings are looked for: of
-    257 symbols each step costs microseconds."""
+    """A grammar's state after the tokens taken so far, and the same after their bytes, which is used to search for
+    endings: with 257 symbols each step costs microseconds."""
 
     def __init__(self, vocabulary: AnswerVocabulary, matcher: Any, spelled: Any) -> None:
         self._vocabulary = vocabulary
@@ -133,7 +133,7 @@ class MatcherGuide:
         return copied
 
     def begin(self, spelled: bytes) -> bool:
-        """Take what is written already."""
+        """Take the text written so far."""
         tokens = [*self._each(spelled)]
         if self._matcher.try_consume_tokens(tokens) != len(tokens):
             return False
@@ -143,7 +143,7 @@ class MatcherGuide:
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if self._matcher.is_error():
-            raise RequestError(f"this schema cannot be kept to: {_reason(self._matcher.get_error())}")
+            raise RequestError(f"this schema cannot be enforced: {_reason(self._matcher.get_error())}")
         return allowed[allowed < self._vocabulary.size]
 
     def forced(self) -> list[int]:
@@ -174,7 +174,7 @@ class MatcherGuide:
         return None
 
     def _encoded(self, spelled: bytes) -> list[int]:
-        """A character that has begun is finished byte by byte."""
+        """The tokens of a text; a character that has begun is finished byte by byte."""
         start = next((at for at, byte in enumerate(spelled) if byte & 0xC0 != 0x80), len(spelled))
         return [*self._each(spelled[:start]), *self._vocabulary.encode(spelled[start:].decode("utf-8", "replace"))]
 
@@ -228,8 +228,8 @@ class _TriggeredGuide:
 
 
 def _ending(matcher: Any) -> bytes | None:
-    """A short way to the end: what closes first, openers last, and of all else what was written longest ago, so that no
-    pattern is repeated for ever."""
+    """A short way to the end: closing bytes first, opening ones last, and of the others those written longest ago,
+    so that no pattern is repeated for ever."""
     text, last = bytearray(), [0] * END
     while not matcher.is_accepting():
         if len(text) >= CLOSING_BYTES:
@@ -244,7 +244,7 @@ def _ending(matcher: Any) -> bytes | None:
 
 
 def _closest(matcher: Any, last: Sequence[int]) -> bytes:
-    """The byte to take, if any may come."""
+    """The next byte, if any is allowed."""
     bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
     allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
     closers = CLOSERS if STRUCTURE.issuperset(allowed) else CLOSERS[:1]
@@ -282,7 +282,7 @@ def _schema(text: str, whose: str) -> str:
         if schema is True:
             schema = {}
         if not isinstance(schema, dict):
-            raise RequestError(f"{whose} is {text[:40]}, no JSON schema: it must be an object")
+            raise RequestError(f"{whose} is {text[:40]}, which is not a JSON schema: it must be an object")
         check_depth(schema, whose)
         return json.dumps({**schema, "x-guidance": AS_PYTHON})
     except RecursionError as error:
@@ -292,7 +292,7 @@ def _schema(text: str, whose: str) -> str:
 
 
 def _reason(error: str) -> str:
-    """Its first line, without what only the compiler knows: where in our rules it is."""
+    """The first line of a compiler error, without positions in our rules."""
     return WHERE.sub("", error.partition("\n")[0])[:300]
 
 

@@ -1,4 +1,4 @@
-"""A process that does for the engine what a stranger's schema or template could make it die of, or never finish."""
+"""A child process for work in which an untrusted schema or template could crash the engine, or never finish."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ __all__ = ["KeptProcess"]
 
 
 class KeptProcess:
-    """Runs a module that answers each line of its input by a line. It is started with the first, and again after its
-    end; one that takes longer than `seconds` for an answer is ended."""
+    """Runs a module that answers each line of its input with a line. It starts with the first request, and again
+    after it ends; one that takes longer than `seconds` is ended."""
 
     def __init__(self, module: str, seconds: float) -> None:
         self._command = (sys.executable, "-P", "-m", module)
@@ -21,7 +21,7 @@ class KeptProcess:
         self._lock = threading.Lock()
 
     def answer(self, line: bytes) -> bytes | None:
-        """None if it crashed, or took too long."""
+        """The answer; None if the process crashed or took too long."""
         with self._lock:
             process = self._started()
             assert process.stdin is not None

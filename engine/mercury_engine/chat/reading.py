@@ -1,4 +1,4 @@
-"""A conversation as a model reads it: what is encoded of it, and the forwards over the slots behind it.
+"""A conversation as a model reads it: the encoded part, and the forwards over the slots after it.
 
 Shapes: R rows of a forward, C cached columns, S slots, V vocabulary.
 """
@@ -15,13 +15,13 @@ from mercury_engine.tokens.prefix import common_length
 __all__ = ["CANVAS", "CachedConversation", "ConversationCanvas", "Manner"]
 
 CANVAS = 32
-"""Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
+"""Slots written together by a model without its own blocks (LLaDA is evaluated with this size)."""
 
 
 class Manner(Struct, frozen=True):
-    """How a model reads and writes. Each `block` of tokens sees itself and what is before it; with 0, everything sees
-    everything, and 1 is left to right. `shift`: the logits of a row are for the token behind it. Slots in a later
-    `window` of a block wait. `mask` is the token of an open slot."""
+    """How a model reads and writes. Each `block` of tokens sees itself and what is before it; with 0, everything
+    sees everything, and 1 is left to right. `shift`: the logits of a row are for the token after it. Slots in a
+    later `window` of a block wait. `mask` is the token of an open slot."""
 
     block: int = 0
     shift: bool = False
@@ -30,9 +30,9 @@ class Manner(Struct, frozen=True):
 
 
 class CachedConversation:
-    """What stays encoded of a conversation between turns: `ids` in the cache; and `tokens`, the whole conversation when
-    it stood as `text`, because what a model says is not always spelled as its tokenizer would. `read` counts the rows
-    of forwards."""
+    """The encoded part of a conversation between turns: `ids` in the cache; and `tokens`, the whole conversation
+    when it stood as `text`, because a model's output is not always spelled as its tokenizer would. `read` counts the
+    rows of forwards."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
@@ -48,10 +48,10 @@ class CachedConversation:
 
 
 class ConversationCanvas:
-    """The slots behind a conversation.
+    """The slots after a conversation.
 
-    Where everything sees everything, what is encoded lasts all the same, although it would see what is said later: the
-    prefix cache of Fast-dLLM (Wu et al. 2025). If that is not `exact` enough, each forward reads everything.
+    Where everything sees everything, the encoded part is kept all the same, although it would see later messages:
+    the prefix cache of Fast-dLLM (Wu et al. 2025). With `exact`, each forward reads everything.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class ConversationCanvas:
         self._carried_V: np.ndarray | None = None
 
     def begin(self, ids: Sequence[int]) -> None:
-        """Keep what is encoded of a conversation that now has these tokens."""
+        """Keep the encoded part of a conversation that now has these tokens."""
         read, block = common_length(self._kept.ids, ids), self._manner.block
         lasting = self._lasting(ids)
         limit = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
         self._kept.keep(max(0, min(read, limit)) // (block or 1) * (block or 1) if not self._exact else 0)
 
     def catch_up(self, ids: Sequence[int]) -> Generator[None]:
-        """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
+        """Encode everything except what fits into the forward that reads the slots; each yield is a forward."""
         block = self._manner.block or 1
         while not self._exact:
             start = len(self._kept.ids)
@@ -86,7 +86,7 @@ class ConversationCanvas:
         return block - len(ids) % block if block else CANVAS
 
     def logits(self, ids: Sequence[int], slots: Sequence[int]) -> np.ndarray:
-        """The logits of each slot behind the conversation `ids`; negative slots are open."""
+        """The logits of each slot after the conversation `ids`; negative slots are open."""
         manner, start = self._manner, len(self._kept.ids)
         lasting = start if self._exact else self._lasting(ids)
         new, head = ids[start:lasting], ids[lasting:]
@@ -102,7 +102,8 @@ class ConversationCanvas:
         return logits_WV
 
     def _lasting(self, ids: Sequence[int]) -> int:
-        """How many tokens can be encoded for good: whole blocks, or all but the one that predicts the first slot."""
+        """The number of tokens that can be encoded for good: whole blocks, or all but the one that predicts the
+        first slot."""
         block = self._manner.block
         return len(ids) // block * block if block else len(ids) - self._manner.shift
 

@@ -1,4 +1,4 @@
-"""A process that compiles grammars and says that it is still alive: `python -m mercury_engine.chat.schema_trial`."""
+"""A process that compiles grammars and reports that it is still alive: `python -m mercury_engine.chat.schema_trial`."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Schemas that strangers send: how deep they may be, and a trial of the compiler in a process that may die of them."""
+"""Untrusted schemas: a limit on their depth, and a trial of the compiler in a process that may crash."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from mercury_engine.chat.kept import KeptProcess
 __all__ = ["TRIAL_STACK", "Trial", "check_depth"]
 
 MOST_DEPTH = 2000
-"""How deep the compiler may have to recurse: it kept its stack at 2,400 references, and lost it at 5,000."""
+"""The maximum recursion depth of the compiler: its stack held at 2,400 references, and overflowed at 5,000."""
 LONGEST_PATTERN = 10_000
 TRIAL_SECONDS = 10.0
 TRIAL_STACK = 2_000_000
@@ -18,21 +18,21 @@ TRIAL_STACK = 2_000_000
 
 
 def check_depth(schema: Any, whose: str) -> None:
-    """Raises `RequestError` for a schema that the compiler might lose its stack on.
+    """Raise `RequestError` for a schema that might overflow the compiler's stack.
 
-    A compiler that follows references is at most once in each part that is referred to at a time, so that the depths of
-    these parts together bound its recursion.
+    A compiler that follows references is in each referenced part at most once at a time, so the depths of these
+    parts together bound its recursion.
     """
     parts = [schema, *(part for target in _references(schema) if (part := _referred(schema, target)) is not None)]
     depth = sum(map(_depth, parts))
     if depth > MOST_DEPTH:
         raise RequestError(
-            f"{whose} is too deep: its parts and what they refer to are {depth:,} levels together, and {MOST_DEPTH:,} "
-            "are allowed; merge definitions, or nest them less"
+            f"{whose} is too deep: its parts and what they refer to are {depth:,} levels together, and the limit "
+            f"is {MOST_DEPTH:,}; merge definitions, or nest them less"
         )
     longest = max((len(node["pattern"]) for node in _nodes(schema) if isinstance(node.get("pattern"), str)), default=0)
     if longest > LONGEST_PATTERN:
-        raise RequestError(f"{whose} has a pattern of {longest:,} characters: {LONGEST_PATTERN:,} are allowed")
+        raise RequestError(f"{whose} has a pattern of {longest:,} characters; the limit is {LONGEST_PATTERN:,}")
 
 
 def _references(schema: Any) -> set[str]:
@@ -52,7 +52,7 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _depth(schema: Any) -> int:
-    """Of the schema itself, without what it defines for others."""
+    """The depth of the schema itself, without what it defines for others."""
     deepest, pending = 0, [(schema, 1)]
     while pending:
         node, depth = pending.pop()
@@ -66,8 +66,8 @@ def _depth(schema: Any) -> int:
 
 
 def _referred(schema: Any, reference: str) -> Any:
-    """The part of the schema that a JSON pointer refers to, the whole schema for a name that is no pointer; None if
-    there is none."""
+    """The part of the schema that a JSON pointer refers to, the whole schema for a name that is not a pointer; None
+    if there is none."""
     if not reference.startswith("#/"):
         return schema if reference.startswith("#") else None
     node = schema
@@ -89,8 +89,7 @@ class Trial:
         self._process = KeptProcess("mercury_engine.chat.schema_trial", TRIAL_SECONDS)
 
     def survives(self, grammar: str, most_symbols: int) -> str:
-        """Why the compiler did not live through this grammar, "" if it did; what it says of the grammar is its own
-        business."""
+        """Why the compiler did not survive this grammar, "" if it did; its opinion of the grammar does not matter."""
         if self._process.answer(json.dumps([grammar, most_symbols]).encode()) == b"lived\n":
             return ""
         return f"the compiler took more than {TRIAL_SECONDS:.0f} s, or crashed"

@@ -1,4 +1,4 @@
-"""Answers conversations: block by block, or under a grammar from the left on; each forward is one `Said`."""
+"""Answers conversations: block by block, or under a grammar from left to right; each forward is one `Said`."""
 
 import codecs
 import time
@@ -25,14 +25,14 @@ __all__ = ["Talker", "open_talker"]
 PREPARING_SECONDS = 0.005
 """At a time, while what others may be slow with, the model's template and the request's schema, is waited for."""
 CACHES = 2
-"""Conversations get this part of the memory for caches; the last one stays in any case."""
+"""The share of the cache memory for conversations; the last one stays in any case."""
 
 Result = TypeVar("Result")
 
 
 class Talker:
-    """One model in conversation, within its `room`; its `dialogue` is opened when it is first needed. `forwards` and
-    `rows` count what was computed."""
+    """One model in conversation, within its `room`; its `dialogue` is opened on first use. `forwards` and `rows`
+    count the computed ones."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Talker:
 
     @contextmanager
     def _place(self, session: str, conversation: str) -> Iterator[CachedConversation]:
-        """What is encoded of the session's most similar conversation, for one answer at a time. One that comes
-        meanwhile begins anew, and so does one that would throw away more than it finds."""
+        """The encoded part of the session's most similar conversation, for one answer at a time. A request that
+        comes meanwhile starts from scratch, and so does one that would discard more than it reuses."""
         shared = {
             candidate: common_length(candidate.asked, conversation)
             for owner, candidate in self._kept
@@ -126,7 +126,7 @@ class Talker:
 
 
 class _Reply:
-    """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
+    """One answer while it is written: its final part, and after it the block being denoised."""
 
     def __init__(
         self,
@@ -171,11 +171,11 @@ class _Reply:
 
     @property
     def _closes(self) -> bool:
-        """Whether the answer has room for what ends it."""
+        """True if the answer has room for its ending."""
         return self._ending is not None and len(self._ending) <= self._most
 
     def _forwards(self) -> Generator[ChatReply]:
-        """Past its deadline it ends without another forward."""
+        """The forwards of the answer; past its deadline it ends without another one."""
         finish: Finish = ""
         self._canvas.begin(self._prompt)
         for _ in self._model.timed(self._canvas.catch_up(self._prompt)):
@@ -194,7 +194,7 @@ class _Reply:
         yield self._said(finish)
 
     def _forward(self) -> Generator[Finish]:
-        """Why the answer ends after one forward, "" if it goes on."""
+        """The reason why the answer ends after one forward, "" if it continues."""
         yield self._write_freely() if self._guide is None else self._write_along(self._guide)
 
     def _write_freely(self) -> Finish:
@@ -236,7 +236,7 @@ class _Reply:
         return "length" if len(tokens) == room else ""
 
     def _that_can_close(self, guide: Guide, tokens: list[Settled], room: int) -> list[Settled]:
-        """As many of the tokens as leave room for an ending; none of them always does."""
+        """As many of the tokens as leave room for an ending; none at all always does."""
         fits, excess, count = 0, len(tokens) + 1, len(tokens)
         while excess - fits > 1:
             ending = guide.closing()
@@ -252,7 +252,7 @@ class _Reply:
         return list(tokens[:fits])
 
     def _cut_short(self) -> Finish:
-        """Under a grammar, with the shortest known ending; else where it stands."""
+        """End the answer: under a grammar, with the shortest known ending; else where it stands."""
         if self._guide is None:
             return self._finished(self._block.leading if self._block else (), "length")
         if not self._closes or self._guide.allowed() is None:
@@ -260,7 +260,7 @@ class _Reply:
         return self._finished([(token, 1.0) for token in self._ending or ()], "stop")
 
     def _late_finish(self) -> Finish:
-        """Ends the answer if another forward would end after the deadline; the first one may."""
+        """End the answer if another forward would finish after the deadline; the first one may."""
         elapsed_ms = (self._model.clock() - self._started) * 1000
         next_ms = self._model.forward_ms if self._step else 0.0
         if self._request.deadline_ms is None or elapsed_ms + next_ms < self._request.deadline_ms:
@@ -268,7 +268,7 @@ class _Reply:
         return self._cut_short()
 
     def _encoded(self) -> list[int]:
-        """The tokens of the conversation; where it goes on from what was said here, with the tokens that said it."""
+        """The tokens of the conversation; where it continues an earlier answer, with the tokens of that answer."""
         template, conversation = self._model.dialogue.template, self._kept
         if conversation.text and self._rendered.startswith(conversation.text):
             return [*conversation.tokens, *template.encode(self._rendered[len(conversation.text) :])]
@@ -280,7 +280,7 @@ class _Reply:
             self._kept.text, self._kept.tokens = self._rendered + text.decode("utf-8", "replace"), self._ids
 
     def _finds_stop(self, tokens: Sequence[Settled]) -> bool:
-        """Whether what is said has a stop string, before which it ends."""
+        """True if the text has a stop string, before which it ends."""
         text = self._text(tokens)[0]
         stops = [at for stop in self._request.stops if stop and (at := text.find(stop)) >= 0]
         self._stopped_at = min(stops, default=None)
@@ -308,7 +308,7 @@ class _Reply:
 
     @property
     def _drafted(self) -> tuple[list[Settled | None], list[Settled | None]]:
-        """The slots of the block up to its end, and what the model would put into those that are open."""
+        """The slots of the block up to its end, with the model's choices for the open ones."""
         if self._block is None:
             return [], []
         return self._block.slots[: self._block.end], self._block.guesses[: self._block.end]
@@ -322,7 +322,7 @@ class _Reply:
         return len(self._request.messages)
 
     def _held_back(self, text: str) -> int:
-        """How much of the end may be the beginning of a stop or of a call."""
+        """The length of the end that may be the beginning of a stop string or of a call."""
         marks = [*self._request.stops, *([self._model.dialogue.calls.trigger] if self._calls else [])]
         longest = max(map(len, marks), default=0)
         return next(
@@ -359,7 +359,7 @@ class _Reply:
 def open_talker(
     folder: Path, room: Room, tokenizer: PretrainedTokenizer, manner: Manner, ends: Sequence[str] = ()
 ) -> Talker | None:
-    """None for a model that was not trained to chat."""
+    """A talker; None for a model that was not trained to chat."""
     source = read_source(folder)
     if source is None:
         return None

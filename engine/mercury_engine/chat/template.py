@@ -1,4 +1,4 @@
-"""A model's own chat template: a conversation as the text and the tokens that the model was trained to read."""
+"""A model's own chat template: renders a conversation as the text and tokens that the model was trained to read."""
 
 import json
 import re
@@ -21,12 +21,12 @@ TEMPLATE_FILE = "chat_template.jinja"
 EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"
 
 GUARD = "\ufdd0"
-"""Put into the name of a special token where a message has it: there it is text. No text has this noncharacter."""
+"""Inserted into the name of a special token in a message, which makes it text. No text has this noncharacter."""
 RENDERING_SECONDS = 5.0
 
 
 class Source(Struct, frozen=True):
-    """Templates as they are published, the one for conversations with tools apart where there is one, and the names of
+    """Published templates, with a separate one for conversations with tools if there is one, and the names of
     special tokens that they use."""
 
     template: str
@@ -35,7 +35,7 @@ class Source(Struct, frozen=True):
 
 
 def read_source(folder: Path) -> Source | None:
-    """None for a model that was not trained to chat."""
+    """The templates; None for a model that was not trained to chat."""
     config = _json_of(folder / CONFIG_FILE)
     template = config.get("chat_template")
     if (folder / TEMPLATE_FILE).exists():
@@ -62,13 +62,13 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 
 def _name(value: Any) -> str:
-    """Special tokens are written as their names, or as objects with them."""
+    """The name of a special token, which is written as its name, or as an object that has it."""
     text = value.get("content") if isinstance(value, dict) else value
     return text if isinstance(text, str) else ""
 
 
 class ChatTemplate:
-    """Renders conversations. What a message says is text: the name of a special token in it stays text."""
+    """Renders conversations. A message is text: the name of a special token in it stays text."""
 
     def __init__(self, source: Source, tokenizer: PretrainedTokenizer) -> None:
         if find_spec("jinja2") is None:
@@ -85,7 +85,7 @@ class ChatTemplate:
         self._special = re.compile(f"({'|'.join(map(re.escape, specials))})" if specials else r"(?!)()")
 
     def render(self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, answer: bool = True) -> str:
-        """With `answer`, up to where the model's answer begins."""
+        """The conversation; with `answer`, up to where the model's answer begins."""
         names = {call.id: call.name for message in messages for call in message.calls}
         variables = {
             "messages": [self._message(message, names) for message in messages],
@@ -95,14 +95,14 @@ class ChatTemplate:
         }
         said = self._asked(self._source.with_tools if tools else self._source.template, variables)
         if (reason := said.get("refusal", said.get("error"))) is not None:
-            raise RequestError(f"the model's chat template does not take this conversation: {reason}")
+            raise RequestError(f"the model's chat template does not accept this conversation: {reason}")
         return said["text"]
 
     def _asked(self, template: str, variables: Mapping[str, Any] | None) -> dict[str, str]:
-        """Templates are programs of somebody else: a process of their own renders them."""
+        """Render in a separate process: templates are third-party programs."""
         answer = self._process.answer(json.dumps({"template": template, "variables": variables}).encode())
         if answer is None:
-            return {"error": f"it takes more than {RENDERING_SECONDS:.0f} s, or too much memory"}
+            return {"error": f"it takes more than {RENDERING_SECONDS:.0f} s or too much memory"}
         return json.loads(answer)
 
     def encode(self, rendered: str) -> list[int]:
@@ -138,7 +138,7 @@ class ChatTemplate:
         return fields
 
     def _arguments(self, text: str) -> tuple[dict[str, Any], str]:
-        """The object, and how the model wrote it."""
+        """The object, and the model's spelling of it."""
         try:
             arguments = json.loads(text or "{}")
         except ValueError as error:

@@ -1,5 +1,6 @@
-"""A process that renders chat templates, which are programs of somebody else: `python -m
-mercury_engine.chat.template_process`. A line is a template and what it is given, an answer the text, or an error."""
+"""A process that renders chat templates, which are third-party programs: `python -m
+mercury_engine.chat.template_process`. Each input line is a template and its variables, each answer the text or an
+error."""
 
 import json
 import re
@@ -17,11 +18,11 @@ MOST_BYTES = 1 << 30
 """Of address space: a usual template needs a hundredth."""
 LONGEST_TEXT = 1 << 23
 GENERATION = re.compile(r"\{%(-?)\s*(end)?generation\s*(-?)%\}")
-"""What transformers marks answers with while it trains; here it marks nothing."""
+"""Marks answers during training with transformers; here it does nothing."""
 
 
 class _Verbatim(dict[str, Any]):
-    """A JSON object that is written as it was read, so that what the model said is found in its cache again."""
+    """A JSON object written as it was read, so that the model's own output is found in its cache again."""
 
     def __init__(self, value: dict[str, Any], text: str) -> None:
         super().__init__(value)
@@ -29,7 +30,7 @@ class _Verbatim(dict[str, Any]):
 
 
 class _TemplateRefusedError(Exception):
-    """The template says that it does not take this conversation."""
+    """The template reports that it does not accept this conversation."""
 
 
 def _main() -> None:
@@ -41,14 +42,14 @@ def _main() -> None:
             answer = {"refusal": str(error)}
         except MemoryError:
             answer = {"error": "it takes too much memory"}
-        except Exception as error:  # of a template by somebody else
+        except Exception as error:  # of a third-party template
             answer = {"error": str(error) or type(error).__name__}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
 def _answer(template: str, variables: dict[str, Any] | None) -> dict[str, str]:
-    """What is given is rendered; without anything the template is only read."""
+    """Render the variables; without any, the template is only parsed."""
     compiled = _compiled(template)
     if variables is None:
         return {"text": ""}
@@ -70,7 +71,7 @@ def _no_mark(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> ImmutableSandboxedEnvironment:
-    """As transformers renders templates."""
+    """The environment in which transformers renders templates."""
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = _to_json
     environment.globals |= {

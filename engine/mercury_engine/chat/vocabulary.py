@@ -1,4 +1,4 @@
-"""The tokens that an answer may take, and the choice among them.
+"""The tokens that an answer may use, and the choice among them.
 
 Shapes: S slots, V vocabulary of the model.
 """
@@ -14,8 +14,8 @@ __all__ = ["AnswerVocabulary", "TokenChooser"]
 
 
 class AnswerVocabulary:
-    """`ends` end an answer. The special tokens in `spelled` are text, since calls of tools are written with them; all
-    others are never said. `size` is that of the model's logits."""
+    """`ends` end an answer. The special tokens in `spelled` are text, since tool calls are written with them; all
+    others are never generated. `size` is that of the model's logits."""
 
     def __init__(self, tokenizer: PretrainedTokenizer, size: int, ends: Iterable[str], spelled: str = "") -> None:
         self._tokenizer = tokenizer
@@ -41,8 +41,8 @@ class AnswerVocabulary:
 
 
 class TokenChooser:
-    """The likeliest token of a slot; with a temperature, one drawn by the seed. Probabilities are those of the model
-    without a temperature."""
+    """The likeliest token of a slot or, with a temperature, one drawn by the seed. Probabilities are those of the
+    model without a temperature."""
 
     def __init__(self, vocabulary: AnswerVocabulary, temperature: float, seed: int) -> None:
         self._vocabulary = vocabulary
@@ -50,7 +50,7 @@ class TokenChooser:
         self._random = np.random.default_rng(seed)
 
     def choose(self, logits_SV: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Overwrites the logits of tokens that are never said."""
+        """Choose tokens. Overwrites the logits of tokens that are never generated."""
         logits_SV[:, self._vocabulary.never] = -np.inf
         highest_S1 = logits_SV.max(1, keepdims=True)
         odds_SV = np.exp(logits_SV - highest_S1)
@@ -64,7 +64,7 @@ class TokenChooser:
         return int(allowed[at]), float(1 / np.exp(logits - logits[at]).sum())
 
     def _pick(self, logits_SV: np.ndarray) -> np.ndarray:
-        """By the Gumbel trick."""
+        """Choose tokens by the Gumbel trick."""
         if self._temperature <= 0:
             return logits_SV.argmax(1)
         noise_SV = self._random.gumbel(size=logits_SV.shape).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The answer to one hole: its tokens while they are decoded, and the text that is shown for them."""
+"""The answer to one hole: its tokens while they are decoded, and the text shown for them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -18,12 +18,12 @@ __all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Present
 
 
 UNSURE = 0.3
-"""Of an answer that has no likely start as many words are left, for those who ask, as are together this likely."""
+"""For explicit requests, an answer without a likely start keeps as many words as together reach this probability."""
 
 
 class DecodedAnswer(Struct, frozen=True):
-    """Tokens with their probabilities; `complete` if the last one ends the answer. `names` were chosen among those that
-    exist."""
+    """Tokens with their probabilities; `complete` if the last one ends the answer. `names` were chosen among
+    existing ones."""
 
     ids: Sequence[int]
     probabilities: Sequence[float]
@@ -47,11 +47,11 @@ NOTHING_CARRIED = Carried()
 
 
 class HoleAnswer:
-    """Grows token by token until it ends, its line ends, code follows that is outside of it, it goes round in circles,
-    or it reaches the limit.
+    """Grows token by token until it ends, its line ends, code outside of it follows, it loops, or it reaches the
+    limit.
 
-    Of an insertion, `margin` is the indentation of its line; lines that are indented less are outside of it. It is -1
-    for text that replaces other text, which may do anything.
+    For an insertion, `margin` is the indentation of its line; lines indented less are outside of it. It is -1 for
+    text that replaces other text, which may do anything.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class HoleAnswer:
             self.circles = bounded_text != text and not self.complete
 
     def bounded(self, text: str) -> tuple[str, bool]:
-        """The part of a text that belongs to the answer, and whether code follows that does not."""
+        """The part of a text that belongs to the answer, and whether code outside of it follows."""
         bounded_text = inside(text, self._margin)
         return (bounded_text, True) if bounded_text != text else (once(text) if self._margin >= 0 else text, False)
 
@@ -110,7 +110,7 @@ class HoleAnswer:
 
 
 class Presentation(Struct, frozen=True):
-    """Turns tokens into the text to show: if it can be, a start of the answer that is at least as likely as `bar`."""
+    """Turns tokens into the text to show: if possible, a start of the answer that is at least as likely as `bar`."""
 
     tokenizer: Tokenizer
     calibration: Calibration
@@ -137,14 +137,15 @@ class Presentation(Struct, frozen=True):
         return self._fill(answer, decoded.start(count), old)
 
     def starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
-        """The whole answer, and its starts of whole words and at least `least` tokens, the longest first."""
+        """The whole answer, and its starts of whole words and at least `least` tokens, longest first."""
         count = len(decoded.ids)
         while count >= max(1, least):
             yield self._fill(answer, decoded.start(count), "")
             count = self._whole_words(decoded.ids, count - 1)
 
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
-        """What these tokens add to the carried text: whole characters, in line mode up to the end of the line."""
+        """The text that these tokens add to the carried text: whole characters, in line mode up to the end of the
+        line."""
         return answer.bounded(self._decoded(answer, ids))[0]
 
     def _decoded(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
@@ -168,7 +169,7 @@ class Presentation(Struct, frozen=True):
         return Filled(text, probabilities[:visible], sure * (text != old), complete)
 
     def _covering(self, ids: Sequence[int], size: int) -> int:
-        """How many tokens spell the first `size` bytes."""
+        """The number of tokens that spell the first `size` bytes."""
         ends = accumulate(len(self.tokenizer.token_bytes[token]) for token in ids)
         return next((count for count, end in enumerate(ends, 1) if end >= size), len(ids))
 
@@ -183,7 +184,7 @@ class Presentation(Struct, frozen=True):
         return decoded.start(count)
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
-        """At most `count` tokens, so that the cut is not inside a word."""
+        """At most `count` tokens, cut so that no word is split."""
         while 0 < count < len(ids) and self._inside_word(ids[count - 1], ids[count]):
             count -= 1
         return count

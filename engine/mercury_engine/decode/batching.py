@@ -49,7 +49,7 @@ class ForwardBatcher(Generic[Output]):
             steps.close()
 
     def _outcome(self, turn: "_Turn[Output]") -> Output | None:
-        """Its next output, None at the end."""
+        """The request's next output, None at the end."""
         if turn.outcome is None:
             self._advance([turn, *self._companions(turn)])
         outcome, turn.outcome = turn.outcome, None
@@ -132,7 +132,7 @@ def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Generator[None]:
 
 
 def until_pause(passes: Passes[Result]) -> Generator[Pass, Forward, bool]:
-    """The work up to its next pause; returns False if it ended instead."""
+    """Run the work up to its next pause; return False if it ended instead."""
     forward = None
     while True:
         try:

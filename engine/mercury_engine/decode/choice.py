@@ -1,4 +1,5 @@
-"""Picks tokens from logits: greedily, no special ones but those that end an answer, and spelling a partial word first.
+"""Picks tokens from logits: greedily, no special ones except those that end an answer, and spelling a partial word
+first.
 
 Shapes: V vocabulary of the model, S slots.
 """
@@ -20,7 +21,7 @@ WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
 
 
 class Chosen(Struct, frozen=True):
-    """Of a name that was chosen among those that exist: its own log probability, and that of its share among them."""
+    """For a name chosen among existing ones: its own log probability, and that of its share among them."""
 
     own: float
     share: float
@@ -37,7 +38,7 @@ class Choice(Struct, frozen=True):
 
 
 class Chooser:
-    """Knows which tokens are permitted at all, for one tokenizer and one model: those with bytes, and those that end an
+    """Knows which tokens are permitted, for one tokenizer and one model: those with bytes, and those that end an
     answer."""
 
     def __init__(self, tokenizer: Spelling, vocabulary: int, ends: Iterable[int] = (EOM,)) -> None:
@@ -65,7 +66,7 @@ class Chooser:
         return Choice(token, 1 / total, alternatives)
 
     def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
-        """The log odds of a permitted token against all other permitted tokens but the end."""
+        """The log odds of a permitted token against all other permitted tokens except the end."""
         permitted_V = self._permitted(logits_V, typed)
         if token != EOM:
             permitted_V[EOM] = -np.inf
@@ -80,7 +81,7 @@ class Chooser:
         return Choice(token, float(odds_V[token] / odds_V.sum()))
 
     def log_probabilities(self, logits_V: np.ndarray, typed: bytes) -> np.ndarray:
-        """Of all tokens; while `typed` bytes are left to spell, of those that spell them."""
+        """The log probabilities of all tokens; while `typed` bytes are left to spell, of those that spell them."""
         permitted_V = self._permitted(logits_V, typed)
         highest = permitted_V.max()
         return permitted_V - highest - np.log(np.exp(permitted_V - highest).sum())
@@ -95,7 +96,7 @@ class Chooser:
         return self._tokenizer.remaining(typed, token)
 
     def slots(self, logits_SV: np.ndarray, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The likeliest token of each slot and its probability; slots are independent but for the partial word."""
+        """The likeliest token of each slot and its probability; slots are independent except for the partial word."""
         if isinstance(logits_SV, Predictions) and not typed:
             return logits_SV.choices.ids_W, logits_SV.choices.probability_W
         permitted_SV = np.where(self._forbidden, -np.inf, logits_SV)

@@ -16,7 +16,7 @@ SMALLEST_PROBABILITY = 1e-6
 LEAST_OWN = -12.0
 
 Names = Mapping[int, Chosen]
-"""The names that were chosen, each at the place of its first token."""
+"""The chosen names, each at the index of its first token."""
 NO_NAMES: Names = {}
 
 
@@ -37,7 +37,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     own: float = 0.0
     share: float = 0.0
     rewriting: "Calibration | None" = None
-    """For answers that replace old text; None if these coefficients are for them too."""
+    """Coefficients for answers that replace old text; None if these coefficients apply to them too."""
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -52,14 +52,14 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, length=0.0, complete=0.0)
-"""For models of which no decisions are known: a mean log probability of -0.1, which tells good answers of many models
-from bad ones, gives 0.25, the bar that suggestions have by default."""
+"""For models without recorded decisions: a mean log probability of -0.1, which separates good answers from bad ones
+in many models, gives 0.25, the default bar of suggestions."""
 
 
 def features(probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> tuple[float, ...]:
-    """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the sum
-    of the log probabilities, but of those that begin a name that was chosen; then the number of these, and the sums of
-    what they have of their own."""
+    """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the
+    sum of the log probabilities without the tokens that begin a chosen name; then the number of those names, and the
+    sums of their own features."""
     logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in probabilities]
     chosen = [name for at, name in names.items() if at < len(logs)]
     joint = sum(log for at, log in enumerate(logs) if at not in names)

@@ -26,7 +26,7 @@ LARGEST_LOG_ODDS = 16.0
 
 class CopyMatch(Struct, frozen=True):
     """The token behind the best matches of the last tokens: how many tokens are `alike`, at how many `places`, and
-    which share of them is `agreeing` on the token."""
+    the share of them `agreeing` on the token."""
 
     token: int
     alike: int
@@ -51,7 +51,7 @@ class CopyBias(Struct, frozen=True, forbid_unknown_fields=True):
         return sum(weight * value for weight, value in zip(weights, features(model_log_odds, match), strict=True))
 
     def apply(self, logits_V: np.ndarray, model_log_odds: float, match: CopyMatch) -> np.ndarray:
-        """The copied token gets these odds; the end keeps its probability, unless it is the copied token."""
+        """Give the copied token these odds; the end keeps its probability, unless it is the copied token."""
         biased_V, log_odds = logits_V.copy(), self.log_odds(model_log_odds, match)
         biased_V[match.token] += log_odds - model_log_odds
         if match.token != EOM:
@@ -65,5 +65,5 @@ def features(model_log_odds: float, match: CopyMatch) -> tuple[float, float, flo
 
 
 def read_copy_bias(folder: Path) -> CopyBias | None:
-    """The coefficients beside a model's weights; None where copying was found not to help."""
+    """The coefficients beside a model's weights; None where copying did not help."""
     return read_fitted(folder, COPY_BIAS_FILE, CopyBias)

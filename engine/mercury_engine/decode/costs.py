@@ -1,4 +1,4 @@
-"""What a forward costs on this device by its number of rows, measured when the engine starts and while it is idle."""
+"""The cost of a forward on this device by its number of rows, measured when the engine starts and while it is idle."""
 
 import math
 import time
@@ -17,7 +17,7 @@ __all__ = ["CostMeter", "Costs", "measure_costs"]
 
 MEASURED = (1, 2, 4, *CANVASES)
 MEASURED_AT_START = (1, 32)
-"""On every device measured so far, the other costs are close to the line through these two."""
+"""The two sizes measured at the start: on every device so far, the other costs are close to the line through these."""
 START_SECONDS = 0.2
 REPEATS = 3
 MEASURED_CONTEXT = 1024
@@ -30,7 +30,7 @@ class Costs(Struct, frozen=True):
     milliseconds: tuple[float, ...]
 
     def of(self, rows: np.ndarray | float) -> np.ndarray | float:
-        """Interpolated; beyond the last measurement each row costs the average there."""
+        """The interpolated cost; beyond the last measurement each row costs the average there."""
         inside = np.interp(rows, self.rows, self.milliseconds)
         return inside * np.maximum(1.0, np.asarray(rows) / self.rows[-1])
 
@@ -38,8 +38,8 @@ class Costs(Struct, frozen=True):
 class CostMeter:
     """Times forwards of 1 to 64 rows on a cache of typical length: two sizes at the start, the others when idle.
 
-    The fastest of a few runs counts, but not the first, for which the runtime may have had to prepare. Fewer rows never
-    cost more, since they could be padded.
+    The fastest of a few runs counts, but not the first, for which the runtime may have had to prepare. Fewer rows
+    never cost more, since they could be padded.
     """
 
     def __init__(self, runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -50,7 +50,7 @@ class CostMeter:
         self._fastest: dict[int, float] = {}
 
     def start(self, seconds: float = START_SECONDS) -> Costs:
-        """Times each size at least once; more often only while its share of the time lasts."""
+        """Time each size at least once, and more often only while its share of the time lasts."""
         cache, began = self._filled(), self._clock()
         for number, rows in enumerate(MEASURED_AT_START, start=1):
             end = began + seconds * number / len(MEASURED_AT_START)
@@ -94,6 +94,6 @@ class CostMeter:
 
 
 def measure_costs(runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> Costs:
-    """All sizes at once."""
+    """Measure all sizes at once."""
     *_, costs = CostMeter(runtime, clock=clock).rest()
     return costs

@@ -32,7 +32,7 @@ __all__ = ["UNFORCED", "Decoder", "Decoding", "Forced"]
 
 
 class Decoder(Struct, frozen=True, eq=False):
-    """What all decodings share: the model, the statistics, and the ways of decoding."""
+    """Shared by all decodings: the model, the statistics, and the ways of decoding."""
 
     runtime: Runtime
     tokenizer: Tokenizer
@@ -46,7 +46,7 @@ class Decoder(Struct, frozen=True, eq=False):
 
 
 class Forced(Struct, frozen=True):
-    """The start of answer `number`, given in advance."""
+    """The forced start of answer `number`."""
 
     number: int = 0
     ids: Sequence[int] = ()
@@ -58,10 +58,10 @@ UNFORCED = Forced()
 class Decoding:
     """Greedy answers to the holes of a row, one after another.
 
-    They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token is
-    committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The session's
-    cache always holds a prefix of the stream. While it is `watched`, all that is missing is drafted on a canvas of so
-    many slots whenever the answer has left the last one, even if that takes longer.
+    They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token
+    is committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The
+    session's cache always holds a prefix of the stream. While it is `watched`, everything missing is drafted on a
+    canvas of this many slots whenever the answer has left the last one, even if that takes longer.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Decoding:
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
         self.named = 0
-        """How many tokens spell a chosen name that the first answer begins with."""
+        """The number of tokens of a chosen name with which the first answer begins."""
         self._texts = [list(texts) for texts in sources]
         self._hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
@@ -107,7 +107,7 @@ class Decoding:
 
     @property
     def number(self) -> int:
-        """The answer that is being decoded."""
+        """The index of the answer being decoded."""
         return len(self.starts) - 1
 
     @property
@@ -119,7 +119,7 @@ class Decoding:
 
     @property
     def done(self) -> bool:
-        """All answers are complete, or have become too improbable to go on."""
+        """True if all answers are complete, or have become too improbable to continue."""
         return self.answers[-1].done or self.probability < self._floor
 
     def advance(self) -> Passes[None]:
@@ -132,7 +132,8 @@ class Decoding:
             yield from self._act(self._visible_action() or self._best_action())
 
     def sketch(self, size: int) -> Passes[bool]:
-        """The same, but the action is a canvas on every anchor, or behind the forced start; whether that was it."""
+        """Like `advance`, but the action is a canvas on every anchor, or behind the forced start; True if it was
+        that action."""
         if (yield from prefill(self._session, self.prefix, self._decoder.report)):
             return False
         draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
@@ -143,8 +144,8 @@ class Decoding:
         return True
 
     def denoise(self, size: int, passes: int) -> Passes[None]:
-        """Draft the current answer on a canvas, then what is least sure of it again and again, less each time, seeing
-        all the rest on both sides (mask-predict, Ghazvininejad et al. 2019). Nothing is committed."""
+        """Draft the current answer on a canvas, then redraft its least certain tokens again and again, fewer each
+        time, seeing all the rest on both sides (mask-predict, Ghazvininejad et al. 2019). Nothing is committed."""
         while (yield from prefill(self._session, self.prefix, self._decoder.report)):
             yield
         cached = self._session.align(self.prefix)
@@ -167,7 +168,7 @@ class Decoding:
 
     @property
     def draft(self) -> tuple[int, ...]:
-        """What the last canvas holds behind the committed tokens."""
+        """The contents of the last canvas behind the committed tokens."""
         canvas = self._canvases[self.number]
         return canvas.proposal().ids if canvas else ()
 
@@ -183,8 +184,8 @@ class Decoding:
         return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(tail)], complete, committed.names)
 
     def slots(self, number: int) -> Iterator[Held | None]:
-        """What the slots of an answer hold: its committed tokens, then the draft of the rest, masks before there is
-        any."""
+        """The contents of an answer's slots: its committed tokens, then the draft of the rest, masks before there is
+        one."""
         answer, spelled = self.answers[number], self._decoder.tokenizer.token_bytes
         decoded, committed = self.decoded(number), len(answer.choices)
         for at, (token, probability) in enumerate(zip(decoded.ids, decoded.probabilities, strict=True)):
@@ -199,7 +200,7 @@ class Decoding:
         return choose(self._situation(), self._decoder.costs, self._decoder.acceptance)
 
     def _visible_action(self) -> Action | None:
-        """A canvas, or the verification of all that one drafted; None unless somebody watches."""
+        """A canvas, or the verification of all that one drafted; None unless it is watched."""
         if not self._watched or self._decoder.decode != "policy":
             return None
         if self._has_fresh_canvas():
@@ -229,7 +230,7 @@ class Decoding:
         return [proposal.head(room) for proposal in (*(source.proposal() for source in sources), copied)]
 
     def _shown_proposal(self, number: int) -> Proposal:
-        """The likeliest one; to those who watch, that of the canvas."""
+        """The likeliest proposal; when watched, that of the canvas."""
         canvas = self._canvases[number] if self._watched else None
         if canvas is not None:
             return canvas.proposal().head(self.answers[number].limit - len(self.answers[number].choices))
@@ -254,12 +255,12 @@ class Decoding:
         return proposal
 
     def _drafted(self) -> list[int]:
-        """The answers to draft on canvases: all of them at first, then only the current one."""
+        """The answers to draft on canvases: all at first, then only the current one."""
         untouched = len(self.ids) == self.starts[0]
         return list(range(len(self.answers))) if untouched else [self.number]
 
     def _has_fresh_canvas(self) -> bool:
-        """Until the answer deviates from the canvas, a new one would draft the same."""
+        """True until the answer deviates from the canvas: a new one would draft the same."""
         canvas = self._canvases[self.number]
         return canvas is not None and bool(canvas.proposal().probabilities)
 
@@ -274,7 +275,7 @@ class Decoding:
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
 
     def canvas(self, limit: int) -> int:
-        """The largest canvas of at most so many slots that there is room for, 0 if there is none."""
+        """The largest canvas of at most this many slots that there is room for, 0 if there is none."""
         return max((size for size in self._sizes() if size <= limit), default=0)
 
     def _act(self, action: Action) -> Passes[None]:
@@ -293,7 +294,7 @@ class Decoding:
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
     def _choose_name(self, competing: Rivals) -> Passes[None]:
-        """The best name is committed as a whole; its first token stands for its worth among its rivals."""
+        """Commit the best name as a whole; its first token stands for its worth among its rivals."""
         cached = self._session.align(self.prefix)
         rows = competing.rows(self.prefix, cached, self._hints)
         forward = yield Pass(rows, self._session.cache)
@@ -322,7 +323,7 @@ class Decoding:
         return prefix, fuse(cached, prefix, pending - 1, canvases, permitted_V=permitted_V)
 
     def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
-        """The positions of tokens behind the stream: consecutive, but those of the row for anchors."""
+        """The positions of tokens behind the stream: consecutive, except that anchors have those of the row."""
         positions, at = [], int(self.positions[-1])
         for token in ids:
             at = self._anchor_position(token - HOLES[0]) if token in HOLES else at + 1
@@ -338,14 +339,14 @@ class Decoding:
         self._canvases[number] = DraftSource("canvas", ids[:count], probabilities[:count])
 
     def _keep_redraft(self, logits_SV: np.ndarray) -> None:
-        """A canvas behind a draft that was entirely right; its first slot has been committed by now."""
+        """Keep a canvas behind an entirely correct draft; its first slot has been committed by now."""
         self._keep_canvas(self.number, logits_SV)
         canvas = self._canvases[self.number]
         assert canvas is not None, "it was just kept"
         canvas.advance(int(self.ids[-1]))
 
     def _verify(self, fused: Fused, logits_WV: np.ndarray, cached: int, draft: Proposal) -> int:
-        """Commit what clean rows predict while their input is what was committed; how many rows stay valid."""
+        """Commit what clean rows predict while their input is what was committed; return how many rows stay valid."""
         fed = fused.rows.ids_R[: fused.clean]
         row = fused.first
         while True:
@@ -379,7 +380,7 @@ class Decoding:
         return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)
 
     def _apply_copy_bias(self, logits_V: np.ndarray, answer: HoleAnswer) -> np.ndarray:
-        """Only to insertions: copies do not tell how old text should change."""
+        """Apply the copy bias, to insertions only: copies do not tell how old text should change."""
         bias = self._decoder.copy_bias
         if bias is None or answer.span.mode == "edit":
             return logits_V
@@ -414,7 +415,7 @@ class Decoding:
 
 
 def _first_probability(proposal: Proposal) -> float:
-    """Of a draft's first token, by its prior: the text that is shown must not depend on statistics of past answers."""
+    """The prior probability of a draft's first token: the text shown must not depend on statistics of past answers."""
     return next(iter(_probabilities(proposal)), 0.0)
 
 

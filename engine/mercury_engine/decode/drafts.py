@@ -50,9 +50,9 @@ class Proposal(Struct, frozen=True):
 class DraftSource:
     """A text that the answer is likely to follow: the old text, a past answer, a canvas.
 
-    After each token it is aligned again by edit distance, so that it proposes what comes behind tokens that the answer
-    replaced, removed or added. Removing costs half, since old text goes in runs. A canvas brings a probability for each
-    token, which holds until the answer first deviates; from then on the canvas is stale.
+    After each token it is aligned again by edit distance, so that it proposes what comes behind tokens that the
+    answer replaced, removed or added. Removing costs half, since old text is removed in runs. A canvas has a
+    probability for each token, which holds until the answer first deviates; from then on the canvas is stale.
     """
 
     def __init__(
@@ -112,7 +112,8 @@ class PromptLookup:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, row: LayoutRow, number: int, *, line: bool) -> "PromptLookup":
-        """For one answer to a row; a single line's drafts end with it. What had no room in it is copied, too."""
+        """The lookup for one answer to a row; a single line's drafts end with it. It also copies from text that did
+        not fit."""
         read = [*row.unread, tokenizer.silent, *row.ids.tolist()]
         return cls(tokenizer, read, tokens_before(row, number), line_ends=tokenizer.line_ends if line else None)
 
@@ -162,7 +163,7 @@ class PromptLookup:
         return sorted(zip(alike.tolist(), places.tolist(), strict=True), reverse=True)
 
     def _continuation(self, start: int, typed: bytes) -> list[int]:
-        """The tokens up to the next marker; in a single line up to its end, which becomes the end of the answer."""
+        """The tokens up to the next marker; for a single line up to its end, which becomes the end of the answer."""
         spelled = self._tokenizer.token_bytes
         ids = list(takewhile(spelled.__getitem__, self._tokens[start : start + LONGEST_COPY]))
         if typed and not self._tokenizer.decode_bytes(ids).startswith(typed):
@@ -185,7 +186,7 @@ def tokens_before(row: LayoutRow, number: int) -> list[int]:
 
 
 def growing_evidence(source: str, agreed: int, count: int) -> tuple[Evidence, ...]:
-    """Each further token counts on one more agreeing token: on none, 1 or 2, 3 to 6, 7 and more."""
+    """Each further token relies on one more agreeing token: on none, 1 or 2, 3 to 6, 7 and more."""
     return tuple((source, min((agreed + i + 1).bit_length() - 1, STRONGEST)) for i in range(count))
 
 

@@ -1,4 +1,4 @@
-"""Where an inserted text ends although the model goes on: at code outside of it, or where it goes round in circles."""
+"""Where an inserted text ends although the model goes on: at code outside of it, or where it loops."""
 
 import re
 
@@ -6,7 +6,7 @@ __all__ = ["indentation", "inside", "once"]
 
 ROUNDS = 3
 SHORTEST_CIRCLE = 24
-"""Characters: a row of zeros may be meant."""
+"""In characters: a row of zeros may be intended."""
 
 LONGEST_ROUND = 240
 
@@ -30,7 +30,7 @@ def inside(text: str, margin: int) -> str:
 
 
 def once(text: str) -> str:
-    """Up to the end of the first round, if the text ends with several equal ones."""
+    """The text up to the end of the first repetition, if it ends with several equal ones."""
     for size in range(1, min(LONGEST_ROUND, len(text) // ROUNDS) + 1):
         start = len(text) - size
         while start > 0 and text[start - 1] == text[start - 1 + size]:

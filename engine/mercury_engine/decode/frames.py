@@ -1,4 +1,4 @@
-"""What every slot of a draft holds after a forward, for those who watch it being denoised."""
+"""The contents of every slot of a draft after a forward, for watching it being denoised."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from mercury_engine.api import Slot
 __all__ = ["Frames", "Held", "slots_of"]
 
 Held = tuple[bytes, float, bool]
-"""What a token of a slot spells, its probability, and whether it is settled."""
+"""The text of a slot's token, its probability, and whether it is settled."""
 
 MASKED = Slot("")
 
@@ -18,8 +18,8 @@ Decoder = getincrementaldecoder("utf-8")
 
 
 def slots_of(guesses: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slot]:
-    """The slots of tokens, None where one is masked. Tokens that only spell what is `typed` already have no slot; one
-    that does not complete a character has the text ""."""
+    """The slots of tokens, None where one is masked. Tokens that only spell what is `typed` already have no slot;
+    one that does not complete a character has the text ""."""
     skipped, decoder = len(typed), Decoder("replace")
     for token in guesses:
         if token is None:
@@ -33,7 +33,7 @@ def slots_of(guesses: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slo
 
 
 class Frames:
-    """The slots of several answers after each forward; remembers what they held before."""
+    """The slots of several answers after each forward; remembers their earlier tokens."""
 
     def __init__(self) -> None:
         self._before: dict[int, Sequence[Slot]] = {}

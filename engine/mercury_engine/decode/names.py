@@ -1,4 +1,4 @@
-"""Names that exist: which may follow where an answer reaches a place for one, and what the text says of each."""
+"""Names that exist: which may follow where an answer needs one, and the evidence in the text for each."""
 
 import math
 import re
@@ -13,8 +13,8 @@ from mercury_engine.api import InfillRequest, Members, NameRole
 __all__ = ["Encoding", "KnownNames", "NameCandidate"]
 
 USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
-"""What speaks for a name besides the model: the logarithm of one more than its uses, how far its parts are those of the
-name that is assigned to, and whether it is special as `__init__` is."""
+"""The evidence for a name besides the model: the logarithm of one more than its uses, the overlap of its parts with
+the name being assigned to, and whether it is special, as `__init__` is."""
 
 LEAD = re.compile(rb"[^A-Za-z0-9_\x80-\xff]*")
 WORD = re.compile(r"\w*\Z")
@@ -35,13 +35,13 @@ QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 LONGEST_LINE = 200
 
 FOLLOWING: Collection[NameRole] = ("member", "import")
-"""Where these are known, one of them follows."""
+"""Roles where one of the known names must follow."""
 PLACES: Mapping[NameRole, re.Pattern[str]] = {"keyword": ARGUMENT, "scope": EXPRESSION}
-"""Where one of these may follow, and other things as well."""
+"""Roles where one of these may follow, or something else."""
 
 
 class Encoding(Protocol):
-    """What is needed of a tokenizer."""
+    """The required part of a tokenizer."""
 
     @property
     def token_bytes(self) -> Sequence[bytes]: ...
@@ -50,8 +50,8 @@ class Encoding(Protocol):
 
 
 class NameCandidate(Struct, frozen=True):
-    """A name as the tokens by which the answer would go on, and what speaks for it besides the model. It is not `whole`
-    if the model has to end it, as where underscores at the end share a token with what follows."""
+    """A name as the tokens by which the answer would continue, and the evidence for it besides the model. It is not
+    `whole` if the model has to end it, as where underscores at the end share a token with what follows."""
 
     path: tuple[int, ...]
     evidence: float = 0.0
@@ -59,8 +59,8 @@ class NameCandidate(Struct, frozen=True):
 
 
 class KnownNames:
-    """The names that exist at the places of one answer. `head` is the line up to the cursor; its end `respelled` is
-    what the answer begins with."""
+    """The names that exist at the places of one answer. `head` is the line up to the cursor; the answer begins by
+    repeating its end, `respelled`."""
 
     def __init__(
         self, tokenizer: Encoding, members: Sequence[Members], head: str, respelled: str, *, compete: bool = True
@@ -77,7 +77,7 @@ class KnownNames:
 
     @classmethod
     def of(cls, tokenizer: Encoding, request: InfillRequest, respelled: str) -> "KnownNames | None":
-        """At a low effort only those places count where nothing but a name can follow: there are few of them."""
+        """The known names; at a low effort, only of the few places where nothing but a name can follow."""
         span = request.spans[0]
         if not request.members or len(request.spans) > 1 or span.start != span.end:
             return None
@@ -88,8 +88,8 @@ class KnownNames:
 
     def candidates(self, said: bytes, context: bytes, token: int) -> list[NameCandidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
-        before the cursor; none where nothing is known, or where the model, which would go on with `token`, goes on with
-        something that the lists may lack."""
+        before the cursor; none where nothing is known, or where the model, whose next token is `token`, continues
+        with something that the lists may lack."""
         if not self._compete:
             return []
         ahead = max(context, self._tokenizer.token_bytes[token], key=len)
@@ -116,8 +116,8 @@ class KnownNames:
         return [] if is_free and all(candidate.path[0] != token for candidate in candidates) else candidates
 
     def fitting(self, text: str, *, complete: bool) -> int:
-        """How far an answer, with what it spells again, goes until the first member that cannot exist. One that it
-        assigns to may be new, and one at the end of an answer that is not `complete` may go on."""
+        """The length of an answer, with what it spells again, up to the first member that cannot exist. One that it
+        assigns to may be new, and one at the end of an answer that is not `complete` may continue."""
         text_before = self._before + text
         for match in MEMBER.finditer(text_before, len(self._before)):
             start, end = match.span("name")
@@ -150,7 +150,7 @@ class KnownNames:
                 yield members
 
     def _ahead(self, line: str, added: str, *, is_name: bool) -> Iterator[Members]:
-        """Of the places that the answer reaches: behind known receivers, and where a name may begin."""
+        """The places that the answer reaches: behind known receivers, and where a name may begin."""
         if QUOTES_AND_COMMENTS.search(line):
             return
         receiver = RECEIVER.search(line)
@@ -187,7 +187,7 @@ def _evidence(name: str, uses: int, assigned: frozenset[str]) -> float:
 
 
 def _is_closed(members: Members) -> bool:
-    """Whether nothing but these names may stand there."""
+    """True if nothing but these names may be there."""
     return members.complete and members.role in FOLLOWING
 
 

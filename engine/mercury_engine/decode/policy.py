@@ -20,14 +20,14 @@ PRIORS: dict[str, tuple[float, float, float, float]] = {
     "previous": (0.7, 0.85, 0.95, 0.97),
     "branch": (0.5, 0.7, 0.85, 0.95),
 }
-"""The share of drafted tokens that are right, by source and strength of the evidence, before any was verified."""
+"""The prior share of drafted tokens that are right, by source and strength of the evidence."""
 
 PRIOR_WEIGHT = 8.0
 FORGETTING = 0.98
 """The weight of an observation after one more answer, so that sources that failed get another chance."""
 
 LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0, "region": 64.0}
-"""The expected tokens of an answer before any was decoded; a line of real code has nine."""
+"""The prior of an answer's tokens; a line of real code has nine."""
 
 Kind = Literal["step", "verify", "canvas", "redraft"]
 
@@ -70,7 +70,7 @@ class Acceptance:
 
 
 class Report(Struct):
-    """What the engine has done since it started; `settled` counts the tokens that its forwards committed.
+    """The engine's counters since it started; `settled` counts the tokens that its forwards committed.
 
     `drafted` counts the verified tokens of each source, `accepted` those that were right.
     """
@@ -154,7 +154,7 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
 
 
 def prior(evidence: Evidence | None) -> float:
-    """The probability that a drafted token is right, before any was verified."""
+    """The prior probability that a drafted token is right."""
     if evidence is None:
         return 1.0
     source, level = evidence
@@ -162,5 +162,5 @@ def prior(evidence: Evidence | None) -> float:
 
 
 def _expected_run(probability: float, longest: int) -> float:
-    """How many consecutive tokens are right if each is with this probability."""
+    """The expected number of consecutive right tokens if each is right with this probability."""
     return probability * (1 - probability**longest) / (1 - probability)

@@ -13,7 +13,7 @@ __all__ = ["prefill"]
 def prefill(
     session: EngineSession, prefix: HintedPrefix, report: Report, *, leave: int = CHUNK, chunk: int = CHUNK
 ) -> Passes[bool]:
-    """Encode a chunk of rows if more than `leave` are missing from the cache; whether that took a pass."""
+    """Encode a chunk of rows if more than `leave` are missing from the cache; True if that took a pass."""
     cached = session.align(prefix)
     if len(prefix) - cached <= chunk_at(cached, leave):
         return False

@@ -1,8 +1,8 @@
-"""Names as rivals: where an answer reaches a place for one, the names known there compete, and the model chooses.
+"""Names as rivals: where an answer needs a name, the known ones compete, and the model chooses.
 
-The likeliest of them are scored in one forward, side by side on the same cache, as whole names. What the model predicts
-stays as it is: names are proposed to it, compared by its own probabilities and by what the text says of each, and one
-is committed.
+The likeliest of them are scored in one forward, side by side on the same cache, as whole names. The model's
+predictions are unchanged: names are proposed to it, compared by its own probabilities and by the evidence in the
+text for each, and one is committed.
 """
 
 import math
@@ -20,18 +20,18 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 __all__ = ["Rivals", "is_settled", "rivals"]
 
 RIVALS, TIED = 8, 12
-"""How many names are scored in one forward: more find the right one no more often, unless they begin with the same
-token, as where a part of the name is typed."""
+"""The number of names scored in one forward: more find the right one no more often, unless they begin with the same
+token, as after a partly typed name."""
 
 MODEL = 0.26
-"""What the log probability of a name counts for."""
+"""The weight of a name's log probability."""
 
 RIGHT = (1.02, 0.29, 1.6)
-"""How likely a chosen name is right: the bias of a logistic regression on the same members, and the weights of the log
-probability of the name and of its share among its rivals."""
+"""The probability that a chosen name is right: the bias of a logistic regression on the same members, and the
+weights of the log probability of the name and of its share among its rivals."""
 
 SURE = 0.9
-"""A first token of this probability needs no comparison if it begins one name alone."""
+"""A first token of this probability needs no comparison if it begins only one name."""
 
 LEAST = -30.0
 """The lowest log probability of a name."""
@@ -61,8 +61,9 @@ class Rivals(Struct, frozen=True, eq=False):
         return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), rows=rows, hints_RH=hints_RH)
 
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[NameCandidate, float, Chosen]:
-        """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
-        it and of how likely it is to be right, which tells right names from wrong ones better than either."""
+        """The best candidate, and its contribution to the probability of the answer: the mean of the model's
+        probability and of the probability that it is right, which separates right names from wrong ones better than
+        either."""
         beams, row = [], 1
         for candidate in self.candidates:
             branch_SV = logits_WV[row : row + len(candidate.path)]
@@ -75,7 +76,7 @@ class Rivals(Struct, frozen=True, eq=False):
         return self.candidates[best], worth, Chosen(beams[best], among)
 
     def _log_probability(self, candidate: NameCandidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
-        """Of the whole name, and of its end."""
+        """The log probability of the whole name, and of its end."""
         score = float(self.first_V[candidate.path[0]])
         typed = chooser.left(self.typed, candidate.path[0])
         for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
@@ -85,12 +86,12 @@ class Rivals(Struct, frozen=True, eq=False):
 
 
 def is_settled(candidates: Sequence[NameCandidate], choice: Choice) -> bool:
-    """Whether the model is sure of one of the names."""
+    """True if the model is sure of one of the names."""
     return choice.probability >= SURE and sum(candidate.path[0] == choice.token for candidate in candidates) == 1
 
 
 def rivals(candidates: Sequence[NameCandidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
-    """The candidates that are likeliest by their first token and their uses, the shortest of equals."""
+    """The candidates that are likeliest by their first token and their uses; the shortest wins a tie."""
     first_V = chooser.log_probabilities(logits_V, typed)
     promises = [_score(candidate, float(first_V[candidate.path[0]])) for candidate in candidates]
     order = sorted(range(len(candidates)), key=lambda at: (-promises[at], len(candidates[at].path)))

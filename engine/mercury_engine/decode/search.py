@@ -1,4 +1,4 @@
-"""How an answer is searched for: one sketch or one verified answer, and others that depart from it."""
+"""The search for an answer: one sketch or one verified answer, and others that depart from it."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,18 +23,18 @@ SKETCH = {"line": 16, "block": 32, "edit": 32}
 
 RUNNERS_UP = 2
 REVISIONS = 4
-"""Forwards for a draft that sees itself as a whole: more make it no better."""
+"""Forwards for a draft that sees itself as a whole: more do not improve it."""
 
 END = b"\xff"
-"""A byte that no text contains: it marks the end of an answer."""
+"""A byte that no text contains marks the end of an answer."""
 
 Start = Callable[..., Decoding]
-"""Makes a decoding; optionally with a `forced` start, and with draft `sources` for each hole."""
+"""Creates a decoding; optionally with a `forced` start, and with draft `sources` for each hole."""
 
 
 class Search:
     """The decodings of one request; `best` is the one to show at any time, `current` the one at work, `run` pauses
-    between forwards. Each seed gives another answer, at *high* the first one a draft that was revised as a whole.
+    between forwards. Each seed gives another answer; at *high* the first one is a draft revised as a whole.
 
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
@@ -72,7 +72,7 @@ class Search:
             yield from decoding.advance()
 
     def _departure(self, number: int) -> Forced | None:
-        """The likeliest departure from the greedy answer for 1, the next one for 2, and so on."""
+        """For 1 the likeliest departure from the greedy answer, for 2 the next one, and so on."""
         options = branches(self.best, self._decoder.tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
@@ -87,7 +87,7 @@ class Search:
         return self._start(forced=forced, sources=sources)
 
     def _revised(self) -> Passes[Forced | None]:
-        """Another draft of a single insertion, which nothing committed has narrowed down."""
+        """Another draft of a single insertion, unconstrained by committed tokens."""
         best = self.best
         if len(best.answers) > 1 or best.answers[0].hole.old:
             return None
@@ -103,7 +103,7 @@ class Search:
 
 
 def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
-    """Starts that depart from the committed tokens of an answer, the likeliest first.
+    """Starts that depart from the committed tokens of an answer, likeliest first.
 
     No two of them can continue to the same text, nor can one to the answer's: no spelling is a prefix of another.
     """
@@ -137,5 +137,5 @@ def _spelling(ids: Sequence[int], answer: HoleAnswer, tokenizer: Tokenizer) -> b
 
 
 def _is_text(spelled: bytes) -> bool:
-    """A departure inside a character would be invisible."""
+    """False for a departure inside a character, which would be invisible."""
     return "\ufffd" not in spelled.decode("utf-8", "replace")

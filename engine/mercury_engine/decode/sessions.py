@@ -1,6 +1,6 @@
 """What stays cached between requests: for each client and place, encoded tokens with their keys and values.
 
-This is prefix caching, as inference servers do it, with one sequence per place instead of a tree of shared blocks.
+This is prefix caching, as in inference servers, with one sequence per place instead of a tree of shared blocks.
 """
 
 import logging
@@ -21,13 +21,13 @@ __all__ = ["CROWDED", "EngineSession", "PastAnswer", "SessionPool"]
 log = logging.getLogger(__name__)
 
 PAST_ANSWERS = 8
-"""How many past answers a session keeps: a user who corrects a slip is back where one of them was given."""
+"""The number of past answers that a session keeps: a user who corrects a slip is back where one of them was given."""
 
 CONTEXT_CHARACTERS = 200
-"""Characters before a span by which a past answer is found again."""
+"""Characters before a span by which a past answer is looked up."""
 
 MOST_DELETED = CONTEXT_CHARACTERS // 2
-"""How many of them the user may have deleted since; the others still identify the place."""
+"""The number of these that the user may have deleted since; the others still identify the place."""
 
 CROWDED = "engine.memory_mb is too small for the clients at work: their contexts are encoded again; raise it"
 
@@ -36,7 +36,7 @@ LIVE_SECONDS = 60.0
 
 
 class PastAnswer(Struct, frozen=True):
-    """An answer given before: the end of the text before its span, the answer's text, and whether it was complete."""
+    """An earlier answer: the end of the text before its span, the answer's text, and whether it was complete."""
 
     before: str
     text: str
@@ -68,8 +68,8 @@ class PastAnswer(Struct, frozen=True):
 class EngineSession:
     """The encoded prefix at one place, with the frozen part of its layout and the past answers.
 
-    `prefix` describes the contents of `cache` at every moment. A request may therefore stop anywhere, and two that take
-    turns in one session only cost each other time.
+    `prefix` describes the contents of `cache` at every moment. A request may therefore stop anywhere, and two that
+    take turns in one session only cost each other time.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -79,13 +79,13 @@ class EngineSession:
         self.prefix: HintedPrefix | None = None
 
     def remember(self, answers: Iterable[PastAnswer]) -> None:
-        """Newest first, one per place. An answer that was cancelled before its first token adds nothing."""
+        """Store an answer, newest first, one per place. One cancelled before its first token is ignored."""
         new = [answer for answer in answers if answer.text]
         places = {answer.before for answer in new}
         self.past_answers = (*new, *(old for old in self.past_answers if old.before not in places))[:PAST_ANSWERS]
 
     def align(self, prefix: HintedPrefix) -> int:
-        """Truncate the cache at the first difference; how many rows of the prefix are cached.
+        """Truncate the cache at the first difference; return how many rows of the prefix are cached.
 
         The last row is never cached: the caller needs its logits.
         """
@@ -125,7 +125,7 @@ class SessionPool:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to do if a client has lost its session within the last minute."""
+        """Advice if a client has lost its session within the last minute."""
         return (CROWDED,) if self._clock() - self._lost_at < LIVE_SECONDS else ()
 
     def open(self, client: str, place: Hashable) -> EngineSession:

@@ -1,1 +1,1 @@
-"""Other people's diffusion models, run on this machine."""
+"""Third-party diffusion models, run on this machine."""

@@ -1,4 +1,4 @@
-"""Continuing a text block by block, forward by forward; encoded blocks stay as they are.
+"""Continues a text block by block, forward by forward; encoded blocks stay as they are.
 
 Shapes: R rows of a forward, C cached columns, V vocabulary.
 """
@@ -15,13 +15,13 @@ from mercury_engine.model.runtime import Rows
 __all__ = ["encode", "proceed", "read_block"]
 
 AT_ONCE = 128
-"""Rows of one forward while a text is encoded; more would keep a request from stopping."""
+"""Rows of one forward while a text is encoded; more would delay cancelling a request."""
 
 
 def encode(
     model: FamilyModel, encoded: Encoded, ids: Sequence[int]
 ) -> Generator[FillProgress, None, np.ndarray | None]:
-    """Encode the whole blocks of these ids, some at a time; returns the logits behind the last one where they count.
+    """Encode the whole blocks of these ids, some at a time; return the logits after the last one where they count.
 
     Where logits are shifted, the last whole block is read in any case: it predicts the next token.
     """
@@ -58,7 +58,7 @@ def proceed(model: FamilyModel, text: Around, target: FillTarget, encoded: Encod
 
 
 def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], limit: int) -> FillProgress:
-    """What is settled up to the first token that ends the text."""
+    """The settled tokens up to the first one that ends the text."""
     settled = [*before, *slots.leading][:limit]
     end = next((at for at, (token, _) in enumerate(settled) if token in ends), None)
     at_best = [*(probability for _, probability in before), *slots.at_best]
@@ -83,7 +83,7 @@ def _store(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> np.ndarr
 
 
 def _block_rows(model: FamilyModel, encoded: Encoded, ids: Sequence[int], rows: list[int]) -> Rows:
-    """Each block sees the cache, the blocks before it and itself."""
+    """The rows: each block sees the cache, the blocks before it and itself."""
     count, start = len(ids), encoded.cache.length
     block_R = np.arange(count) // model.family.block
     mask_RC = np.concatenate([np.ones((count, start), bool), block_R[:, None] >= block_R[None]], 1)

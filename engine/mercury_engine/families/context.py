@@ -1,4 +1,4 @@
-"""The text around a gap as the ids that a family reads: as much as there is room for, in whole lines."""
+"""The text around a gap as the ids that a family reads: as much as fits, in whole lines."""
 
 import math
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 __all__ = ["Around", "around", "first_lines", "last_lines"]
 
 SUFFIX_SHARE = 3
-"""The text behind the gap gets this part of the room, and what the text before it leaves."""
+"""The text after the gap gets this part of the room, plus what the text before it leaves."""
 
 STEPS = 8
-"""A text before a gap loses its head in steps of this part of the room, so that what is encoded lasts."""
+"""A text before a gap loses its head in steps of this part of the room, so that the encoded part lasts."""
 
 Count = Callable[[str], int]
 
 
 class Around(Struct, frozen=True):
-    """What stands before and behind a gap, with the tokens around the prompt; the answer begins with `typed`."""
+    """The text before and after a gap, with the tokens around the prompt; the answer begins with `typed`."""
 
     before: list[int]
     after: list[int]
@@ -28,7 +28,7 @@ class Around(Struct, frozen=True):
 
 
 def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before: str, after: str, room: int) -> Around:
-    """At most `room` tokens in all."""
+    """The text around a gap, at most `room` tokens in all."""
     tokens_kept, typed = _split(tokens, before)
     room -= len(vocabulary.bos) + len(vocabulary.eos)
 
@@ -50,7 +50,7 @@ def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before:
 
 
 def last_lines(text: str, room: int, count: Count, *, step: int = 1) -> str:
-    """The end of a text without leading lines of as many tokens as are too many, in multiples of `step`.
+    """The end of a text without the leading lines that hold the excess tokens, in multiples of `step`.
 
     The last line is kept, however long it is.
     """
@@ -65,7 +65,7 @@ def last_lines(text: str, room: int, count: Count, *, step: int = 1) -> str:
 
 
 def first_lines(text: str, room: int, count: Count) -> str:
-    """The start of a text: its first line and those behind it that fit."""
+    """The start of a text: its first line and those after it that fit."""
     lines = []
     for line in text.splitlines(keepends=True):
         room -= count(line)
@@ -76,7 +76,7 @@ def first_lines(text: str, room: int, count: Count) -> str:
 
 
 def _split(tokens: Tokens, before: str) -> tuple[str, bytes]:
-    """The text before a gap without the begun word that the answer spells again, and that word."""
+    """The text before a gap without the partial word that the answer spells again, and that word."""
     head = before.rpartition("\n")[2]
     part = tokens.split(head)[1] if head else ""
     return before[: len(before) - len(part)], part.encode("utf-8", "replace")

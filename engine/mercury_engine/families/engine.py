@@ -1,4 +1,4 @@
-"""The engine for other people's diffusion models: each family infills, or continues, as it was trained to."""
+"""The engine for third-party diffusion models: each family infills, or continues, as it was trained to."""
 
 import re
 import time
@@ -47,7 +47,7 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 __all__ = ["FamilyEngine", "open_family"]
 
 READ_AT_ONCE = 384
-"""Tokens of a text with a gap that a processor reads: a family that looks both ways reads them all in one forward."""
+"""Tokens of a text with a gap that a CPU reads: a family that looks both ways reads them all in one forward."""
 
 READ_ONWARD = 1024
 """Tokens before the cursor where they stay encoded from one key to the next."""
@@ -55,17 +55,17 @@ READ_ONWARD = 1024
 HOPELESS = 0.02
 
 FORWARDS = 12
-"""Of an answer for which several lengths are compared."""
+"""The longest answer for which several lengths are compared."""
 
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for another answer."""
 
 ONE_BY_ONE = 2.0
-"""No token is as sure as that: one is settled in each forward, as the families were evaluated."""
+"""No token is this sure: each forward settles one, as in the families' evaluations."""
 
 SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SURE, "high": ONE_BY_ONE}
 
-CONTINUES = "{} continues a text left to right and sees nothing behind the cursor: it is asked for blocks only"
+CONTINUES = "{} continues a text left to right and sees nothing after the cursor: it only suggests blocks"
 
 LAST_WORD = re.compile(r"\w+\Z")
 
@@ -73,8 +73,8 @@ Result = TypeVar("Result")
 
 
 class FamilyEngine:
-    """Answers each span on its own; after every forward there is a draft of what is certain from the left on. With a
-    `talker` it chats. A text for which there is no `room` is refused.
+    """Answers each span on its own; after every forward there is a draft of the final part, from the left. With a
+    `talker` it chats. A text without `room` is refused.
 
     `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
     """
@@ -127,7 +127,7 @@ class FamilyEngine:
         return self._talker.chat(request)
 
     def warm(self, request: InfillRequest) -> Generator[None]:
-        """Encodes the text where an answer will not read it anew."""
+        """Encode the text where an answer will not have to read it again."""
         span = request.spans[0]
         if span.mode not in self._model.family.answers or self._is_exact(request):
             return
@@ -171,7 +171,7 @@ class FamilyEngine:
                 return
 
     def _is_hopeless(self, request: InfillRequest, progress: FillProgress) -> bool:
-        """Whether hardly anybody would accept the answer, however it goes on: no forward is spent on the rest."""
+        """True if hardly anyone would accept the answer, however it continues: no forward is spent on the rest."""
         if request.effort != "low" or request.seed or not progress.at_best or progress.done:
             return False
         return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
@@ -191,8 +191,8 @@ class FamilyEngine:
         return read_ahead(self._model, text, target, encoded)
 
     def _is_exact(self, request: InfillRequest) -> bool:
-        """Whether each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred rows
-        more cost little."""
+        """True if each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred extra
+        rows cost little."""
         on_gpu = not on_cpu(self._model.runtime)
         return self._model.family.length != "continue" and (on_gpu or request.effort == "high")
 
@@ -208,7 +208,7 @@ class FamilyEngine:
 
     @contextmanager
     def _place(self, request: InfillRequest, span: Span) -> Iterator[Encoded]:
-        """What is encoded of a text, for one answer at a time: another one that comes meanwhile begins anew."""
+        """The encoded part of a text, for one answer at a time: another that comes meanwhile starts from scratch."""
         key = _key(request, span)
         encoded = self._encoded.pop(key, None) or Encoded(self._model.runtime.cache())
         try:
@@ -266,12 +266,12 @@ class FamilyEngine:
         return Filled(text_kept, visible, self._judge.p_accept(visible, complete=complete), complete)
 
     def _slots(self, text: Around, progress: FillProgress) -> Iterator[Slot]:
-        """A token is never masked again, so that all are settled; those that resize a gap are gone by now."""
+        """The slots, all settled: a token is never masked again, and those that resize a gap are gone by now."""
         spelled = self._tokens.token_bytes
         return slots_of([guess and (spelled[guess[0]], guess[1], True) for guess in progress.slots], text.typed)
 
     def _whole_words(self, answer: str, progress: FillProgress) -> str:
-        """Without a word at the end that probably goes on."""
+        """The text without a final word that probably continues."""
         unknown = progress.next in (-1, self._model.vocabulary.expand)
         following = b"a" if unknown else self._tokens.token_bytes[progress.next]
         goes_on = LAST_WORD.search(following[:1].decode("latin-1"))
@@ -298,7 +298,7 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
     if family is None:
         names = ", ".join(family.name for family in FAMILIES)
         raise EngineError(
-            f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, none of the families {names}; "
+            f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, not one of the families {names}; "
             "add the model again: `mercury-ls model add`"
         )
     runtime, tokenizer = opened_with(

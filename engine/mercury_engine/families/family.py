@@ -1,4 +1,4 @@
-"""What distinguishes the families of open diffusion models: one small record each, chosen from a model's own files."""
+"""What distinguishes the families of open diffusion models: one small record each, selected by a model's own files."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -14,12 +14,12 @@ __all__ = ["FAMILIES", "Family", "family_for", "family_named"]
 class Family(Struct, frozen=True, kw_only=True):
     """How a family reads a text with gaps. Tokens are given by name, because their ids differ from model to model.
 
-    `shift`: the logits of a row are for the token behind it. `attention`: who sees whom; `full` is everybody, and with
-    `block-causal` each block of `block` tokens sees itself and the blocks before it. `length`: how an answer of unknown
-    length is found: the family expands and deletes masks itself, or several lengths are tried, or, where nothing behind
-    the cursor can be seen, the text is continued until one of `ends`. `bos` and `eos` stand around the prompt.
-    `most_tokens` is what the family was trained on. Within a block of a family with a `window`, tokens are settled
-    window after window.
+    `shift`: the logits of a row are for the token after it. `attention`: `full` lets every token see all, and with
+    `block-causal` each block of `block` tokens sees itself and the blocks before it. `length`: how an answer of
+    unknown length is found: the family expands and deletes masks itself, or several lengths are tried, or, where
+    nothing after the cursor can be seen, the text is continued until one of `ends`. `bos` and `eos` surround the
+    prompt. `most_tokens` is what the family was trained on. Within a block of a family with a `window`, tokens are
+    settled window after window.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Family(Struct, frozen=True, kw_only=True):
 
     @property
     def answers(self) -> tuple[SpanMode, ...]:
-        """A family that sees nothing behind the cursor cannot fill in the rest of a line."""
+        """The spans it can answer: a family that sees nothing after the cursor cannot fill in the rest of a line."""
         return ("block",) if self.length == "continue" else ("line", "block")
 
     @property
@@ -110,7 +110,7 @@ FAMILIES = (
 )
 
 BLOCK_SIZE = {"sdar": "block_size", "fast-dllm-v2": "bd_size"}
-"""Under which key of its config a family says the size of its blocks."""
+"""The config key for the size of a family's blocks."""
 
 NOT_IN_PROCESS = {
     "diffusion_gemma": "DiffusionGemma (26 billion parameters, a mixture of experts)",
@@ -139,7 +139,7 @@ def family_for(config: Mapping[str, Any], added_tokens: Collection[str], name: s
         return None
     if missing := [token for token in family.tokens if token not in added_tokens]:
         raise EngineError(
-            f"{name or kind}: the tokenizer of a {family.name} model has {', '.join(missing)}, and this one has not; "
+            f"{name or kind}: the tokenizer of a {family.name} model has {', '.join(missing)}, which this one lacks; "
             "the folder holds the tokenizer of another model: download the model again"
         )
     block = config.get(BLOCK_SIZE.get(family.name, ""), family.block)

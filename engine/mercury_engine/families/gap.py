@@ -15,28 +15,28 @@ from mercury_engine.model.runtime import Rows
 __all__ = ["CanvasGap", "fill", "read_ahead"]
 
 FIRST_SLOTS = 4
-"""With how many masks a family that resizes a gap begins."""
+"""The number of masks with which a family that resizes a gap begins."""
 
 LENGTHS = {"line": (16, 32, 8, 4), "inside": (8, 16, 4), "block": (32, 64, 16)}
-"""The first is where most answers fit: what is too long for a line is cut at its end. The others are compared with it,
-the longer ones first."""
+"""The first fits most answers: one too long for a line is cut at its end. The others are compared with it, longer
+ones first."""
 
 BYTES_A_TOKEN = 4
-"""How much of a begun word a token spells, at the least if it is spelled well."""
+"""The minimum share of a partial word that a token must spell to count as spelling it well."""
 
 SURE_ENOUGH = -0.1
-"""The mean log probability of an answer that is shown: other lengths need not be tried."""
+"""The mean log probability from which an answer is shown without trying other lengths."""
 
 PATCHED = 32
-"""Tokens that are typed until the text before a gap is read anew, as it sees all of what follows."""
+"""The number of typed tokens after which the text before a gap is read again, since it sees everything after it."""
 
 
 class CanvasGap:
-    """The text around a gap with the slots in it.
+    """The text around a gap, and the slots in it.
 
-    With `encoded`, keys and values of the text before the gap last, and those of the text behind it while the gap keeps
-    its length: an approximation, since each would see the gap change (Fast-dLLM's dual cache, Wu et al. 2025). Without,
-    each forward reads everything.
+    With `encoded`, keys and values of the text before the gap are kept, and those of the text after it while the gap
+    keeps its length: an approximation, since each would see the gap change (Fast-dLLM's dual cache, Wu et al. 2025).
+    Without, each forward reads everything.
     """
 
     def __init__(self, model: FamilyModel, text: Around, slots: Slots, encoded: Encoded | None = None) -> None:
@@ -50,7 +50,7 @@ class CanvasGap:
 
     @property
     def is_read(self) -> bool:
-        """Whether everything but the gap is encoded."""
+        """True if everything except the gap is encoded."""
         encoded = self._encoded
         if encoded is None or encoded.ids != self._lasting:
             return False
@@ -85,7 +85,7 @@ class CanvasGap:
         return len(self._text.before) + len(self.slots)
 
     def _keep(self, encoded: Encoded) -> None:
-        """What was typed since is read on top of the rest, until it is too much or something else has changed."""
+        """Encode what was typed since on top of the rest, until it is too much or something else has changed."""
         common, after = encoded.common(self._lasting), self._text.after
         shared = max(0, min(len(encoded.after), len(after)) - 1)  # the last may be the end of the text
         new = len(self._lasting) - common
@@ -113,7 +113,7 @@ def fill(
 
 
 def read_ahead(model: FamilyModel, text: Around, target: FillTarget, encoded: Encoded) -> Generator[FillProgress]:
-    """Encode the text around a gap, unless it is; at most one forward."""
+    """Encode the text around a gap, unless it is encoded; at most one forward."""
     gap = CanvasGap(model, text, _slots(model, text, target, _lengths(model, text, target)[0]), encoded)
     if not gap.is_read:
         gap.read()
@@ -125,7 +125,7 @@ def _slots(model: FamilyModel, text: Around, target: FillTarget, count: int) -> 
 
 
 def _lengths(model: FamilyModel, text: Around, target: FillTarget) -> list[int]:
-    """Those to begin with, the first one first; each has room for the begun word."""
+    """The lengths to try, the first one first; each has room for the partial word."""
     spelled = len(text.typed) // BYTES_A_TOKEN
     if model.family.length == "expand":
         return [min(FIRST_SLOTS + spelled, target.limit)]
@@ -135,8 +135,9 @@ def _lengths(model: FamilyModel, text: Around, target: FillTarget) -> list[int]:
 def _at_best_length(
     model: FamilyModel, text: Around, target: FillTarget, gap: CanvasGap, logits_OV: np.ndarray
 ) -> Generator[FillProgress, None, np.ndarray]:
-    """Give the gap the length at which the first forward is surest on average (CAL): the model knows from what follows
-    how much is missing. Longer ones are tried, or else shorter ones, as long as they are better; returns the logits."""
+    """Give the gap the length at which the first forward is surest on average (CAL): the model knows from the text
+    after it how much is missing. Longer ones are tried, or else shorter ones, as long as they are better; return the
+    logits."""
     best, slots = _sureness(model, logits_OV), gap.slots
     first, *lengths = _lengths(model, text, target)
     for direction in ([n for n in lengths if n > first], [n for n in lengths if n < first]):

@@ -1,4 +1,4 @@
-"""What is asked of a diffusion model, how far it is, and what stays encoded in between."""
+"""A request to a diffusion model, its progress, and what stays encoded in between."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -22,7 +22,7 @@ class FamilyModel(Struct, frozen=True, eq=False):
 
 class FillTarget(Struct, frozen=True):
     """The rest of a line, something `inside` one, or a block, of at most `limit` tokens; those `sure` are settled
-    together; `rank` asks for another answer than the likeliest. `compare`: whether there is time to look at gaps of
+    together; a `rank` selects an answer other than the likeliest. `compare`: whether there is time to try gaps of
     several lengths."""
 
     what: Literal["line", "inside", "block"]
@@ -33,9 +33,9 @@ class FillTarget(Struct, frozen=True):
 
 
 class FillProgress(Struct, frozen=True):
-    """After a forward: the tokens that are settled from the left on, whether they are the whole answer, and the token
-    that probably follows them, -1 if that is not known. `at_best` are the probabilities of all tokens of the answer if
-    those that are open turn out certain; `slots` are the tokens of all slots, None where one is open."""
+    """After a forward: the tokens settled from the left, whether they are the whole answer, and the token that
+    probably follows them, -1 if unknown. `at_best` are the probabilities of all tokens of the answer if the open
+    ones turn out certain; `slots` are the tokens of all slots, None where one is open."""
 
     settled: Sequence[Settled] = ()
     done: bool = False
@@ -48,7 +48,7 @@ NOTHING_YET = FillProgress()
 
 
 class Encoded:
-    """What is encoded of one text: the tokens `ids` from its start on, then `after`, what is behind a gap, from the
+    """The encoded part of one text: the tokens `ids` from its start, then `after`, the text after a gap, from the
     position `behind` on; -1 if it is not encoded any more. `patched` tokens were read later than those before them."""
 
     def __init__(self, cache: Cache) -> None:
@@ -59,7 +59,7 @@ class Encoded:
         self.patched = 0
 
     def common(self, ids: Sequence[int]) -> int:
-        """How many of these ids are encoded."""
+        """The number of these ids that are encoded."""
         return common_length(self.ids, ids)
 
     def keep(self, count: int) -> None:

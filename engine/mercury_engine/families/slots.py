@@ -1,4 +1,4 @@
-"""The tokens of an answer while they are settled in any order, and how a gap grows and shrinks meanwhile.
+"""The tokens of an answer, settled in any order while the gap grows and shrinks.
 
 Shapes: V vocabulary of the model, O slots that are still open.
 """
@@ -18,14 +18,14 @@ ABOUT_EQUAL = 0.01
 """Of tokens this close in probability the leftmost is settled first, because the start of an answer can be shown."""
 
 Settled = tuple[int, float]
-"""A token with the probability that it had when it was settled."""
+"""A token with its probability at the time when it was settled."""
 
 
 class Slots:
     """At most `limit` slots. Each call of `settle` settles or removes at least one, so that every answer ends.
 
-    The first tokens settled spell `typed`. With `rank`, the first other one is not the likeliest but so many places
-    behind it. Slots in a later `window` wait; slot 0 stands at `start` of its window.
+    The first settled tokens spell `typed`. With `rank`, the first other one is not the likeliest but that many
+    places after it. Slots in a later `window` wait; slot 0 is at `start` of its window.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Slots:
 
     @property
     def all(self) -> tuple[Settled | None, ...]:
-        """What each slot holds, None while it is open."""
+        """The contents of each slot, None while it is open."""
         return tuple(self._slots)
 
     @property
@@ -73,19 +73,19 @@ class Slots:
 
     @property
     def next(self) -> int:
-        """The likeliest token of the first open slot, as it last seemed; -1 if that is not known."""
+        """The likeliest token of the first open slot, as of the last forward; -1 if unknown."""
         return self._likeliest.get(len(self.leading), -1)
 
     @property
     def at_best(self) -> list[float]:
-        """The probabilities of all slots if those that are open turn out certain."""
+        """The probabilities of all slots if the open ones turn out certain."""
         return [1.0 if slot is None else slot[1] for slot in self._slots]
 
     def put(self, number: int, token: int, probability: float) -> None:
         self._slots[number] = token, probability
 
     def settle(self, logits_OV: np.ndarray, sure: float = SURE) -> None:
-        """Settle those of the first open slots, whose logits these are, that are `sure`, at least the surest; then
+        """Settle the `sure` ones among the first open slots, whose logits these are, at least the surest; then
         resize the gap."""
         numbers = self.open[: len(logits_OV)]
         begun = self._begin(numbers, logits_OV)
@@ -98,7 +98,7 @@ class Slots:
             self._resize()
 
     def _begin(self, numbers: Sequence[int], logits_OV: np.ndarray) -> int:
-        """Settle the slots that spell what is typed, and the one that takes another choice; returns how many."""
+        """Settle the slots that spell what is typed, and the one that takes another choice; return how many."""
         begun = self._vocabulary.spell(logits_OV, self._typed)
         self._typed = self._vocabulary.left_to_spell(self._typed, begun)
         if self._rank and len(begun) < len(numbers):
@@ -123,8 +123,8 @@ class Slots:
         return min(self._limit - len(self._slots), self._expansions)
 
     def _resize(self) -> None:
-        """Each settled expansion becomes two open slots, as far as there is room. The first deletion takes all open
-        slots behind it along: the family learnt deletions at the end of a gap."""
+        """Each settled expansion becomes two open slots, as far as there is room. The first deletion removes all
+        open slots after it: the family learnt deletions at the end of a gap."""
         resized: list[Settled | None] = []
         room, deleting = self._room, False
         for slot in self._slots:

@@ -14,7 +14,7 @@ __all__ = ["FamilyVocabulary", "Tokens"]
 
 
 class Tokens(Protocol):
-    """What decoding needs of a tokenizer; special tokens spell nothing."""
+    """The required part of a tokenizer; special tokens spell nothing."""
 
     @property
     def token_bytes(self) -> Sequence[bytes]: ...
@@ -74,7 +74,7 @@ class FamilyVocabulary:
         return typed[len(self._tokens.decode_bytes(token for token, _ in spelled)) :]
 
     def ranked(self, logits_V: np.ndarray, rank: int) -> tuple[int, float]:
-        """The token of text that comes `rank` places behind the likeliest, with its probability."""
+        """The text token `rank` places after the likeliest, with its probability."""
         plain_V = logits_V.copy()
         plain_V[self._never] = plain_V[self._resizing] = -np.inf
         first = np.argpartition(-plain_V, rank)[: rank + 1]

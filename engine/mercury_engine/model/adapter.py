@@ -1,4 +1,4 @@
-"""What tuning adds to a model's weights for one project: low-rank products (LoRA) or whole differences.
+"""A model's tuning to one project: low-rank products (LoRA) or whole differences to add to its weights.
 
 adapter.safetensors   `<weight>.up` and `<weight>.down`, whose product is added, or `<weight>.delta`
 adapter.json          the identity of the weights that they belong to, and the tuner's report
@@ -43,7 +43,7 @@ class _Base(Struct, frozen=True):
 
 
 def identity(folder: Path) -> str:
-    """A hash of the weights in a folder, whatever the folder is called."""
+    """A hash of the weights in a folder, independent of the folder's name."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.suffix == ".safetensors" or path.name in SHAPES):
         with path.open("rb") as file:
@@ -52,7 +52,7 @@ def identity(folder: Path) -> str:
 
 
 def read_adapter(folder: Path, model: Path) -> Weights:
-    """The weights to add to those in the folder `model`, which must be the ones that the adapter was made for."""
+    """The weights to add to those in the folder `model`, for which the adapter must have been made."""
     path = folder / ADAPTER_FILE
     try:
         base = msgspec.json.decode(path.read_bytes(), type=_Base).base
@@ -83,7 +83,7 @@ def dequantized(weights: Weights) -> Weights:
 
 
 def plain(weights: Weights, name: str) -> np.ndarray:
-    """One weight as it was before it was quantised."""
+    """One weight as it was before quantisation."""
     weight = weights[name]
     if weight.dtype == np.int8:
         return dequantize(weight, weights[name + SCALE])

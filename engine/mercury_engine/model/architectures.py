@@ -1,4 +1,4 @@
-"""The architectures of other people that our graph can compute: what their configs and weights are in our terms.
+"""Third-party architectures that our graph can compute: their configs and weights in our terms.
 
 An architecture is data. Constant factors of a family are multiplied into its weights, so that the graph needs none.
 """
@@ -23,9 +23,9 @@ ELSEWHERE = "run it in a server such as llama-server or Ollama and add the serve
 
 
 class Architecture(Struct, frozen=True, kw_only=True):
-    """Weights of a layer are named `layer`, its number, a key of `parts`, and `weight` or `bias`. A part with several
-    names is their matrices one below the other. `sizes` are keys of a config by their usual names; `defaults` hold
-    where a config leaves them out."""
+    """A layer's weights are named `layer`, its number, a key of `parts`, and `weight` or `bias`. A part with several
+    names stacks their matrices. `sizes` maps config keys to their usual names; `defaults` apply where a config omits
+    them."""
 
     whole: dict[str, str]
     layer: str
@@ -120,7 +120,7 @@ ARCHITECTURES = {
     "StableDiffcoderForCausalLM": LLAMA,
     "LLaDAModelLM": LLADA,
 }
-"""By the class that a config names. Diffusion models are the autoregressive one that they were made from, under another
+"""By the class that a config names. A diffusion model is the autoregressive one it was made from, under another
 mask."""
 
 LARGEST = 1 << 20
@@ -135,7 +135,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def architecture_of(path: Path, config: Mapping[str, Any]) -> tuple[str, Architecture]:
-    """The architecture of a config with its name."""
+    """The architecture that a config names."""
     named = config.get("architectures") or []
     if not isinstance(named, list):
         raise ModelError(f"{path}: architectures is {named!r}, not a list; {DOWNLOAD}")
@@ -147,8 +147,8 @@ def architecture_of(path: Path, config: Mapping[str, Any]) -> tuple[str, Archite
 
 
 def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
-    """The config in our terms. `weights` are the shapes of the weights by our names: what there are of them says more
-    than a config does. `context` bounds it, where it is not 0."""
+    """The config in our terms. `weights` are the shapes of the weights by our names, which say more than a config
+    does. `context` is an upper limit unless 0."""
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):
             config = _config_of(path, found, weights, context)
@@ -202,7 +202,7 @@ def _config_of(path: Path, config: dict[str, Any], weights: Mapping[str, tuple[i
 
 
 def factors(config: Mapping[str, Any], head_width: int) -> dict[str, float]:
-    """What the weights of some parts are multiplied by."""
+    """The factors for the weights of some parts."""
     residual = float(config.get("residual_multiplier") or 1)
     attention = config.get("attention_multiplier")
     return {
@@ -223,7 +223,7 @@ def read_json(path: Path, remedy: str = DOWNLOAD) -> dict[str, Any]:
 
 
 def _refuse(path: Path, config: Mapping[str, Any], name: str) -> None:
-    """What the graph has not, in an architecture that it has."""
+    """Refuse what the graph lacks, in an architecture that it has."""
     rope = _rope(config)
     layers = {"attention", "full_attention", "sliding_attention"}
     recurrent = sorted({str(layer) for layer in config.get("layer_types") or []} - layers)
@@ -247,7 +247,7 @@ def _size(path: Path, config: Mapping[str, Any], name: str) -> int:
 
 
 def _context(config: Mapping[str, Any], limit: int) -> int:
-    """Rows see everything before them, so that a sliding window is the end of the context."""
+    """Rows see everything before them, so a sliding window limits the context."""
     slides = config.get("use_sliding_window", True) and config.get("sliding_window")
     size = min([size for size in (config.get("max_position_embeddings"), slides, limit) if size], default=2048)
     if size < 1:
@@ -293,7 +293,7 @@ def _rotation(path: Path, config: Mapping[str, Any], head_width: int) -> tuple[t
 
 
 def _llama3(plain: np.ndarray, rope: Mapping[str, Any]) -> np.ndarray:
-    """Long waves are stretched, short ones stay, and between them one fades into the other."""
+    """Long waves are stretched, short ones stay, and those in between fade from one to the other."""
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     turns = rope["original_max_position_embeddings"] * plain / (2 * math.pi)
     ramp = np.clip((turns - low) / (high - low), 0, 1)

@@ -1,6 +1,6 @@
-"""A checkpoint of somebody else, in a local folder as Hugging Face keeps them: its config and its weights in our terms.
+"""A third-party checkpoint in a local folder in Hugging Face's layout: its config and its weights in our terms.
 
-Only `config.json` and `.safetensors` are read; nothing is run. Weights are read when they are asked for.
+Only `config.json` and `.safetensors` are read; nothing is run. Weights are read on demand.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ class Weight(Struct, frozen=True, eq=False):
 
 
 class Checkpoint(Struct, frozen=True, eq=False):
-    """`weights` are by our names and in the order of `shapes`."""
+    """`weights` have our names, in the order of `shapes`."""
 
     architecture: str
     config: ModelConfig
@@ -54,7 +54,7 @@ class Checkpoint(Struct, frozen=True, eq=False):
 
 
 def read_checkpoint(folder: Path, context: int = 0) -> Checkpoint:
-    """The checkpoint in a folder; `context` bounds how far it reads, where it is not 0."""
+    """The checkpoint in a folder; `context` is an upper limit unless 0."""
     path = folder / CONFIG_FILE
     found = read_json(path)
     name, architecture = architecture_of(path, found)
@@ -81,7 +81,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def our_names(theirs: str, architecture: Architecture) -> tuple[str, ...] | None:
-    """Our names of a weight: none if the graph computes it, None if it is unknown."""
+    """Our names for a weight: none if the graph computes it, None if it is unknown."""
     if theirs.endswith(COMPUTED):
         return ()
     part, _, kind = theirs.rpartition(".")
@@ -100,7 +100,7 @@ def _weights(folder: Path, architecture: Architecture) -> Iterator[tuple[str, We
         for name, tensor in stored_tensors(path, DOWNLOAD).items():
             ours = our_names(name, architecture)
             if ours is None:
-                raise ModelError(f"{path}: {name} is no weight of this architecture; choose another checkpoint")
+                raise ModelError(f"{path}: {name} is not a weight of this architecture; choose another checkpoint")
             size = tensor.shape[0] // len(ours) if ours else 0
             for number, own in enumerate(ours):
                 yield own, Weight(tensor, number * size, (number + 1) * size)

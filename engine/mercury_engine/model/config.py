@@ -36,8 +36,8 @@ Activation = Literal["silu", "gelu", "gelu_tanh"]
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What follows `hints` is for models of other people: `layer_norm` instead of RMS norm, a feed-forward layer
-    without a gate, and rotation by frequencies of its own, whose cosines and sines are `rope_scale` times as long."""
+    """The fields after `hints` are for third-party models: `layer_norm` instead of RMS norm, a feed-forward layer
+    without a gate, and custom rotation frequencies, whose cosines and sines are scaled by `rope_scale`."""
 
     name: str
     width: int
@@ -68,7 +68,7 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     @property
     def parameters(self) -> int:
-        """Without those of the norms."""
+        """The number of parameters without those of the norms."""
         attention = self.width * self.head_width * 2 * (self.heads + self.kv_heads)
         layer = attention + 3 * self.width * self.feed_forward
         return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)

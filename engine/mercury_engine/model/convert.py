@@ -1,4 +1,4 @@
-"""Writes a checkpoint once as it is run: int8 or int4 weights under our names beside its own config and tokenizer."""
+"""Converts a checkpoint for running: int8 or int4 weights under our names beside its own config and tokenizer."""
 
 import os
 import shutil
@@ -23,9 +23,10 @@ COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "chat_template.j
 REMEDY = "add the model again: `mercury-ls model add`"
 
 GROUPS = (128, 64, 32)
-"""Inputs that share a scale in int4, the first that divides a row: 128 decode a sixth faster than 64."""
+"""Candidates for the number of inputs that share a scale in int4; the first that divides a row is used: 128 decode a
+sixth faster than 64."""
 ROWS = 4096
-"""Rows that are converted together."""
+"""The number of rows converted at a time."""
 
 Precision = Literal["int8", "int4"]
 Report = Callable[[float, str], None]
@@ -33,7 +34,7 @@ _Layout = dict[str, tuple[np.dtype, tuple[int, ...]]]
 
 
 class Converted(Struct, frozen=True):
-    """What is known of a model once it is converted; `bytes` of its weights."""
+    """What is known about a converted model; `bytes` of its weights."""
 
     architecture: str
     parameters: int
@@ -97,7 +98,7 @@ def _layout(checkpoint: Checkpoint, precision: Precision) -> _Layout:
 
 
 def _group(name: str, weight: Weight, precision: Precision) -> int:
-    """The inputs that share a scale; 0 for a whole row."""
+    """The number of inputs that share a scale; 0 for a whole row."""
     if precision == "int8" or name in ("embedding.weight", "head.weight"):
         return 0
     return next((size for size in GROUPS if weight.shape[-1] % size == 0), 0)
@@ -133,7 +134,7 @@ def _quantised(
 
 
 def read_converted(folder: Path, context: int = 0) -> tuple[ModelConfig, Weights]:
-    """The config and the mapped weights of a folder that `convert` wrote; `context` bounds it, where it is not 0."""
+    """The config and the mapped weights of a folder that `convert` wrote; `context` is an upper limit unless 0."""
     stored = stored_tensors(folder / WEIGHTS_FILE, REMEDY)
     path = folder / CONFIG_FILE
     config = config_of(path, read_json(path, REMEDY), {name: tensor.shape for name, tensor in stored.items()}, context)

@@ -1,4 +1,4 @@
-"""Opens the weights of other people: a checkpoint as it was converted, or as it was downloaded, behind `Runtime`."""
+"""Opens third-party weights, converted or as downloaded, behind `Runtime`."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ CONTEXT = 8192
 
 
 def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Runtime:
-    """On a GPU if torch finds one, else by OpenVINO."""
+    """Open on a GPU if torch finds one, else with OpenVINO."""
     config, weights = read_decoder(folder, record.context or CONTEXT)
     config = msgspec.structs.replace(config, name=record.name)
     if on_gpu(resources):
@@ -33,7 +33,7 @@ def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Run
 
 
 def read_decoder(folder: Path, context: int = CONTEXT) -> tuple[ModelConfig, Weights]:
-    """The float weights of a checkpoint as it was downloaded, else the quantised ones."""
+    """The float weights of a downloaded checkpoint, else the quantised ones."""
     if (folder / WEIGHTS_FILE).exists() or not any(folder.glob("*.safetensors")):
         return read_converted(folder, context)
     checkpoint = read_checkpoint(folder, context)

@@ -1,7 +1,7 @@
 """The folder of a model as it ships: its config, int8 shards with float scales, and their checksums.
 
-`export` writes one from float weights, as `python -m mercury_engine.export SOURCE TARGET` does; `read` maps either kind
-into memory. Neither needs torch.
+`export` writes one from float weights, as `python -m mercury_engine.export SOURCE TARGET` does; `read` maps either
+kind into memory. Neither needs torch.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from mercury_engine.tokens.hints import HINTS
 __all__ = ["ExportReport", "Weights", "export", "main", "read", "seal", "shapes"]
 
 Weights = dict[str, np.ndarray]
-"""Arrays by their names in the reference model. A quantised matrix is int8, and its scales have its name and
+"""Arrays by their names in the reference model. A quantised matrix is int8, and its scales are named like it plus
 `.scale`."""
 
 CHECKSUMS_FILE = "checksums.sha256"
@@ -32,7 +32,7 @@ SCALE = ".scale"
 SHARD_BYTES = 16 * 2**20
 HEADER_BYTES = 2**20
 READABLE = 0o644
-"""safetensors lets only the owner read its files, but packages are installed for all users."""
+"""safetensors makes its files readable by the owner only, but packages are installed for all users."""
 
 REMEDY = "install the model again"
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def seal(folder: Path) -> tuple[str, ...]:
-    """Write the checksums of all files that an engine reads from the folder; their names."""
+    """Write the checksums of all files that an engine reads from the folder; return their names."""
     names = tuple(sorted(path.name for path in folder.iterdir() if path.suffix in SEALED))
     lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
     (folder / CHECKSUMS_FILE).write_text("".join(lines), encoding="utf-8")
@@ -159,7 +159,7 @@ def _quantised(matrices: Weights) -> Weights:
 
 
 def _write_shards(weights: Weights, folder: Path) -> None:
-    """Fills shards in order; a tensor larger than a shard has one to itself."""
+    """Fill shards in order; a tensor larger than a shard gets its own."""
     shards: list[Weights] = [{}]
     room = SHARD_BYTES - HEADER_BYTES
     for name, weight in weights.items():
@@ -175,7 +175,7 @@ def _write_shards(weights: Weights, folder: Path) -> None:
 
 
 def _verify_checksums(folder: Path) -> None:
-    """A folder of float weights, as training writes it, has none."""
+    """Verify the checksums, if any: training writes float weights without."""
     path = folder / CHECKSUMS_FILE
     if not path.exists():
         return

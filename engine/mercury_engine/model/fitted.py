@@ -1,4 +1,4 @@
-"""Small JSON files beside a model's weights: coefficients that are fitted to this one model once it is trained."""
+"""Small JSON files beside a model's weights: coefficients fitted to this one model after training."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -14,14 +14,14 @@ CALIBRATION_FILE = "confidence.json"
 COPY_BIAS_FILE = "copy_bias.json"
 RESCORING_FILE = "rescoring.json"
 FORMER_NAMES = {COPY_BIAS_FILE: "echo.json", RESCORING_FILE: "worth.json"}
-"""Models that were made before these files were renamed."""
+"""The previous names of these files, for models made before they were renamed."""
 FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE, RESCORING_FILE, *FORMER_NAMES.values())
 
 Fitted = TypeVar("Fitted", bound=Struct)
 
 
 def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
-    """None where nothing was fitted, or where it was found not to help."""
+    """The coefficients; None where nothing was fitted, or where it did not help."""
     names = (name, FORMER_NAMES.get(name, name))
     path = next((folder / file for file in names if (folder / file).exists()), None)
     if path is None:
@@ -33,7 +33,7 @@ def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
 
 
 def write_fitted(folder: Path, name: str, value: Struct | None) -> None:
-    """None removes what was written before."""
+    """Write the coefficients; None removes the file."""
     for stale in {name, FORMER_NAMES.get(name, name)}:
         (folder / stale).unlink(missing_ok=True)
     if value is not None:

@@ -30,8 +30,8 @@ VERSIONS = (2, 3)
 MOST_FIELDS = 1 << 12
 MOST_TENSORS = 1 << 14
 MOST_VALUES = 1 << 21
-"""In all lists of a header together: the largest vocabularies in use have 262,144 tokens, their kinds and scores, and
-twice as many merges."""
+"""In all lists of a header together: the largest vocabularies in use have 262,144 tokens, their kinds and scores,
+and twice as many merges."""
 LONGEST_HEADER = 1 << 26
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -42,7 +42,7 @@ WEIGHTS_FILE = "model.safetensors"
 
 
 class GgufTensor(Struct, frozen=True, eq=False):
-    """`raw` are its bytes in the mapped file; rows are stored whole, in blocks of the kind."""
+    """`raw` is the tensor's bytes in the mapped file; rows are stored whole, in blocks of the kind."""
 
     name: str
     kind: int
@@ -63,7 +63,7 @@ class GgufFile(Struct, frozen=True, eq=False):
 
 
 class _QuantisedBlock(Struct, frozen=True):
-    """How many values a block holds, in how many bytes, and what turns blocks, one a row, into floats."""
+    """The number of values in a block, its number of bytes, and a function from blocks, one per row, to floats."""
 
     name: str
     values: int
@@ -72,7 +72,7 @@ class _QuantisedBlock(Struct, frozen=True):
 
 
 class _Cursor:
-    """Reads a file's beginning; whatever reaches beyond its end is an error."""
+    """Reads a file's beginning; reading beyond its end is an error."""
 
     def __init__(self, path: Path, data: np.ndarray) -> None:
         self._path = path
@@ -93,9 +93,7 @@ class _Cursor:
 
     def count(self, limit: int, noun: str) -> int:
         if (number := self.number("Q")) > limit:
-            raise ModelError(
-                f"{self._path}: says that it has {number:,} {noun}, and {limit:,} are read at most; {AGAIN}"
-            )
+            raise ModelError(f"{self._path}: claims {number:,} {noun}, more than the limit of {limit:,}; {AGAIN}")
         return number
 
     def text(self) -> str:
@@ -122,7 +120,7 @@ def read_gguf(path: Path) -> GgufFile:
         raise ModelError(f"{path}: cannot be read ({error})") from error
     cursor = _Cursor(path, data)
     if cursor.take(4) != MAGIC:
-        raise ModelError(f"{path}: is no GGUF file")
+        raise ModelError(f"{path}: is not a GGUF file")
     if (version := cursor.number("I")) not in VERSIONS:
         raise ModelError(f"{path}: is a GGUF file of version {version}; versions 2 and 3 can be read")
     count = cursor.count(MOST_TENSORS, "tensors")
@@ -150,7 +148,7 @@ def _place(cursor: _Cursor, path: Path) -> tuple[str, tuple[int, ...], int, int]
 def _tensor(path: Path, data: np.ndarray, name: str, shape: tuple[int, ...], kind: int, offset: int) -> GgufTensor:
     if kind not in BLOCKS:
         names = ", ".join(block.name for block in BLOCKS.values())
-        raise ModelError(f"{path}: {name} is stored as type {kind}, which is not read: choose a file of {names}")
+        raise ModelError(f"{path}: {name} is stored as type {kind}, which is not supported: choose a file of {names}")
     block, values = BLOCKS[kind], math.prod(shape)
     size = values // block.values * block.bytes
     if not values or shape[-1] % block.values or offset + size > len(data):
@@ -167,7 +165,7 @@ def dequantize(raw: np.ndarray, kind: int) -> np.ndarray:
 
 
 def _halves(blocks: np.ndarray, start: int) -> np.ndarray:
-    """A float16 of each block as a column of float32."""
+    """The float16 scale of each block as a column of float32."""
     return np.ascontiguousarray(blocks[:, start : start + 2]).view(np.float16).astype(np.float32)
 
 
@@ -209,7 +207,7 @@ def _q8_0(blocks: np.ndarray) -> np.ndarray:
 
 
 def _scales_of_k(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eight scales and eight minima of six bits each, in twelve bytes."""
+    """Eight scales and eight minima of six bits each, packed in twelve bytes."""
     first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
     scales = np.concatenate([first & 63, (third & 15) | (first >> 6 << 4)], axis=1)
     minima = np.concatenate([second & 63, (third >> 4) | (second >> 6 << 4)], axis=1)
@@ -260,7 +258,7 @@ BLOCKS = {
 }
 
 
-# A checkpoint of it
+# The checkpoint that it contains
 
 
 CLASSES = {
@@ -300,7 +298,7 @@ HALF = float(np.finfo(np.float16).max)
 
 
 def describe(path: Path, target: Path) -> int:
-    """Writes config and tokenizer into a folder; the number of parameters."""
+    """Write config and tokenizer into a folder; return the number of parameters."""
     file = read_gguf(path)
     config = _config_of(file)
     _check_fit(file, _names(file), config)
@@ -311,7 +309,7 @@ def describe(path: Path, target: Path) -> int:
 
 
 def _check_fit(file: GgufFile, published: Mapping[str, str], config: dict[str, Any]) -> None:
-    """Refuses a config that cannot be computed, or that the tensors' shapes do not fit."""
+    """Refuse a config that cannot be computed, or that the tensors' shapes do not match."""
     config_of(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()}, 0)
     for name, tensor in file.tensors.items():
         heads = _turned_heads(config, name)
@@ -323,8 +321,8 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
     kind = _word(file, "general.architecture")
     if kind not in CLASSES:
         raise ModelError(
-            f"{file.path}: the architecture is {kind}, and GGUF files are read of {', '.join(CLASSES)}: run it in "
-            "llama-server and add the server's address"
+            f"{file.path}: the architecture is {kind}, but GGUF files must be one of {', '.join(CLASSES)}: run it "
+            "in llama-server and add the server's address"
         )
     architecture, model_type = CLASSES[kind]
     sizes = {name: file.fields[f"{kind}.{key}"] for name, key in SIZES.items() if f"{kind}.{key}" in file.fields}
@@ -332,9 +330,7 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
     if scaling == "linear":
         sizes["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
     elif scaling != "none" or "rope_freqs.weight" in file.tensors:
-        raise ModelError(
-            f"{file.path}: stretches its positions ({scaling}): add the model from its published checkpoint"
-        )
+        raise ModelError(f"{file.path}: scales its positions ({scaling}): add the model from its published checkpoint")
     return {
         "architectures": [architecture],
         "model_type": model_type,
@@ -360,14 +356,14 @@ def tokenizer_of(file: GgufFile) -> Any:
         )
     tokens, kinds = _strings(file, "tokens"), file.fields.get("tokenizer.ggml.token_type", [])
     if not isinstance(kinds, list) or len(kinds) not in (0, len(tokens)):
-        raise ModelError(f"{file.path}: tokenizer.ggml.token_type does not say what each of the tokens is; {AGAIN}")
+        raise ModelError(f"{file.path}: tokenizer.ggml.token_type does not cover every token; {AGAIN}")
     special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
     try:
         if kind == "llama":
             return of_pieces(tokens, _scores(file, len(tokens)), special)
         merges = [(first, second) for first, _, second in (merge.partition(" ") for merge in _strings(file, "merges"))]
         if not all(second for _, second in merges):
-            raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
+            raise ModelError(f"{file.path}: has a merge that is not a pair of tokens; {AGAIN}")
         vocabulary = {token: number for number, token in enumerate(tokens)}
         return byte_level(vocabulary, merges, special, _word(file, "tokenizer.ggml.pre", "gpt-2"))
     except ModelError:
@@ -379,14 +375,14 @@ def tokenizer_of(file: GgufFile) -> Any:
 def _scores(file: GgufFile, count: int) -> list[float]:
     scores = file.fields.get("tokenizer.ggml.scores")
     if not isinstance(scores, list) or len(scores) != count or not all(isinstance(score, float) for score in scores):
-        raise ModelError(f"{file.path}: tokenizer.ggml.scores does not score each of the tokens; {AGAIN}")
+        raise ModelError(f"{file.path}: tokenizer.ggml.scores does not cover every token; {AGAIN}")
     return scores
 
 
 def _strings(file: GgufFile, name: str) -> list[str]:
     tokens = file.fields.get(f"tokenizer.ggml.{name}")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ModelError(f"{file.path}: has no {name} of a tokenizer; {AGAIN}")
+        raise ModelError(f"{file.path}: lacks the tokenizer's {name}; {AGAIN}")
     return tokens
 
 
@@ -407,7 +403,7 @@ def _names(file: GgufFile) -> dict[str, str]:
 
 
 def write_weights(path: Path, target: Path, report: Report = lambda share, doing: None) -> None:
-    """Writes `model.safetensors`: matrices as float16, everything else as float32."""
+    """Write `model.safetensors`: matrices as float16, everything else as float32."""
     file = read_gguf(path)
     config = _config_of(file)
     published = _names(file)
@@ -442,7 +438,7 @@ def _pieces(tensor: GgufTensor, heads: int) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _turned_heads(config: Mapping[str, Any], name: str) -> int:
-    """The heads of queries and keys whose rows llama.cpp reorders, of this architecture only."""
+    """The query and key heads whose rows llama.cpp reorders, for this architecture only."""
     kind = name.rpartition(".")[0].rpartition(".")[2]
     if config["model_type"] != "llama" or kind not in ("attn_q", "attn_k"):
         return 0
@@ -451,5 +447,5 @@ def _turned_heads(config: Mapping[str, Any], name: str) -> int:
 
 
 def _turned_back(rows: np.ndarray, heads: int) -> np.ndarray:
-    """llama.cpp rotates neighbours, the published layout halves of a head."""
+    """Undo llama.cpp's reordering: it rotates neighbours, the published layout rotates halves of a head."""
     return rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)

@@ -42,12 +42,12 @@ def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Any) -> T
 
 class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Does nothing: `create` and `load` set every weight, and random values take half a second."""
+        """Do nothing: `create` and `load` set every weight, and random values take half a second."""
 
 
 class _Embedding(nn.Embedding):
     def reset_parameters(self) -> None:
-        """Does nothing, as for `_Linear`."""
+        """Do nothing, as for `_Linear`."""
 
 
 class _Norm(nn.Module):
@@ -204,7 +204,7 @@ class Model(nn.Module):
         return self.norm(x_BTD), fresh
 
     def logits(self, hidden_RD: Tensor, hints_RH: Tensor | None = None) -> Tensor:
-        """Float32 logits of the rows asked for; row i predicts token i + 1."""
+        """Float32 logits of the requested rows; row i predicts token i + 1."""
         weight_VD = self.embedding.weight if self.config.tied else self.head.weight
         logits_RV = functional.linear(hidden_RD, weight_VD).float()
         if hints_RH is not None:
@@ -213,7 +213,7 @@ class Model(nn.Module):
         return logits_RV if cap is None else cap * torch.tanh(logits_RV / cap)
 
     def trusted(self, hidden_RD: Tensor, hints_RH: Tensor) -> Tensor:
-        """What each hint adds to the logit of its token."""
+        """The amount that each hint adds to the logit of its token."""
         return self.trust(hidden_RD) * (hints_RH != PAD)
 
 

@@ -71,7 +71,7 @@ class _Graph:
         return ops.add(x_RD, ops.multiply(self._linear(flat_RF, "hint"), np.float32(1 / HINTS)))
 
     def _looked_up(self, name: str, ids_R: ov.Node) -> ov.Node:
-        """Some rows of a matrix; only these become floats."""
+        """Some rows of a matrix; only these are converted to floats."""
         rows_RD = _take(_constant(self.weights[f"{name}.weight"]), ids_R)
         scales_V1 = self.weights.get(f"{name}.weight{SCALE}")
         if scales_V1 is not None:
@@ -131,7 +131,7 @@ class _Graph:
         return ops.gelu(x_RF, "erf" if self.config.activation == "gelu" else "tanh")
 
     def _linear(self, x: ov.Node, *names: str) -> ov.Node:
-        """Matrices with the same input become one."""
+        """Concatenate matrices with the same input."""
         product = ops.matmul(x, self._matrix(*names), False, True)
         if f"{names[0]}.bias" not in self.weights:
             return product
@@ -200,7 +200,7 @@ def _constant(array: np.ndarray) -> ov.Node:
 
 
 def _together(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """One below the other; without a copy where they are so in a mapped file."""
+    """The matrices stacked; without a copy where they are adjacent in a mapped file."""
     first, size = arrays[0], sum(array.nbytes for array in arrays)
     if len(arrays) == 1:
         return first

@@ -47,7 +47,7 @@ SPARE_ROWS = 8
 QUANTISED_TOGETHER = 128
 
 STORED = {ov.Type.f32: np.float32, ov.Type.f16: np.float16, ov.Type.bf16: np.uint16}
-"""How numpy stores keys and values. It has no bf16, but nothing here computes with them."""
+"""numpy types for storing keys and values. It lacks bf16, but nothing here computes with them."""
 
 
 class OpenvinoForward:
@@ -78,7 +78,7 @@ class OpenvinoCache:
         self.length = stop
 
     def truncate(self, length: int) -> None:
-        """Keeps up to one bucket more than needed, so that going back and forth copies nothing."""
+        """Truncate; up to one bucket more than needed is kept, so that going back and forth copies nothing."""
         assert 0 <= length <= self.length, "a cache is truncated to at most its length"
         self.length = length
         if padded_columns(length) + _column_step(length) < self.columns:
@@ -93,13 +93,13 @@ class OpenvinoCache:
         return self._buffer_BCE.nbytes
 
     def bytes_for(self, rows: int) -> int:
-        """The buffer, and the one before it while it grows."""
+        """The buffer, and the previous one while it grows."""
         columns = padded_columns(rows)
         columns_of_both = self.columns if columns <= self.columns else 2 * columns - _column_step(rows)
         return self.bytes // self.columns * columns_of_both
 
     def tensor(self) -> ov.Tensor:
-        """Shares the buffer."""
+        """A tensor that shares the buffer."""
         return ov.Tensor(self._buffer_BCE, ov.Shape(self._buffer_BCE.shape), self._precision)
 
     def _resize(self, columns: int) -> None:
@@ -204,7 +204,8 @@ class OpenvinoRuntime:
         return [self.forward(forward_pass.rows, forward_pass.cache) for forward_pass in passes]
 
     def _fitting(self) -> "_Compiled":
-        """Compiles for one thread when that is first needed: it costs memory and a third of a second."""
+        """The graph for this number of threads. It is compiled for one thread on demand, which costs memory and a
+        third of a second."""
         threads = 1 if self._contention.crowded else self.threads
         if threads not in self._compiled:
             self._compiled[threads] = self._compile(threads)
@@ -251,7 +252,7 @@ class _Compiled:
         self._unpacked: Weights | None = weights
 
     def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor) -> list[np.ndarray]:
-        """Views that stay valid until the next run."""
+        """Run a pass; the results are views that stay valid until the next run."""
         for name, array in inputs.items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
         self._request.set_tensor("key_values", key_values)
@@ -278,8 +279,8 @@ def load(
 
 @cache
 def _core() -> ov.Core:
-    """One per process. Each core installs a signal stack for its thread and removes it at the end; when two of them end
-    in another order than they began, the next signal finds no stack and kills the process."""
+    """The one core of the process. Each core installs a signal stack for its thread and removes it at the end; if
+    two do not end in reverse order, the next signal finds no stack and kills the process."""
     return ov.Core()
 
 
@@ -290,7 +291,7 @@ def native_precision() -> ov.Type:
 
 
 def padded_rows(count: int, before: int = 0) -> int:
-    """OpenVINO takes a few passes to prepare for a new number of rows, so rows come in buckets. Switching from `before`
+    """The bucket for a number of rows: OpenVINO takes a few passes to prepare for a new one. Switching from `before`
     to another bucket costs about five rows each time, so a few rows too many are kept."""
     if count <= 2:
         return max(1, count)
@@ -300,7 +301,8 @@ def padded_rows(count: int, before: int = 0) -> int:
 
 
 def _column_step(length: int) -> int:
-    """The buckets of columns grow with what is cached, by a sixteenth at most, so that a long text is seldom copied."""
+    """The step of column buckets grows with the cached length, by a sixteenth at most, so that a long text is seldom
+    copied."""
     return COLUMN_STEP << max(0, (length // (STEPS * COLUMN_STEP)).bit_length() - 1)
 
 
@@ -310,7 +312,7 @@ def padded_columns(length: int) -> int:
 
 
 def _quantised_together(weights: Weights) -> int:
-    """How many inputs share a scale: no more than weights that do, else the plugin quantises none."""
+    """The number of inputs that share a scale: at most that of the weights, else the plugin quantises none."""
     groups = (
         2 * weight.shape[1] // weights[name + SCALE].shape[1]
         for name, weight in weights.items()
@@ -331,7 +333,7 @@ def _properties(threads: int, precision: ov.Type, group: int) -> dict[str, objec
 
 
 def _mask(rows: Rows, size: int, cache: OpenvinoCache) -> np.ndarray:
-    """Added to the attention scores: zero where a row sees a column. Padding rows see nothing and are ignored."""
+    """The mask to add to attention scores: zero where a row sees a column. Padding rows see nothing and are ignored."""
     count, length, columns = len(rows.ids_R), cache.length, cache.columns
     mask_RS = np.full((size, columns + size), HIDDEN, np.float32)
     cached_RC, own_RR = mask_RS[:count, :length], mask_RS[:count, columns : columns + count]
@@ -357,7 +359,7 @@ def _add_hint_logits(logits_WV: np.ndarray, hints_WH: np.ndarray, trusted_WH: np
 
 
 def _indices(rows: Sequence[int]) -> Sequence[int] | slice:
-    """Consecutive rows are copied faster as one slice."""
+    """Indices of rows: consecutive ones are copied faster as one slice."""
     if isinstance(rows, range) and rows.step == 1:
         return slice(rows.start, rows.stop)
     return list(rows)

@@ -27,7 +27,7 @@ def relative_error(weight_NK: np.ndarray) -> float:
 
 
 def quantize_groups(weight_NK: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two integers in -8..7 a byte, the first one in its low half, and a float16 scale for each `group` of a row.
+    """Two integers in -8..7 per byte, the first in its low half, and a float16 scale for each `group` of a row.
 
     The value furthest from zero is -8, whatever its sign, so that no level of the sixteen is wasted.
     """

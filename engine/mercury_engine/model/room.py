@@ -1,4 +1,4 @@
-"""What reading a text takes in memory, and whether there is room for it: asked by all that read."""
+"""The memory needed to read a text, and whether it is available: every reader asks here."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -13,19 +13,19 @@ from mercury_engine.model.runtime import Cache, Resources, Runtime, on_cpu, weig
 __all__ = ["CACHE_MEMORY", "CHUNK", "Room", "chunk_at", "reading_bytes", "room_of"]
 
 CACHE_MEMORY = 256 << 20
-"""Bytes for caches, at least: several contexts of a small model, and one of a large one."""
+"""The minimum memory for caches, in bytes: several contexts of a small model, one of a large one."""
 
 CHUNK = 256
 """Rows of context encoded in one forward: the longest forward that a keystroke has to wait for."""
 
 SCORES = 1 << 22
-"""Pairs of a row and a column in one forward: behind a long text chunks are shorter, so that what one of them takes in
-time and memory stays bounded."""
+"""Pairs of a row and a column in one forward: after a long text chunks are shorter, so that the time and memory of
+each stay bounded."""
 
 SHORTEST_CHUNK = 32
 
 TOKEN = 256
-"""Bytes of a token beside its keys and values: its text, its ids, and where it stood before."""
+"""Bytes per token besides its keys and values: its text, its ids, and its previous position."""
 
 LESS = "send less text (in an editor by a lower context.budget_tokens)"
 
@@ -35,15 +35,16 @@ def chunk_at(cached: int, chunk: int = CHUNK) -> int:
 
 
 def reading_bytes(runtime: Runtime, cache: Cache, tokens: int, *, at_once: bool = False) -> int:
-    """So many tokens with their keys and values, and the largest forward: a chunk, or all of them `at_once`."""
+    """The bytes for this many tokens with their keys and values, and the largest forward: a chunk, or all of them
+    `at_once`."""
     steps = [(tokens, tokens)] if at_once else [(chunk_at(at), at) for at in (min(tokens, SCORES // CHUNK), tokens)]
     return _kept_bytes(cache, tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
 
 
 class Room(Struct, frozen=True, eq=False):
-    """How long a text may be for a model: within its context, within the `memory` for caches that the settings leave
-    beside the `weights`, and within what is `free` on its device and not `promised` to texts that are being read; 0
-    bytes stand for no limit."""
+    """The longest text that a model may read: within its context, within the `memory` that the settings leave for
+    caches beside the `weights`, and within what is `free` on its device and not `promised` to texts being read. 0
+    bytes mean no limit."""
 
     runtime: Runtime
     name: str
@@ -54,14 +55,14 @@ class Room(Struct, frozen=True, eq=False):
 
     @property
     def caches(self) -> int:
-        """Bytes for all that stays encoded."""
+        """Bytes for everything that stays encoded."""
         return self.memory or CACHE_MEMORY
 
     @contextmanager
     def reserved(
         self, tokens: int, asked_tokens: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
     ) -> Iterator[int]:
-        """The same as `allow`, and what that takes is promised to nobody else meanwhile."""
+        """Like `allow`, and reserve the memory meanwhile."""
         allowed = self.allow(tokens, asked_tokens, cache, canvas=canvas, at_once=at_once, remedy=remedy)
         promise = cache, _kept_bytes(cache, tokens + canvas + allowed)
         self.promised.append(promise)
@@ -73,14 +74,15 @@ class Room(Struct, frozen=True, eq=False):
     def allow(
         self, tokens: int, asked_tokens: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
     ) -> int:
-        """How many of the `wanted` tokens may follow so many, which are read into this cache, with a `canvas` behind.
+        """How many of the `wanted` tokens may follow this many, which are read into this cache, with a `canvas`
+        behind.
 
-        Raises `TooLongError` if none may, with the usual remedies and this one. It is asked before anything is read.
+        Raise `TooLongError` if none may, with the usual remedies and this one. Nothing has been read yet.
         """
         context = self.runtime.config.context
         limit = min(asked_tokens, context - tokens - canvas)
         if limit < 1:
-            raise TooLongError(f"{self.name}: {tokens} tokens, and its context is {context} with the answer: {LESS}")
+            raise TooLongError(f"{self.name}: {tokens} tokens and an answer exceed its context of {context}: {LESS}")
 
         def needed(count: int) -> int:
             return reading_bytes(self.runtime, cache, count, at_once=at_once)
@@ -96,7 +98,7 @@ class Room(Struct, frozen=True, eq=False):
         raise TooLongError(self._refusal(tokens, needed(asked + 1), available, max(0, fits), remedy))
 
     def _awaited(self, cache: Cache) -> int:
-        """Bytes that other texts were promised and have not taken yet."""
+        """Bytes promised to other texts and not used yet."""
         return sum(max(0, size - other.bytes) for other, size in self.promised if other is not cache)
 
     def _refusal(self, tokens: int, needed: int, available: int, fits: int, remedy: str) -> str:
@@ -105,10 +107,10 @@ class Room(Struct, frozen=True, eq=False):
         else:
             limit, first = f"{{}} MiB are free on {self.runtime.device}", "end what else uses it"
             if self.promised:
-                limit, first = f"{limit} beside what other texts will take", "ask again when they are answered"
+                limit, first = f"{limit} besides what other texts will take", "ask again when they are answered"
         remedies = ", ".join(filter(None, (first, remedy, LESS)))
         return (
-            f"{self.name}: {tokens} tokens and an answer take {_mib(needed)} MiB beside the weights, and "
+            f"{self.name}: {tokens} tokens and an answer take {_mib(needed)} MiB besides the weights, but "
             f"{limit.format(available >> 20)}, enough for {fits} tokens: {remedies}, or choose a smaller model"
         )
 
@@ -124,7 +126,7 @@ def _kept_bytes(cache: Cache, tokens: int) -> int:
 
 
 def _free_on_gpu() -> int:
-    """What nobody holds, and what torch holds in reserve."""
+    """Memory that is free, and torch's reserve."""
     import torch
 
     return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()

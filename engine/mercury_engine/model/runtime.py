@@ -1,4 +1,4 @@
-"""What decoding needs from a runtime: one forward over a few rows on top of a cache."""
+"""The runtime interface for decoding: one forward over a few rows on top of a cache."""
 
 import shutil
 from collections.abc import Callable, Generator, Sequence
@@ -38,9 +38,9 @@ FLOAT = 4
 
 
 class Resources(Struct, frozen=True):
-    """What a model may use. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the default.
-    On a CPU caches only grow that large while many clients are at work. `free` tells the bytes that the machine could
-    give now, 0 if it does not know."""
+    """The resources of a model. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the
+    default. On a CPU caches only grow that large while many clients are active. `free` returns the bytes that the
+    machine could provide now, 0 if unknown."""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
     threads: int = 0
@@ -49,12 +49,12 @@ class Resources(Struct, frozen=True):
 
 
 def on_gpu(resources: Resources) -> bool:
-    """Whether a model runs on a GPU: if it may and torch finds one. Imports torch only where that is possible."""
+    """True if a model runs on a GPU: if allowed, and torch finds one. Imports torch only where that is possible."""
     if resources.device != "cpu" and _finds_gpu():
         return True
     if resources.device == "gpu":
         raise EngineError(
-            "engine.device is 'gpu', and torch finds no GPU; "
+            "engine.device is 'gpu', but torch finds no GPU: "
             "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
         )
     return False
@@ -71,8 +71,8 @@ def _finds_gpu() -> bool:
 class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
-    `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints
-    reads empty ones. A device may choose among the tokens `permitted_V`, and give `Predictions`.
+    `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with
+    hints reads empty ones. A device may choose among the tokens `permitted_V`, and return `Predictions`.
     """
 
     __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
@@ -100,8 +100,8 @@ class Rows:
 
 
 class Choices(NamedTuple):
-    """For each wanted row the likeliest permitted token, its probability among those, their entropy in nats, and how
-    much more probable it is than the next. Token -1 and NaN where logits are no distribution."""
+    """For each wanted row the likeliest permitted token, its probability among those, their entropy in nats, and its
+    margin over the next. Token -1 and NaN where logits are no distribution."""
 
     ids_W: np.ndarray
     probability_W: np.ndarray
@@ -110,8 +110,8 @@ class Choices(NamedTuple):
 
 
 class Predictions:
-    """Logits that stay on their device until somebody looks at them, an array of rows or one row; the `choices` among
-    permitted tokens are known already."""
+    """Logits that stay on their device until accessed, for several rows or one; the `choices` among permitted tokens
+    are known already."""
 
     def __init__(self, fetch: Callable[[], np.ndarray], choices: Choices, rows: np.ndarray) -> None:
         self._fetch = fetch
@@ -123,7 +123,7 @@ class Predictions:
         choices = Choices(*(figure[self._rows] for figure in self._choices))
         if np.any(choices.ids_W < 0):
             raise EngineError(
-                "the model's logits are no distribution: its weights are damaged; install the model again"
+                "the model's logits are not a distribution: its weights are damaged; install the model again"
             )
         return choices
 
@@ -131,7 +131,7 @@ class Predictions:
         return np.array(self._fetch()[self._rows], dtype)
 
     def __getitem__(self, key: Any) -> "Predictions | np.ndarray":
-        """Some of several rows, as they are; of one row or of columns the numbers."""
+        """Some of several rows, unchanged; for one row or for columns, the numbers."""
         if self._rows.ndim and not isinstance(key, tuple):
             return Predictions(self._fetch, self._choices, self._rows[key])
         return np.asarray(self)[key]
@@ -168,7 +168,7 @@ class Cache(Protocol):
     def bytes(self) -> int: ...
 
     def bytes_for(self, rows: int) -> int:
-        """What it takes at most while it grows to so many rows, what it has now included."""
+        """The maximum memory while it grows to this many rows, including the present."""
         ...
 
 
@@ -182,8 +182,8 @@ class Pass(Struct, frozen=True, eq=False):
 Result = TypeVar("Result")
 
 Passes = Generator[Pass | None, Forward, Result]
-"""Work between forwards, as a generator. It yields a pass and is sent its forward; or it yields None to pause, and may
-be resumed later or never, because its state is consistent then. There is at most one pass between two pauses."""
+"""Work between forwards, as a generator. It yields a pass and is sent its forward; or it yields None to pause, in a
+consistent state, and may be resumed later or never. There is at most one pass between two pauses."""
 
 
 class Runtime(Protocol):
@@ -206,15 +206,15 @@ class Runtime(Protocol):
     def cache(self) -> Cache: ...
 
     def pass_bytes(self, rows: int, columns: int) -> int:
-        """What one forward of so many rows, which see so many columns, takes for a moment."""
+        """The temporary memory of a forward of this many rows, which see this many columns."""
         ...
 
     def forward(self, rows: Rows, cache: Cache) -> Forward:
-        """Does not change the cache."""
+        """Run a pass without changing its cache."""
         ...
 
     def forwards(self, passes: Sequence[Pass]) -> Sequence[Forward]:
-        """The same for several passes on different caches, batched where the device gains by it."""
+        """Run several passes on different caches, batched where the device gains by it."""
         ...
 
 
@@ -223,14 +223,14 @@ def on_cpu(runtime: Runtime) -> bool:
 
 
 def opened_with(load: Callable[[], Result], open_runtime: Callable[[], Runtime]) -> tuple[Runtime, Result]:
-    """A runtime, and what is loaded meanwhile: compiling releases the GIL."""
+    """A runtime, and the result of loading something else meanwhile: compiling releases the GIL."""
     with ThreadPoolExecutor(1) as executor:
         loading = executor.submit(load)
         return open_runtime(), loading.result()
 
 
 def score_bytes(config: ModelConfig, rows: int, columns: int) -> int:
-    """The mask of a forward, and three arrays of a layer's scores."""
+    """The bytes of a forward's mask and of three arrays of a layer's scores."""
     return FLOAT * rows * columns * (1 + 3 * config.heads)
 
 

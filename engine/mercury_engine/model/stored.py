@@ -1,5 +1,4 @@
-"""Tensors in safetensors files, mapped into memory and read as far as they are asked for; and files of them, written in
-parts."""
+"""Tensors in safetensors files: memory-mapped and read on demand; and such files written in parts."""
 
 import math
 import mmap
@@ -19,7 +18,7 @@ DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
 ALIGNED = 64
 LONGEST_HEADER = 1 << 23
-"""Bytes. A tensor's entry has about a hundred, and a file has some thousands at most."""
+"""In bytes. A tensor's entry has about a hundred, and a file has some thousands at most."""
 
 
 class StoredTensor:
@@ -36,7 +35,7 @@ class StoredTensor:
         return self.raw.shape
 
     def floats(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Some rows as float32: a copy, except of what is stored so."""
+        """Some rows as float32: a copy, unless they are stored that way."""
         rows = self.raw[start:stop] if self.raw.ndim else self.raw
         if self.dtype == "BF16":
             return (rows.astype(np.uint32) << 16).view(np.float32)
@@ -50,14 +49,14 @@ class _Entry(Struct, frozen=True):
 
 
 def stored_tensors(path: Path, remedy: str) -> dict[str, StoredTensor]:
-    """The tensors of a file by name; `remedy` ends the message about a file that cannot be used."""
+    """The tensors of a file by name; `remedy` ends the message about an unusable file."""
     try:
         raw = np.memmap(path, np.uint8, "c")
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}); {remedy}") from error
     length = int.from_bytes(raw[:8].tobytes(), "little")
     if length > LONGEST_HEADER:
-        raise ModelError(f"{path}: a header of {length:,} bytes, and {LONGEST_HEADER:,} are read at most; {remedy}")
+        raise ModelError(f"{path}: its header has {length:,} bytes, more than {LONGEST_HEADER:,}; {remedy}")
     try:
         header = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
@@ -83,8 +82,8 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredT
 
 
 def forget_pages(arrays: Iterable[np.ndarray]) -> None:
-    """Let pages of mapped files leave memory; who reads them again reads the file again. What was computed from one is
-    still a memmap, of no file."""
+    """Release the pages of mapped files; later reads read the file again. Arrays computed from a memmap are memmaps
+    too, but without a file."""
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
     maps = {id(mapped): mapped for array in arrays if (mapped := getattr(array, "_mmap", None)) is not None}
@@ -93,7 +92,7 @@ def forget_pages(arrays: Iterable[np.ndarray]) -> None:
 
 
 class TensorWriter:
-    """Writes a file of tensors whose shapes are known beforehand, a few rows of any of them at a time.
+    """Writes a file of tensors of known shapes, a few rows of any of them at a time.
 
     Wide types come first, so that each tensor is aligned to its type.
     """

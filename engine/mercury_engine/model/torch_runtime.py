@@ -19,10 +19,10 @@ from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, Runtime, sc
 __all__ = ["TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
 
 GROWTH = 256
-"""Rows by which a cache grows."""
+"""The number of rows by which a cache grows."""
 
 BATCH = 16
-"""How many passes a GPU computes together."""
+"""The number of passes that a GPU computes together."""
 
 
 class TorchForward:
@@ -62,7 +62,7 @@ class TorchCache:
         return sum(buffer.nbytes for pair in self._buffers for buffer in pair)
 
     def bytes_for(self, rows: int) -> int:
-        """The buffers, and those before them while they grow."""
+        """The buffers, and the previous ones while they grow."""
         keys = self._buffers[0][0]
         capacity = -(-rows // GROWTH) * GROWTH
         columns_of_both = keys.shape[2] if capacity <= keys.shape[2] else 2 * capacity - GROWTH
@@ -118,7 +118,7 @@ class TorchRuntime:
         return only
 
     def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
-        """Batches passes of similar length, which need little padding."""
+        """Batch passes of similar length, which need little padding."""
         forwards: dict[int, TorchForward] = {}
         for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
             forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
@@ -160,7 +160,7 @@ class TorchRuntime:
         return torch.from_numpy(padded_BT).to(device=self.device, dtype=dtype)
 
     def _mask(self, passes: Sequence[Pass], longest: int) -> Tensor | None:
-        """Padding rows see themselves: attention over nothing would be NaN."""
+        """The mask; padding rows see themselves, since attention over nothing would be NaN."""
         if len(passes) == 1 and passes[0].rows.mask_RC is None:
             return None
         columns = max(forward_pass.cache.length for forward_pass in passes)
@@ -177,7 +177,7 @@ class TorchRuntime:
 def open_torch(
     folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
 ) -> Runtime:
-    """By default on a GPU in bfloat16 if there is one, else on the CPU in float32."""
+    """Open a model: by default on a GPU in bfloat16 if there is one, else on the CPU in float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     config, weights = read(folder)
@@ -187,9 +187,9 @@ def open_torch(
 
 
 def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision: str) -> Runtime:
-    """On a GPU by our kernels, if Triton is installed and they serve such a model.
+    """Run on a GPU with our kernels, if Triton is installed and they support the model.
 
-    Else weights are dequantised one by one, so that memory holds one of them in float32 at most.
+    Else weights are dequantised one by one, so that memory holds at most one of them in float32.
     """
     if device != "cpu" and find_spec("triton"):
         from mercury_engine.model.gpu.runtime import GpuRuntime
@@ -206,12 +206,12 @@ def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision:
 
 
 def _consecutive(rows: Sequence[int]) -> bool:
-    """Whether the rows are consecutive, so that a slice takes them."""
+    """True if the rows are consecutive, so that a slice takes them."""
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
 
 def _stacked(caches: Sequence["TorchCache"]) -> KeyValues | None:
-    """Several caches as one, BKCE, padded to the longest; a single one as it is."""
+    """Several caches as one, BKCE, padded to the longest; a single one unchanged."""
     longest = max(cache.length for cache in caches)
     if not longest:
         return None

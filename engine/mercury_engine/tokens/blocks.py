@@ -1,4 +1,4 @@
-"""Who sees whom in a forward, and rows with their answers written in, as training reads them."""
+"""The attention mask of a forward, and rows with their answers written in, as training reads them."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Block(Struct, frozen=True):
-    """Rows that see row `parent`, all that it sees, and each other: causally or bidirectionally.
+    """Rows that see row `parent`, everything it sees, and each other: causally or bidirectionally.
 
     A tree of blocks describes the mask of every forward. Clean tokens are a causal root, a draft to verify hangs
     causally on the last clean row, a canvas hangs bidirectionally on its anchor, and packed documents are several
@@ -89,11 +89,11 @@ def slot_positions(anchor_position: int, size: int) -> np.ndarray:
 
 
 def with_answers(row: LayoutRow, answers: Sequence[Sequence[int]]) -> Stream:
-    """The row as plain autoregression writes it: each anchor followed by its answer, hole after hole.
+    """The row in the order of plain autoregression: each anchor followed by its answer, hole after hole.
 
     With a single hole the answer continues the row. With several, the row ends with all anchors side by side, as
-    drafting needs them; the answers branch off at the first anchor, and the later anchors are repeated in the branch,
-    where they see the answers before them. Positions are the same in both.
+    drafting needs them; the answers branch off at the first anchor, and the later anchors are repeated in the
+    branch, where they see the answers before them. Positions are the same in both.
     """
     base, first = len(row.ids), row.holes[0].anchor
     ids, positions, starts = [*answers[0]], [*_following(row, first, answers[0])], [first]
@@ -124,7 +124,7 @@ def _following(row: LayoutRow, anchor: int, answer: Sequence[int]) -> list[int]:
 
 
 def _siblings(blocks: Sequence[Block], index: int) -> tuple[int, int]:
-    """The first and the last block of the canvas's group; itself if it has none."""
+    """The first and the last block of the canvas's group; the canvas itself if it has none."""
     first = last = index
     group = blocks[index].group
     while group >= 0 and first > 0 and blocks[first - 1].group == group:

@@ -26,16 +26,16 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "gpt-2": ("",),
     "mellum": ("",),
 }
-"""How a text is split before pairs are merged, by the names that GGUF files have for it; "" is GPT-2's own way."""
+"""How a text is split before pairs are merged, by the names in GGUF files; "" is GPT-2's own way."""
 
 
 def byte_level(
     vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Collection[str], split: str
 ) -> Tokenizer:
-    """`special` tokens are never found in a text unless somebody looks for them."""
+    """A tokenizer from these parts. `special` tokens are not found in a text unless looked up explicitly."""
     if split not in SPLITS:
         names = ", ".join(SPLITS)
-        raise EngineError(f"the tokenizer splits texts by {split!r}, which is not known here (known: {names})")
+        raise EngineError(f"the tokenizer splits texts by {split!r}, which is not supported (supported: {names})")
     unknown = next((pair for pair in merges if not {*pair, "".join(pair)} <= vocabulary.keys()), None)
     if unknown:  # at which the library would end the process
         raise EngineError(f"the tokenizer merges {unknown}, which is not in its vocabulary; get the model again")
@@ -55,12 +55,12 @@ def _splitting(pattern: str) -> pre_tokenizers.PreTokenizer:
 
 
 def _ending(patterns: Sequence[str]) -> list[pre_tokenizers.PreTokenizer]:
-    """What turns bytes into letters, unless the last pattern already does."""
+    """The decoder from bytes to letters, unless the last pattern already does that."""
     return [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)] if patterns[-1] else []
 
 
 def from_files(folder: Path) -> Tokenizer:
-    """From `vocab.json`, `merges.txt` and the special tokens beside them, as families made from Qwen publish them."""
+    """A tokenizer from `vocab.json`, `merges.txt` and the special tokens beside them, the layout of the Qwen family."""
     try:
         vocabulary = msgspec.json.decode(small_bytes(folder / "vocab.json"), type=dict[str, int])
         lines = small_bytes(folder / "merges.txt").decode().splitlines()
@@ -78,7 +78,7 @@ def from_files(folder: Path) -> Tokenizer:
         raise
     except Exception as error:  # entries of any kind; and the binding raises plain Exception
         raise EngineError(
-            f"{folder}: no tokenizer.json, and none can be made of vocab.json and merges.txt ({error})"
+            f"{folder}: no tokenizer.json, and vocab.json with merges.txt is no substitute ({error})"
         ) from error
 
 

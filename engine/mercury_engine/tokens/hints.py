@@ -33,7 +33,7 @@ SHIFT = np.uint64(29)
 FEW = 12
 """Up to this many rows, scanning all matches is faster than sorting them."""
 PART_MATCHES = 64
-"""How many matches are compared with a partial word."""
+"""The number of matches compared with a partial word."""
 
 
 def locate(ids_R: np.ndarray, anchor: int | None, spelled: Sequence[bytes], start: int = 0) -> np.ndarray:
@@ -94,7 +94,7 @@ def _one_line(ids: list[int], line_ends: LineEnds) -> list[int]:
 
 
 def _contexts(ids_R: np.ndarray, anchor: int | None) -> tuple[np.ndarray, np.ndarray, int]:
-    """Which rows are text, the row of text that each row continues, and the row of `<part>` (the end without one)."""
+    """Which rows are text, the text row that each row continues, and the row of `<part>` (the end without one)."""
     text_R = ids_R >= len(SPECIALS)
     part = len(ids_R)
     if anchor is None:
@@ -133,7 +133,7 @@ def _ngrams(ids_R: np.ndarray, previous_R: np.ndarray) -> list[tuple[np.ndarray,
 
 
 def _latest(followers: np.ndarray, follower_hashes: np.ndarray, rows: np.ndarray, row_hashes: np.ndarray) -> np.ndarray:
-    """For each row the last follower up to it whose n-gram, `known`, is the one `wanted`."""
+    """For each row, the last follower up to it whose n-gram, `known`, is the `wanted` one."""
     if len(rows) <= FEW:
         hits = [
             followers[(follower_hashes == row_hash) & (followers <= row)]
@@ -152,7 +152,7 @@ def _latest(followers: np.ndarray, follower_hashes: np.ndarray, rows: np.ndarray
 
 
 def _spelling(ids_R: np.ndarray, matches: np.ndarray, typed: bytes, spelled: Sequence[bytes]) -> int:
-    """The latest match whose text starts with what was typed."""
+    """The latest match whose text starts with the typed bytes."""
     for row in matches[::-1][:PART_MATCHES].tolist():
         text = b"".join(spelled[token] for token in ids_R[row : row + len(typed)])
         if text.startswith(typed):

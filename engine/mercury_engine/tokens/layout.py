@@ -69,7 +69,7 @@ JUMP_LINES = 8
 """Moving the cursor further than this many lines is a jump."""
 
 SHORTEST_SNIPPET = 32
-"""Tokens; a snippet with less room than this is left out."""
+"""In tokens: a snippet with less room than this is left out."""
 
 MAXIMUM_UNREAD = 4096
 """Tokens beyond the row in which n-gram hints are looked up."""
@@ -80,7 +80,7 @@ class LayoutError(EngineError):
 
 
 class Budget(Struct, frozen=True):
-    """How many tokens each piece of a row may take; the lines before the cursor get what the others leave.
+    """The number of tokens for each piece of a row; the lines before the cursor get what the others leave.
 
     The lines before are cut at multiples of `quantum` tokens, counted from the start of the window, so that the row
     keeps its prefix while the user types. A window should therefore start at a place that rarely moves.
@@ -100,9 +100,9 @@ class Budget(Struct, frozen=True):
 
 
 class Frozen(Struct, frozen=True):
-    """The part of a row that stays while the user types, as it was at the last jump or pause.
+    """The part of a row that stays while the user types, as of the last jump or pause.
 
-    `unread` are the snippets for which there was no room.
+    `unread` are the snippets that did not fit.
     """
 
     path: str
@@ -113,7 +113,7 @@ class Frozen(Struct, frozen=True):
 
 
 class Hole(Struct, frozen=True):
-    """Where one answer goes: the row at index `anchor` predicts its first token.
+    """The place of one answer: the row at index `anchor` predicts its first token.
 
     The answer starts by spelling `part` again. `old` is the text to replace, empty for an insertion.
     """
@@ -126,7 +126,7 @@ class Hole(Struct, frozen=True):
 class LayoutRow(Struct, frozen=True, eq=False):
     """A request as clean tokens with their positions, and its holes in the order of the request's spans.
 
-    `unread` holds what the row had no room for, as texts separated by PAD, the nearest last: the model does not see
+    `unread` holds what did not fit into the row, as texts separated by PAD, the nearest last: the model does not see
     them, but n-gram hints are looked up in them (`hints.py`).
     """
 
@@ -166,10 +166,10 @@ def freeze(tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> Froz
 
 
 def is_stale(frozen: Frozen, request: InfillRequest) -> bool:
-    """Whether the cursor has jumped to another file, or across more than a few lines.
+    """True if the cursor has jumped to another file, or across more than a few lines.
 
-    It counts the lines after the cursor because typing new lines does not change their number. Edits alone never make
-    the frozen part stale: the caller freezes again when the user pauses.
+    It counts the lines after the cursor because typing new lines does not change their number. Edits alone never
+    make the frozen part stale: the caller freezes again when the user pauses.
     """
     window, cursor = _target(request)
     moved = abs(window.text.count("\n", cursor) - frozen.lines_after)
@@ -191,7 +191,7 @@ def answer_ids(tokenizer: Tokenizer, hole: Hole, text: str) -> list[int]:
 
 
 def filled_text(tokenizer: Tokenizer, hole: Hole, ids: Iterable[int]) -> str:
-    """The text that an answer's tokens add, without the partial word that is there already."""
+    """The text of an answer's tokens, without the partial word that is already there."""
     typed = len(hole.part.encode("utf-8", "replace"))
     return tokenizer.decode_bytes(ids)[typed:].decode("utf-8", "replace")
 
@@ -292,7 +292,8 @@ def _holed(tokenizer: Tokenizer, request: InfillRequest, index: int, frozen: Fro
 
 
 def _trimmed(window: _Holed, room: int, quantum: int) -> list[int]:
-    """A third of the room is for the text after the last hole; either side may use what the other leaves."""
+    """The text around the holes: a third of the room is for the text after the last one, and either side may use the
+    room that the other leaves."""
     before_room = max(room * 2 // 3, room - len(window.after))
     before = _keep_end(window.before, before_room, max(1, min(quantum, before_room // 4)))
     return [*window.header, *before, *window.middle, *window.after[: room - len(before)]]
@@ -305,7 +306,7 @@ def _keep_end(ids: list[int], room: int, quantum: int) -> list[int]:
 
 
 def _room_before(budget: Budget, frozen: int) -> int:
-    """What is left for the lines before if everything that changes while typing takes its full share."""
+    """The room for the lines before if everything that changes while typing takes its full share."""
     markers = len(("<suf>", "<pre>", "<near>", "<mode>", "<cur>", "<part>"))
     volatile = budget.rest + budget.near + budget.head + MAXIMUM_PART + markers
     room = budget.context - budget.answer - volatile - frozen
@@ -341,7 +342,7 @@ def _old(ids: Sequence[int]) -> list[int]:
 
 
 def _snippets(tokenizer: Tokenizer, snippets: Sequence[Snippet], budget: Budget) -> list[int]:
-    """The best ones, until their share is used up; the last may lose its end."""
+    """The best snippets, until their share is used up; the last may lose its end."""
     ids: list[int] = []
     for snippet in snippets:
         room = budget.snippets - len(ids)
@@ -352,7 +353,7 @@ def _snippets(tokenizer: Tokenizer, snippets: Sequence[Snippet], budget: Budget)
 
 
 def _related(request: InfillRequest) -> list[Snippet]:
-    """Windows without a span are laid out like snippets, ahead of them."""
+    """Windows without a span, laid out like snippets and before them."""
     edited = _edited(request)
     unedited = [window for index, window in enumerate(request.windows) if index not in edited]
     return [*(Snippet(window.path, window.text) for window in unedited), *request.snippets]

@@ -1,4 +1,4 @@
-"""A prefix as a model reads it: tokens with their positions and their n-gram hints.
+"""A prefix in the form that a model reads: tokens with their positions and their n-gram hints.
 
 Shapes: R rows, H hints of a row, S slots of a canvas, U tokens beyond the row.
 """
@@ -87,7 +87,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
         return cls(tokenizer.token_bytes, anchor, stable, np.array(row.unread, np.int32), ends, hints)
 
     def build(self, ids_R: np.ndarray, positions_R: np.ndarray, cached: HintedPrefix | None = None) -> HintedPrefix:
-        """The rows with their hints. A `known` prefix of them brings its own."""
+        """The rows with their hints. A `known` prefix of them keeps its own."""
         if not self.hints:
             return HintedPrefix.without_hints(ids_R, positions_R)
         start, offset = 0 if cached is None else len(cached), len(self.unread_U)
@@ -102,7 +102,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
         return HintedPrefix(ids_R, positions_R, sources_RH, hints_RH, self.unread_U, self.stable, self.line_ends)
 
     def build_from(self, ids_R: np.ndarray, positions_R: np.ndarray, other: HintedPrefix | None) -> HintedPrefix:
-        """The same, reusing what another builder's prefix has in common with these rows."""
+        """The same, reusing the common part of another builder's prefix."""
         if other is None or not np.array_equal(other.unread_U, self.unread_U):
             return self.build(ids_R, positions_R)
         common = common_prefix([other.ids_R[: other.stable]], [ids_R[: self.stable]])
@@ -110,7 +110,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
 
 
 def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> int:
-    """At how many leading indices all pairs of arrays are equal."""
+    """The number of leading indices at which all pairs of arrays are equal."""
     length = min(len(ours[0]), len(theirs[0]))
     differs = np.zeros(length, bool)
     for our_token, other in zip(ours, theirs, strict=True):
@@ -119,6 +119,6 @@ def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> i
 
 
 def common_length(first: Sequence[object], second: Sequence[object]) -> int:
-    """How much two sequences of one type have in common from the start on."""
+    """The length of the common prefix of two sequences of one type."""
     limit = min(len(first), len(second))
     return bisect_left(range(1, limit + 1), True, key=lambda count: first[:count] != second[:count])

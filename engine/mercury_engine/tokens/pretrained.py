@@ -1,7 +1,7 @@
-"""The tokenizer of somebody else's model, read from its tokenizer.json: BPE on bytes, or falling back on them.
+"""The tokenizer of a third-party model, read from its tokenizer.json: BPE on bytes, or with byte fallback.
 
-A token's name in a user's text is text: special tokens are removed from the vocabulary that text is encoded with, and
-enter a prompt by name only.
+A token's name in a user's text is text: special tokens are removed from the vocabulary that text is encoded with,
+and enter a prompt by name only.
 """
 
 import re
@@ -24,7 +24,7 @@ CACHED_PARTS = 1 << 13
 LARGEST = 1 << 22
 MOST_STEPS = 64
 LARGEST_STEPS = 1 << 16
-"""Bytes of JSON: some patterns list the letters of all scripts."""
+"""In bytes of JSON: some patterns list the letters of all scripts."""
 MOST_GROWTH = 1 << 10
 
 LINES = re.compile(r"(?<=\n)(?=[^\n])")
@@ -32,20 +32,20 @@ BOUNDARIES = (re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])")
 """Where a text may be cut so that its parts are encoded as they are within the whole; the first that fits is used.
 
 Byte-level models split texts like GPT-2, cl100k or o200k: the last blank before a word or sign belongs to it or is a
-pre-token of its own, whatever blanks precede it. Others, and vocabularies that are not split at all, have no token that
-goes on behind a line end. What fits neither is encoded whole.
+pre-token of its own, whatever blanks precede it. Others, and vocabularies that are not split at all, have no token
+that crosses a line end. What fits neither is encoded whole.
 """
 
 BEFORE = ("a", "1", ");", "é", "a  ", "}\n", "a\n\n", ";\r\n", "a\n ", "a\n\t\t", "\n\n\n")
 BEHIND = ("a", "_x", "// a", "}", "'s", "1", "\n", " a", "  .b", "\ta", "    d = 1", "   1", "\t\t}", "  | a", "é")
-"""Enough to tell how a tokenizer splits."""
+"""Samples long enough to tell how a tokenizer splits."""
 
 WORD = re.compile(r"(\s?\w+|\s?[^\w\s]+|\s)\Z")
 """The last pre-token of a text, for tokenizers without pre-tokens."""
 
 
 class PretrainedTokenizer(Spelling):
-    """Caches the encoded parts of texts, so that what did not change costs a look-up."""
+    """Caches the encoded parts of texts, so that an unchanged part costs a look-up."""
 
     def __init__(self, path: Path) -> None:
         self._source = str(path)
@@ -69,20 +69,20 @@ class PretrainedTokenizer(Spelling):
         self._part = lru_cache(CACHED_PARTS)(self._encode_part)
 
     def encode(self, text: str) -> list[int]:
-        """Never yields a special token."""
+        """The tokens of a text, never a special one."""
         parts = [text] if self._boundary is None else self._boundary.split(text)
         return [token for part in parts for token in self._part(part)]
 
     def special(self, name: str) -> int:
         if name not in self._special:
             raise EngineError(
-                f"{self._source}: the model has no token {name!r}, so it cannot be asked this way; "
-                "add it with the prompt that it was trained for: `mercury-ls model add SOURCE --prompt NAME`"
+                f"{self._source}: the model has no token {name!r}, so it does not support this prompt; "
+                "add it with the one that it was trained for: `mercury-ls model add SOURCE --prompt NAME`"
             )
         return self._special[name]
 
     def encode_prompt(self, prompt: Prompt) -> list[int]:
-        """Texts that follow each other are encoded as one."""
+        """Encode adjacent texts as one."""
         ids: list[int] = []
         for special, pieces in groupby(prompt.pieces, key=self._is_token):
             run = list(pieces)
@@ -93,9 +93,9 @@ class PretrainedTokenizer(Spelling):
         return piece in self._special if isinstance(piece, Mark) else isinstance(piece, Special)
 
     def split(self, head: str) -> tuple[str, str]:
-        """A text up to its last pre-token, and that pre-token: what the next letter may still change.
+        """A text up to its last pre-token, and that pre-token, which the next letter may still change.
 
-        Of a run of blanks only the last one can still join a word. Of a long pre-token the end will do.
+        Of a run of blanks only the last one can still join a word. Of a long pre-token only the end is returned.
         """
         last = self._last_pre_token(head).rpartition("\n")[2]
         if last.isspace():
@@ -112,14 +112,14 @@ class PretrainedTokenizer(Spelling):
         return match[0] if match else head
 
     def _holds(self, boundary: re.Pattern[str]) -> bool:
-        """Whether texts that are cut there are encoded alike."""
+        """True if texts that are cut there are encoded alike."""
         for text in map("".join, product(BEFORE, BEHIND)):
             if [piece for part in boundary.split(text) for piece in self._pieces(part)] != self._pieces(text):
                 return False
         return True
 
     def _pieces(self, text: str) -> list:
-        """What is encoded by itself, whatever stands beside it."""
+        """The parts that are encoded independently of their surroundings."""
         if self._byte_level:
             return [piece for piece, _ in self._rust.pre_tokenizer.pre_tokenize_str(text)]
         return list(self._encode_part(text))
@@ -129,7 +129,7 @@ class PretrainedTokenizer(Spelling):
 
 
 def _read(path: Path) -> dict:
-    """Without what a caller of the original may expect but a prompt in pieces must not have: templates, padding, and
+    """Drop what a caller of the original may expect but a prompt in pieces must not have: templates, padding, and
     the blank that some put before every text."""
     try:
         spec = msgspec.json.decode(small_bytes(path))
@@ -137,7 +137,7 @@ def _read(path: Path) -> dict:
     except OSError as error:
         raise EngineError(f"{path}: cannot read the tokenizer ({error}); add the model again") from error
     if kind != "BPE":
-        raise EngineError(f"{path}: a tokenizer of type {kind}; BPE is the only one that mercury-ls reads")
+        raise EngineError(f"{path}: a tokenizer of type {kind}; mercury-ls supports only BPE")
     _check_steps(spec, path)
     without = {"post_processor": None, "truncation": None, "padding": None}
     return {
@@ -150,12 +150,12 @@ def _read(path: Path) -> dict:
 
 
 def _check_steps(spec: dict, path: Path) -> None:
-    """Refuses steps that would take long for every text: too many, or such that each makes a text longer."""
+    """Refuse steps that would take long for every text: too many, or ones that each make a text longer."""
     steps, growth, count = [spec.get("normalizer"), spec.get("pre_tokenizer")], 1, 0
     size = len(msgspec.json.encode(steps))
     if size > LARGEST_STEPS:
         raise EngineError(
-            f"{path}: its normalizer and pre_tokenizer have {size:,} bytes, and {LARGEST_STEPS:,} are the most; choose "
+            f"{path}: its normalizer and pre_tokenizer have {size:,} bytes, and the limit is {LARGEST_STEPS:,}; choose "
             "another model"
         )
     while steps:
@@ -166,12 +166,12 @@ def _check_steps(spec: dict, path: Path) -> None:
     if count > MOST_STEPS or growth > MOST_GROWTH:
         raise EngineError(
             f"{path}: its normalizer and pre_tokenizer make a text {growth:,} times as long in {count:,} steps, and "
-            f"{MOST_GROWTH:,} and {MOST_STEPS:,} are the most; choose another model"
+            f"the limits are {MOST_GROWTH:,} and {MOST_STEPS:,}; choose another model"
         )
 
 
 def _growth(step: dict) -> int:
-    """How many times as long a step makes a text at most, where it may do so again and again."""
+    """The factor by which a step lengthens a text at most, where it may do so repeatedly."""
     if step["type"] == "ByteLevel":
         return 4
     if step["type"] != "Replace":
@@ -192,7 +192,7 @@ def _without_prefix(step: dict | None) -> dict | None:
 
 
 def _is_text(token: dict) -> bool:
-    """Some vocabularies have runs of blanks as added tokens."""
+    """True for ordinary text: some vocabularies have runs of blanks as added tokens."""
     return not token.get("special") and token["content"].isspace()
 
 
@@ -201,11 +201,11 @@ def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
     texts = {token["content"]: token["id"] for token in spec["added_tokens"]}
     last = max([*symbols.values(), *special.values(), *texts.values()], default=0)
     if last > LARGEST:
-        raise EngineError(f"{path}: has a token of number {last}, and {LARGEST} are the most; get the model again")
+        raise EngineError(f"{path}: has a token with id {last}, above the limit of {LARGEST}; get the model again")
     spelled = [b""] * (1 + last)
     of_symbol = _byte_level if _is_byte_level(spec) else _falling_back if spec["model"].get("byte_fallback") else None
     if of_symbol is None:
-        raise EngineError(f"{path}: neither a byte-level tokenizer nor one that falls back on bytes; it loses text")
+        raise EngineError(f"{path}: neither a byte-level tokenizer nor one with byte fallback; it would lose text")
     hidden = set(special.values())
     for symbol, token in symbols.items():
         if token not in hidden:
@@ -223,7 +223,7 @@ FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_level(symbol: str) -> bytes:
-    """Nothing for the few symbols outside the alphabet, which no text reaches."""
+    """The bytes of a symbol; none for the few outside the alphabet, which no text reaches."""
     return symbol.translate(AS_LATIN).encode("latin-1") if ALPHABET.issuperset(symbol) else b""
 
 

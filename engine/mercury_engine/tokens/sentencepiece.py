@@ -1,4 +1,4 @@
-"""SentencePiece's BPE tokenizer from its pieces and their scores, for models without a `tokenizer.json`."""
+"""A SentencePiece BPE tokenizer from its pieces and their scores, for models without a `tokenizer.json`."""
 
 from collections.abc import Collection, Sequence
 from itertools import islice
@@ -11,12 +11,13 @@ __all__ = ["of_pieces"]
 
 UNKNOWN = "<unk>"
 LONGEST = 64
-"""Characters of a piece that is made of two others."""
+"""In characters: the longest piece that is composed of two others."""
 MOST_MERGES = 1 << 21
 
 
 def of_pieces(pieces: Sequence[str], scores: Sequence[float], special: Collection[str]) -> Tokenizer:
-    """The pair whose whole has the highest score is merged first. What no piece spells falls back on bytes."""
+    """A tokenizer that merges the pair with the highest-scoring whole first. Text that no piece spells falls back to
+    bytes."""
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     candidates = (
         (score, piece[:cut], piece[cut:])
@@ -26,7 +27,7 @@ def of_pieces(pieces: Sequence[str], scores: Sequence[float], special: Collectio
     )
     merges = list(islice(candidates, MOST_MERGES + 1))
     if len(merges) > MOST_MERGES:
-        raise EngineError(f"the tokenizer's pieces can be put together in more than {MOST_MERGES:,} ways")
+        raise EngineError(f"the tokenizer's pieces can be combined in more than {MOST_MERGES:,} ways")
     merges.sort(key=lambda merge: -merge[0])
     model = models.BPE(
         vocabulary,

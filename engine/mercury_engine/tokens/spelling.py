@@ -1,4 +1,4 @@
-"""What each token of a vocabulary spells, and which tokens can spell a text that is given (token healing)."""
+"""The bytes of each token of a vocabulary, and which tokens can spell a given text (token healing)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -39,8 +39,8 @@ class Spelling:
         return typed[len(self.token_bytes[token]) :]
 
     def _allowed(self, typed: bytes) -> np.ndarray:
-        """The ids that a slot may take while `typed` is left to spell, ascending: tokens that start with all of it, and
-        tokens that it starts with. The sorted vocabulary is the trie."""
+        """The ids that a slot may take while `typed` is left to spell, ascending: tokens that start with all of it,
+        and tokens that it starts with. The sorted vocabulary is the trie."""
         assert typed, "a slot is constrained only while typed bytes are left to spell"
         order, spelled = self._sorted
         behind = typed[:-1] + bytes([typed[-1] + 1])  # no character ends with the last byte of all
@@ -59,12 +59,13 @@ class Spelling:
 
 
 def valid(text: str) -> str:
-    """Each lone surrogate, which editors send and UTF-8 cannot hold, becomes one `?`, so that offsets stay."""
+    """The text with each lone surrogate, which editors send and UTF-8 cannot encode, replaced by one `?`, keeping
+    offsets."""
     return text.encode("utf-8", "replace").decode()
 
 
 def byte_of_symbol() -> dict[str, int]:
-    """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and on."""
+    """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and up."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     unprintable = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(unprintable)}

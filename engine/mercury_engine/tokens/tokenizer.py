@@ -67,7 +67,7 @@ class Tokenizer(Spelling):
             raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); install the model again") from error
 
     def encode(self, text: str) -> list[int]:
-        """Never yields a special token: a literal `<mask>` is text."""
+        """The tokens of a text, never a special one: a literal `<mask>` is text."""
         return [token for line in LINE.findall(text) for token in self._line(line)]
 
     @cached_property
@@ -77,7 +77,7 @@ class Tokenizer(Spelling):
         return {token: tuple(self.encode(self.decode([token]).partition("\n")[0])) for token in ending}
 
     def symbol(self, token: int) -> str:
-        """The token as golden files show it: `Ġ` for a space and `Ċ` for a line end."""
+        """The token in golden files: `Ġ` for a space and `Ċ` for a line end."""
         return self._symbols[token]
 
     def split_part(self, head: str) -> tuple[list[int], str]:
@@ -105,7 +105,7 @@ class Tokenizer(Spelling):
 
 
 def _overlong(part: str) -> int:
-    """How many leading characters to drop so that the rest fits into `MAXIMUM_PART` bytes."""
+    """The number of leading characters to drop so that the rest fits into `MAXIMUM_PART` bytes."""
     return len(part) - len(part.encode()[-MAXIMUM_PART:].decode(errors="ignore"))
 
 

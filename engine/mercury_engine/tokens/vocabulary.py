@@ -1,10 +1,10 @@
 """The vocabulary that every model shares: the reserved tokens, the languages, and the limits of the layout."""
 
 LAYOUT_VERSION = 1
-"""Changes whenever a row comes to mean something else; a model names the version that it was trained for."""
+"""Changes whenever the meaning of a row changes; a model names the version that it was trained for."""
 
 CANVASES = (8, 16, 32, 64)
-"""How many slots a canvas may have."""
+"""The numbers of slots that a canvas may have."""
 
 HOLE_STRIDE = 65
 """Positions from one anchor to the next: the anchor's own and 64 for its slots, whatever the size of the canvas.
@@ -50,4 +50,4 @@ LANGUAGE_ALIASES = {
     "typescriptreact": "tsx",
     "zsh": "bash",
 }
-"""Other names that editors use; an unknown language counts as `text`."""
+"""Alternative names that editors use; an unknown language counts as `text`."""

@@ -77,9 +77,9 @@ def test_marks_of_training_mark_nothing(tokens):
     ("template", "match"),
     [
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
-        ("{{ messages.__class__.__mro__ }}", "does not take this conversation"),
-        ("{{ messages.append(1) }}", "does not take this conversation"),
-        ("{{ nothing.at.all }}", "does not take this conversation"),
+        ("{{ messages.__class__.__mro__ }}", "does not accept this conversation"),
+        ("{{ messages.append(1) }}", "does not accept this conversation"),
+        ("{{ nothing.at.all }}", "does not accept this conversation"),
     ],
 )
 def test_what_a_template_does_not_take_is_refused(tokens, template, match):

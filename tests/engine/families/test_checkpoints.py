@@ -66,7 +66,7 @@ def test_as_it_is_added(precision, tmp_path):
 
 
 def test_a_record_of_no_family(tmp_path):
-    with pytest.raises(EngineError, match=r"prompt is 'qwen', none of the families dream, .*model add"):
+    with pytest.raises(EngineError, match=r"prompt is 'qwen', not one of the families dream, .*model add"):
         open_family(tmp_path, record("qwen"), CPU)
 
 

@@ -54,5 +54,5 @@ def test_what_does_not_run_says_what_to_do():
 
 
 def test_a_missing_mask_is_named():
-    with pytest.raises(EngineError, match=r"has <\|mask\|>, <\|beginoftext\|>, and this one has not"):
+    with pytest.raises(EngineError, match=r"has <\|mask\|>, <\|beginoftext\|>, which this one lacks"):
         family_for({"model_type": "Dream"}, QWEN)

@@ -192,8 +192,8 @@ def test_a_header_that_lies_is_refused(source, tmp_path, changes, word):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ((1 << 40).to_bytes(8, "little"), "a header of 1,099,511,627,776 bytes, and 8,388,608 are read at most"),
-        ((9 << 20).to_bytes(8, "little") + b" " * (9 << 20), "a header of 9,437,184 bytes"),
+        ((1 << 40).to_bytes(8, "little"), "its header has 1,099,511,627,776 bytes, more than 8,388,608"),
+        ((9 << 20).to_bytes(8, "little") + b" " * (9 << 20), "its header has 9,437,184 bytes"),
         ((20_005).to_bytes(8, "little") + b'{"a":' + b"[" * 10_000 + b"]" * 10_000, "damaged header"),
         ((12).to_bytes(8, "little") + b'{"\xff\xff": {} }', "damaged header"),
     ],

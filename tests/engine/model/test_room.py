@@ -73,7 +73,7 @@ def test_what_was_promised_is_free_for_nobody_else_until_it_is_taken_or_given_ba
     runtime, first, second = scripted(), ListCache(1000), ListCache(1000)
     free = reading_bytes(runtime, first, 100_000)
     room = Room(runtime, "tiny", free=lambda: free - first.bytes - second.bytes)
-    told = "MiB are free on cpu beside what other texts will take, .*: ask again when they are answered, send less"
+    told = "MiB are free on cpu besides what other texts will take, .*: ask again when they are answered, send less"
     with room.reserved(99_000, 1000, first) as allowed:
         assert allowed == 1000
         for read in (0, 50_000, 100_000):
@@ -135,7 +135,7 @@ def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
     with pytest.raises(TooLongError) as refused:
         Room(scripted(), "tiny", **room).allow(131_000, 64, ListCache(1000), remedy="wait")
     assert re.sub(r"for \d+", "for #", str(refused.value)) == (
-        f"tiny: 131000 tokens and an answer take 365 MiB beside the weights, and {told}, wait, send less text (in an "
+        f"tiny: 131000 tokens and an answer take 365 MiB besides the weights, but {told}, wait, send less text (in an "
         "editor by a lower context.budget_tokens), or choose a smaller model"
     )
 
@@ -143,7 +143,7 @@ def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
 def test_a_text_longer_than_the_context_is_refused_with_both_lengths():
     room = Room(scripted(), "tiny")
     assert room.allow(131_000, 100, ListCache(1000)) == 72
-    with pytest.raises(TooLongError, match="tiny: 131072 tokens, and its context is 131072 with the answer: send less"):
+    with pytest.raises(TooLongError, match="tiny: 131072 tokens and an answer exceed its context of 131072: send less"):
         room.allow(131_072, 100, ListCache(1000))
 
 

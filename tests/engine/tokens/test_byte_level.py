@@ -73,5 +73,5 @@ def test_a_folder_without_its_parts_is_named(tmp_path, missing):
     for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
     (tmp_path / missing).unlink()
-    with pytest.raises(EngineError, match=missing if missing != "tokenizer_config.json" else "none can be made"):
+    with pytest.raises(EngineError, match=missing if missing != "tokenizer_config.json" else "is no substitute"):
         from_files(tmp_path)

@@ -312,8 +312,8 @@ def test_a_damaged_file_of_weights_is_named(home, tmp_path, header):
         ({"added_tokens": 5}, "not a tokenizer file"),
         ({"added_tokens": ["x"]}, "not a tokenizer file"),
         ({"model": {"type": "BPE", "vocab": 5, "merges": []}}, "not a tokenizer file"),
-        ({"model": {"type": "BPE", "vocab": {"a": 10**9}, "merges": []}}, "a token of number 1000000000"),
-        ({"model": {"type": "Unigram", "vocab": []}}, "BPE is the only one"),
+        ({"model": {"type": "BPE", "vocab": {"a": 10**9}, "merges": []}}, "a token with id 1000000000"),
+        ({"model": {"type": "Unigram", "vocab": []}}, "supports only BPE"),
     ],
 )
 def test_a_tokenizer_that_cannot_be_used_is_refused(home, tmp_path, changes, said):
@@ -396,8 +396,8 @@ def test_of_a_model_that_is_a_link_only_the_link_is_removed(home, tmp_path):
     ("name", "said"),
     [
         ("model.safetensors", "has no .safetensors file"),
-        ("tokenizer.json", "tokenizer.json: cannot be read (it is no file)"),
-        ("config.json", "config.json: cannot be read (it is no file)"),
+        ("tokenizer.json", "tokenizer.json: cannot be read (it is not a file)"),
+        ("config.json", "config.json: cannot be read (it is not a file)"),
     ],
 )
 def test_a_pipe_in_a_model_keeps_nobody_waiting(home, tmp_path, name, said):

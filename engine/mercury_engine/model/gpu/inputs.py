@@ -1,7 +1,7 @@
-"""The inputs of a padded batch of passes in one array, which goes to the GPU in one copy.
+"""The inputs of a padded batch of passes in one array, copied to the GPU in one go.
 
-Shapes: B sequences, T rows of each, N rows of all, W wanted rows, P pages of a sequence, J tokens that a row gathers, U
-words of 32 rows.
+Shapes: B sequences, T rows of each, N rows of all, W wanted rows, P pages of a sequence, J tokens that a row
+gathers, U words of 32 rows.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ from mercury_kernels.attention import PAGE
 __all__ = ["Bucket", "Inputs", "bucket_for", "fill", "layout"]
 
 ALIGNED = 32
-"""Numbers: every part begins where the kernels were compiled to load whole words of memory."""
+"""The alignment in numbers: every part begins where the kernels were compiled to load whole words of memory."""
 
 ROWS = (8, 16, 24, 40, 72, 136, 264)
-"""The canvases, each with room for eight rows before it, and a chunk of the context."""
+"""The row buckets: the canvases, each with room for eight rows before it, and a chunk of the context."""
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 FEWEST_PAGES = 8
 LARGEST_GRAPH = 4096
-"""Rows: beyond that, starting kernels one by one costs nothing next to running them."""
+"""In rows: beyond that, launching kernels one by one costs nothing next to running them."""
 
 COARSE = 64
 
 
 class Bucket(NamedTuple):
-    """The sizes that a pass is padded to; each bucket has one graph, larger ones than `is_graph` none."""
+    """The sizes that a pass is padded to; each bucket has one graph, except large ones without `is_graph`."""
 
     batch: int
     rows: int
@@ -61,7 +61,7 @@ class Inputs(NamedTuple):
 
 
 def bucket_for(batch: int, rows: int, outputs: int, columns: int) -> Bucket:
-    """The smallest that holds so many sequences of so many rows, and so many columns, cached ones and new ones."""
+    """The smallest bucket for this many sequences, rows of each, and columns, both cached and new."""
     batch = _smallest(batch, BATCHES, BATCHES[-1])
     rows = _smallest(rows, ROWS, COARSE)
     pages = FEWEST_PAGES
@@ -71,7 +71,7 @@ def bucket_for(batch: int, rows: int, outputs: int, columns: int) -> Bucket:
 
 
 def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
-    """Where each part begins and its shape; the length of all of them."""
+    """The offset and shape of each part, and the total length."""
     count, hints = bucket.batch * bucket.rows, HINTS if config.hints else 0
     shapes = {
         "gathered_NJ": (count, 1 + hints),
@@ -95,7 +95,7 @@ def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tu
 def fill(
     parts: dict[str, np.ndarray], passes: Sequence[Pass], begun: Sequence[PagedForward], config: ModelConfig
 ) -> None:
-    """Writes the passes into the parts. Rows and sequences that only fill up have no slot and see nothing."""
+    """Write the passes into the parts. Padding rows and sequences have no slot and see nothing."""
     rows = parts["bits_BTU"].shape[1]
     for name, value in (("slots_N", -1), ("wanted_W", -1), ("counts_B", 0), ("lengths_B", 0), ("drafting_N", 0)):
         parts[name].fill(value)
@@ -127,7 +127,7 @@ def _slots(cache: PageCache, paged: PagedForward) -> np.ndarray:
 
 
 def _bits(forward_pass: Pass, paged: PagedForward, words: int) -> np.ndarray:
-    """Which rows of the pass each of them sees, a bit for each."""
+    """The rows of the pass that each row sees, one bit each."""
     mask_RC = forward_pass.rows.mask_RC
     if mask_RC is None:
         own_RR = np.tri(paged.rows, dtype=bool)

@@ -21,7 +21,7 @@ __all__ = ["PageCache", "PagePool", "PagedForward", "first_pages"]
 
 FIRST_BYTES = 1 << 30
 FIRST_PAGES = 32, 256
-"""At least, for passes that are measured at the start, and at most."""
+"""Initially, for the passes measured at the start, and at most."""
 
 
 class PagePool:
@@ -44,8 +44,8 @@ class PagePool:
         return len(self._free)
 
     def growth_bytes(self, count: int) -> int:
-        """What it takes beside what it has while it grows until so many pages are free: the pool that it becomes, and
-        the one before that."""
+        """The memory needed beyond the present to have this many free pages: the new pool, and the old one
+        meanwhile."""
         pages = held = self.stored_L2SKE.shape[2] // PAGE
         while pages - held + self.free < count:
             pages *= 2
@@ -57,13 +57,13 @@ class PagePool:
         return [self._free.pop() for _ in range(count)]
 
     def give(self, pages: list[int]) -> None:
-        """Takes the pages out of the list. The garbage collector may call it at any moment, on any thread."""
+        """Return pages to the pool. The garbage collector may call this at any moment, on any thread."""
         self._free.extend(pages[::-1])
         pages.clear()
 
     @torch.inference_mode(False)
     def _grow(self) -> None:
-        """Whoever asks for pages: what is made in inference mode cannot be changed outside of it."""
+        """Grow the pool outside inference mode: what is made in it cannot be changed elsewhere."""
         old = self.stored_L2SKE
         slots = old.shape[2]
         self.stored_L2SKE = old.new_zeros(*old.shape[:2], 2 * slots, *old.shape[3:])
@@ -73,14 +73,14 @@ class PagePool:
 
 
 def first_pages(config: ModelConfig, dtype: torch.dtype) -> int:
-    """A model with many key heads takes half a MB for a token."""
+    """The initial number of pages: a model with many key heads takes half a MB per token."""
     page_bytes = 2 * config.layers * PAGE * config.kv_heads * config.head_width * dtype.itemsize
     fewest, maximum = FIRST_PAGES
     return min(maximum, max(fewest, FIRST_BYTES // page_bytes))
 
 
 class PagedForward:
-    """Where the keys and values of a forward lie until the next forward on its cache."""
+    """The location of a forward's keys and values until the next forward on its cache."""
 
     __slots__ = ("number", "rows", "start")
 
@@ -91,13 +91,13 @@ class PagedForward:
 
 
 class _HasPaged(Forward, Protocol):
-    """A forward of the GPU's runtime."""
+    """A forward of the GPU runtime."""
 
     paged: PagedForward
 
 
 class PageCache:
-    """Pages of a pool, filled up to `length`; it gives them back when nobody holds it any more."""
+    """Pages of a pool, filled up to `length` and returned when the cache is garbage collected."""
 
     def __init__(self, pool: PagePool) -> None:
         self.length = 0
@@ -107,7 +107,7 @@ class PageCache:
         weakref.finalize(self, pool.give, self.pages)
 
     def begin(self, rows: int) -> PagedForward:
-        """Makes room for the rows of a forward behind the end."""
+        """Make room for the rows of a forward behind the end."""
         missing = -(-(self.length + rows) // PAGE) - len(self.pages)
         if missing > 0:
             self.pages += self._pool.take(missing)
@@ -139,12 +139,12 @@ class PageCache:
         return [self.pages[at // PAGE] * PAGE + at % PAGE for at in range(start, start + count)]
 
     def filled(self) -> list[tuple[Tensor, Tensor]]:
-        """A copy of what is kept, KCE, for each layer."""
+        """A copy of the kept part, KCE, for each layer."""
         stored = self._pool.stored_L2SKE[:, :, self.slots(0, self.length)].transpose(2, 3)
         return [(keys, values) for keys, values in stored]
 
     def _move(self, columns: Sequence[int]) -> None:
-        """Copies these columns to the end, in one go, as some of them may overwrite others."""
+        """Copy these columns to the end at once, since some of them may overwrite others."""
         missing = -(-(self.length + len(columns)) // PAGE) - len(self.pages)
         if missing > 0:
             self.pages += self._pool.take(missing)
@@ -153,7 +153,7 @@ class PageCache:
         stored[:, :, self.slots(self.length, len(columns))] = stored[:, :, source]
 
     def _trim(self) -> None:
-        """Gives back the pages behind the end."""
+        """Return the pages behind the end."""
         used = -(-self.length // PAGE)
         spare = self.pages[used:]
         del self.pages[used:]

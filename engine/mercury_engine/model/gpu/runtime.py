@@ -25,17 +25,17 @@ from mercury_kernels.attention import PAGE, row_tile, splits_for
 __all__ = ["GpuForward", "GpuRuntime"]
 
 BATCH = 64
-"""A pass reads all weights, so that many cost little more than one."""
+"""A pass reads all weights, so many cost little more than one."""
 
 GRAPHS = 64
-"""The sizes used last keep their graphs."""
+"""The number of graphs kept: those of the sizes used last."""
 
 PROCESSORS = 1
-"""Where there is no GPU to ask: the interpreter runs one program after the other."""
+"""The number of processors without a GPU: the interpreter runs one program after the other."""
 
 
 class GpuForward:
-    """The choices behind the wanted rows, if some are permitted; their logits only if somebody looks at them."""
+    """The choices for the wanted rows, if some tokens are permitted; their logits are computed on access only."""
 
     __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "logits_WV", "paged")
 
@@ -72,8 +72,8 @@ class GpuForward:
 
 
 class _Prepared(NamedTuple):
-    """The memory of a bucket's pass on the host, how to start it, and how to run it to its end, which gives the stream
-    of its wanted rows and what was chosen."""
+    """The host memory of a bucket's pass, how to start it, and how to run it to its end, which returns the stream of
+    its wanted rows and the choices."""
 
     parts: dict[str, np.ndarray]
     start: Callable[[], Tensor]
@@ -83,7 +83,7 @@ class _Prepared(NamedTuple):
 class GpuRuntime:
     """A network on one GPU.
 
-    A forward can be appended until the next one on its cache. Backends are measured at the start unless they are given.
+    A forward can be appended until the next one on its cache. Backends are measured at the start unless given.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class GpuRuntime:
         return PageCache(self._pool)
 
     def pass_bytes(self, rows: int, columns: int) -> int:
-        """Its kernels keep no scores: what a row becomes within a layer, in full precision, and which rows it sees."""
+        """Its kernels store no scores: only a row's activations within a layer, in full precision, and the mask."""
         config = self.config
         numbers = 2 * config.width + 4 * config.heads * config.head_width + 3 * config.feed_forward
         return FLOAT * rows * numbers + rows * rows // 8
@@ -135,7 +135,7 @@ class GpuRuntime:
         return only
 
     def forwards(self, passes: Sequence[Pass]) -> list[GpuForward]:
-        """Batches passes of similar length, which need little padding."""
+        """Batch passes of similar length, which need little padding."""
         forwards: dict[int, GpuForward] = {}
         for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
             forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
@@ -173,7 +173,7 @@ class GpuRuntime:
         return forwards
 
     def _permit(self, permitted_V: np.ndarray) -> None:
-        """The tokens to choose among, as bits on the GPU, where the graphs read them."""
+        """The permitted tokens as bits on the GPU, where the graphs read them."""
         if self._allowed is not None and self._allowed[0] is permitted_V:
             return
         padded = np.zeros(-(-self.config.vocabulary // 32) * 32, bool)
@@ -196,8 +196,8 @@ class GpuRuntime:
         return prepared
 
     def _shared(self) -> tuple[int, int] | None:
-        """The memory of graphs, which run one after the other. Torch takes no handle again whose graphs have all gone,
-        as long as a library keeps some of its memory."""
+        """The memory pool of the graphs, which run one after the other. Torch rejects a handle whose graphs are all
+        gone while a library still holds some of its memory."""
         if self._stream is not None and not self._graphs:
             self._memory = torch.cuda.graph_pool_handle()
         return self._memory
@@ -205,7 +205,7 @@ class GpuRuntime:
     def _made(
         self, bucket: Bucket, choosing: bool, backends: Backends | None = None, *, memory: Any = None
     ) -> _Prepared:
-        """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
+        """Host and device memory for a bucket's inputs, and a graph that copies them, computes, and copies back."""
         places, size = layout(bucket, self.config)
         on_gpu = self._stream is not None
         host = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
@@ -245,8 +245,8 @@ class GpuRuntime:
         return _Prepared(parts, start, run)
 
     def prepare(self, rows: int, columns: int) -> Callable[[], Tensor]:
-        """How to start passes that choose a token behind each of so many rows, on so many cached columns, to measure
-        them: the caller waits."""
+        """Prepare passes that choose a token after each of this many rows, on this many cached columns, for a timing
+        in which the caller waits."""
         return self._trial(rows, columns, outputs=rows).start
 
     @torch.inference_mode()
@@ -263,7 +263,7 @@ class GpuRuntime:
 
     @torch.inference_mode()
     def _timed(self, backends: Backends, rows: int, clock: Callable[[], float]) -> float:
-        """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
+        """The seconds of a pass of this many rows on a filled context, the fastest of a few."""
         prepared = self._trial(rows, min(1024, self.config.context // 2), backends)
         times = []
         for _ in range(5):
@@ -274,8 +274,8 @@ class GpuRuntime:
 
 
 def _captured(once: Callable[[], Tensor], stream: torch.cuda.Stream, memory: Any) -> Callable[[], Tensor]:
-    """A function as a graph. It runs on the same stream before, so that everything is compiled, and what libraries keep
-    for a stream is not part of the graph's memory."""
+    """Capture a function as a graph. It runs once on the same stream first, so that everything is compiled, and what
+    libraries allocate per stream is not part of the graph's memory."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         once()

@@ -1,4 +1,4 @@
-"""One pass of the model over a padded batch: the same few launches whatever the passes are, so that a graph holds them.
+"""One pass of the model over a padded batch: the same few launches for any passes, so that a graph can hold them.
 
 Shapes: N rows of all sequences, W wanted rows, D width.
 """
@@ -17,7 +17,7 @@ __all__ = ["ATTENTIONS", "PRODUCTS", "Backends", "step"]
 
 
 class _Products(NamedTuple):
-    """What computes that which stands between two attentions."""
+    """Computes everything between two attentions."""
 
     project_heads: Callable[..., Tensor]
     add_product: Callable[..., None]
@@ -32,7 +32,7 @@ ATTENTIONS: dict[str, Callable[..., Tensor]] = {"triton": attention.attend, "tor
 
 
 class Backends(NamedTuple):
-    """The names of those in use."""
+    """The names of the backends in use."""
 
     products: str = "triton"
     attention: str = "triton"
@@ -46,7 +46,7 @@ def step(
     backends: Backends,
     splits: int,
 ) -> tuple[Tensor, Tensor | None]:
-    """The stream of the wanted rows, and with `allowed_U` the choices behind them; keys and values go to the cache."""
+    """The stream of the wanted rows, and with `allowed_U` the choices after them; keys and values go to the cache."""
     products, attend, epsilon = PRODUCTS[backends.products], ATTENTIONS[backends.attention], network.config.norm_epsilon
     drafting = inputs.drafting_N
     gathered = network.table.index_select(0, inputs.gathered_NJ.flatten())

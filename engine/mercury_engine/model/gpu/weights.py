@@ -1,4 +1,4 @@
-"""A model's weights as the kernels take them: what is multiplied by the same rows is one matrix.
+"""A model's weights as the kernels take them: matrices with the same input are one.
 
 Shapes: D width, F outputs, V vocabulary, H hints of a row, J tokens that a row gathers: its own and its hints.
 """
@@ -21,7 +21,7 @@ from mercury_kernels.linear import Weight
 __all__ = ["Layer", "Network", "is_served", "prepared"]
 
 BEYOND = 1024
-"""Positions behind the context for which angles are known: anchors lie apart."""
+"""Positions beyond the context for which angles are precomputed: anchors are spaced apart."""
 
 
 class Layer(NamedTuple):
@@ -40,8 +40,8 @@ class Layer(NamedTuple):
 
 
 class Network(NamedTuple):
-    """`table` has the embedding of each token and, for each place of a hint, what the hint adds to a row, so that a row
-    is the sum of J lines of it."""
+    """`table` has the embedding of each token and, for each place of a hint, what the hint adds to a row, so that a
+    row is the sum of J of its lines."""
 
     config: ModelConfig
     table: Tensor
@@ -51,12 +51,12 @@ class Network(NamedTuple):
 
 
 def is_served(config: ModelConfig) -> bool:
-    """Whether there are kernels for such a model."""
+    """True if there are kernels for such a model."""
     return config.gated and config.activation == "silu" and not config.layer_norm
 
 
 def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch.dtype) -> Network:
-    """Matrices that are stored as int8 stay int8; those of four bits become floats."""
+    """Prepare the weights: int8 matrices stay int8; those of four bits become floats."""
 
     def floats(name: str) -> Tensor:
         return torch.tensor(plain(weights, name)).to(device=device, dtype=dtype)
