@@ -1,6 +1,6 @@
 """Turns an autoregressive checkpoint into a canvas model: `python -m mercury_training.adapt SOURCE TARGET`.
 
-SOURCE is a local folder as Hugging Face keeps them: `config.json` of LlamaForCausalLM, Qwen2ForCausalLM or
+SOURCE is a local folder in Hugging Face's layout: `config.json` of LlamaForCausalLM, Qwen2ForCausalLM or
 Qwen3ForCausalLM, `.safetensors`, and the `tokenizer.json` of a byte-level BPE. Nothing else is read, nothing is run.
 TARGET is a model folder: the same weights under our names, row i still predicting token i + 1, so that it reads as
 before; it then has to learn to draft (`mercury_training.train --model TARGET`, docs/TRAINING.md).
@@ -49,7 +49,7 @@ LIKE = {
     "<path>": ("<|file_sep|>", "<file_sep>"),
     "<snip>": ("<|repo_name|>", "<reponame>"),
 }
-"""Special tokens of others with the same meaning: ours start with their embeddings, the rest with the mean of all."""
+"""Third-party special tokens with the same meaning: ours start with their embeddings, the rest with the mean of all."""
 
 
 class Vocabulary(Struct, frozen=True):
@@ -142,18 +142,18 @@ SPECIAL = {"single_word": False, "lstrip": False, "rstrip": False, "normalized":
 
 
 def _merges(model: Mapping[str, Any], ids: Mapping[str, int]) -> list[list[str]]:
-    """The merges without those of tokens that are left out. Older files write a pair as one string."""
+    """The merges without those of omitted tokens. Older files write a pair as one string."""
     pairs = (merge.split(" ") if isinstance(merge, str) else list(merge) for merge in model.get("merges") or [])
     return [pair for pair in pairs if all(part in ids for part in (*pair, "".join(pair)))]
 
 
 def _tensor(weight: Weight) -> Tensor:
-    """In the precision that it is stored in."""
+    """A tensor in the precision that it is stored in."""
     return torch.from_numpy(weight.rows()).to(PRECISIONS.get(weight.tensor.dtype, torch.float32))
 
 
 def _rows(theirs_VD: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Our special tokens, then the tokens that were kept."""
+    """The embeddings of our special tokens, then of the kept tokens."""
     kept_VD = theirs_VD[torch.from_numpy(vocabulary.token_ids)]
     specials_SD = kept_VD.float().mean(0).repeat(len(SPECIALS), 1).to(theirs_VD.dtype)
     for mine, other in vocabulary.like.items():

@@ -42,19 +42,19 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 __all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
 
 RIDGE, HELD = 1.0, 100.0
-"""How much the defaults hold, and the coefficients that a model has from other rows."""
+"""The strength of the prior: of the defaults, and of the coefficients that a model has from other rows."""
 LEAST_SPREAD = 0.3
 DEFAULTS = Calibration()
 LINES = 2.0
-"""What a line counts for, blocks being 1: most of what is typed continues a line."""
+"""The weight of a line, blocks being 1: most typing continues a line."""
 LONGEST = 64
-"""Tokens of each true answer that are looked at."""
+"""The number of tokens examined in each true answer."""
 MIN_GAIN = 0.01
 """Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
 
 class Observation(Struct, frozen=True):
-    """The features of a prediction, whether it was right, and what it counts for."""
+    """The features of a prediction, whether it was right, and its weight."""
 
     features: tuple[float, ...]
     right: bool
@@ -62,7 +62,7 @@ class Observation(Struct, frozen=True):
 
 
 class RecordingCalibration(Calibration, frozen=True):
-    """In place of a calibration: records the features that it gets, and finds every answer unlikely."""
+    """Replaces a calibration: records the features that it gets, and finds every answer unlikely."""
 
     latest: list[float] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
 def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
     """Along each true answer: the model's own odds of the best copy, its features, and whether it is the next token.
 
-    At the end of an answer the next token is unknown, so that only copies of an end count there.
+    At the end of an answer the next token is unknown, so only copies of an end count there.
     """
     chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
     for row in rows:
@@ -135,8 +135,8 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
 def answer_observations(
     runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
-    """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. What a
-    row counts for grows with the root of their number, since they are alike."""
+    """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. The
+    weight of a row grows with the root of their number, since they are alike."""
     recording = RecordingCalibration()
     watched = RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
     engine = MercuryEngine(
@@ -151,15 +151,15 @@ def answer_observations(
 
 
 def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
-    """Regularised towards the model's own odds."""
+    """Fit the copy bias, regularised towards the model's own odds."""
     return CopyBias(*(round(weight, 4) for weight in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
 
 
 def fit_confidence(
     observations: Sequence[Observation], before: Calibration = DEFAULTS, ridge: float = RIDGE
 ) -> Calibration:
-    """Regularised towards the coefficients from before, which a few rows hardly change, each in units of how much its
-    feature varies; those of rewrites stay."""
+    """Fit the confidence, regularised towards the previous coefficients, which a few rows hardly change, each in
+    units of its feature's spread; those of rewrites stay."""
     with_bias = [replace(observation, features=(1.0, *observation.features)) for observation in observations]
     spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
     scaled = [replace(observation, features=tuple(observation.features / spread)) for observation in with_bias]
@@ -173,7 +173,7 @@ def report(
     before: Calibration = DEFAULTS,
     ridge: float = RIDGE,
 ) -> str:
-    """Calibration fitted on some rows and applied to others, compared with the one from before."""
+    """The calibration fitted on some rows and applied to others, compared with the previous one."""
     right = [observation.right for observation in held_out]
     lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(answer.right for answer in fitting)} right"]
     for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before, ridge))):

@@ -9,7 +9,7 @@ __all__ = ["TrainingError", "reported"]
 
 
 class TrainingError(Exception):
-    """Something that a user can put right. The message says what is wrong, where, and what to do about it."""
+    """A problem that a user can fix. The message says what is wrong, where, and what to do about it."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read(path: Path, kind: type[T]) -> Iterator[T]:
-    """The values of the lines; an error names the line that holds none of this kind."""
+    """The values of the lines; an error names the line that has the wrong form."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with path.open("rb") as lines:

@@ -9,13 +9,13 @@ __all__ = ["Lines", "write"]
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 64, 40, 170, 48
 COLOURS = ("#1b5e9e", "#c4521b", "#2a7f3f", "#7a3fa0", "#a8892b", "#555555", "#b0316f", "#2a8c8c")
 MOST_MARKED = 12
-"""Lines of more points are drawn without a mark on each."""
+"""Lines with more points are drawn without markers."""
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
 class Axis:
-    """Where a value lies between the axis' ends, 0 to 1, and the values at which it is labelled."""
+    """Maps values to positions between the axis' ends, 0 to 1, and lists the values at which it is labelled."""
 
     def __init__(self, place: Callable[[float], float], ticks: Sequence[float]):
         self.place = place
@@ -28,8 +28,8 @@ def write(path: Path, title: str, x: str, y: str, lines: Lines, **axes: bool) ->
 
 
 def draw(title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False, zoomed: bool = False) -> str:
-    """One line for each name. Axes begin at zero, so that nothing looks steeper than it is, unless x is logarithmic,
-    for values of very different size, or y is zoomed in on the values that there are."""
+    """Draw one line for each name. Axes begin at zero, so that nothing looks steeper than it is, unless x is
+    logarithmic, for values of very different size, or y is zoomed in on the actual values."""
     points = [point for line in lines.values() for point in line] or [(1.0, 1.0)]
     across = decades([point[0] for point in points]) if logarithmic else from_zero([point[0] for point in points])
     up = (between if zoomed else from_zero)([point[1] for point in points])
@@ -54,14 +54,14 @@ def from_zero(values: Sequence[float]) -> Axis:
 
 
 def between(values: Sequence[float]) -> Axis:
-    """From the least value to the largest, however little lies between."""
+    """An axis from the least value to the largest, however close they are."""
     low = min(values)
     width = max(max(values) - low, 1e-9)
     return Axis(lambda value: (value - low) / width, [low + width * step / 4 for step in range(5)])
 
 
 def decades(values: Sequence[float]) -> Axis:
-    """From a power of ten to a power of ten; nothing lies left of a ten thousandth of the largest value."""
+    """An axis from a power of ten to a power of ten; values below a ten thousandth of the largest are cut off."""
     last = math.ceil(math.log10(max(values)))
     first = max(math.floor(math.log10(max(min(values), 1e-9))), last - 4)
     first = min(first, last - 1)

@@ -14,7 +14,7 @@ PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
 
 
 def shown(step: str, things: Sequence[T]) -> Iterator[T]:
-    """The things, while the line says how many are done."""
+    """Iterate over the items while the line counts those done."""
     total, count, is_terminal = len(things), 0, sys.stderr.isatty()
     began = last_report = time.monotonic()
 

@@ -150,8 +150,8 @@ def test_edit_rows_come_of_kept_files_alone_and_never_from_evaluation_rows(built
     ("named", "instead", "message"),
     [
         ("quiet/held", "quiet/hold", "quiet/hold"),
-        ('"rows.jsonl"', '"raws*.jsonl"', "raws.*not there"),
-        ('["mirrors"]', '["mirror"]', "mirror: not there"),
+        ('"rows.jsonl"', '"raws*.jsonl"', "raws.*does not exist"),
+        ('["mirrors"]', '["mirror"]', "mirror: does not exist"),
         ("mirrors =", "mirors =", "mirors.*README"),
     ],
 )

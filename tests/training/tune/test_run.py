@@ -123,7 +123,7 @@ def test_a_history_that_is_not_all_here_is_left_out(project, tmp_path, capsys):
     (project / ".git/objects" / tree[:2] / tree[2:]).unlink()
     with history_of(project) as found:
         assert found is None
-    assert "the history cannot be read, and is left out: " in capsys.readouterr().err
+    assert "the history cannot be read and is left out: " in capsys.readouterr().err
     assert divided(project).train
 
 
@@ -223,17 +223,17 @@ def test_files_that_all_get_better_are_certain():
 
 def test_what_it_cannot_be_judged_by_is_said_before():
     enough, few = ["a.py", "b.py"] * 4, ["a.py"] * 9
-    least = "kept back, and it takes 8 of 2 files"
+    least = "held out, at least 8 of 2 files needed"
     paths = {exam.TEXT: enough, exam.EDITS: [], exam.LIKENESS: few, exam.EXACT: enough}
     assert exam.outlook(paths) == [
-        "it is judged by bits per byte, held-out files (lower is better), filled in exactly (higher is better)",
-        f"it cannot be judged by bits per byte, later edits: 0 questions of 0 files {least}",
-        f"it cannot be judged by likeness of what is filled in: 9 questions of 1 file {least}",
+        "judged by bits per byte, held-out files (lower is better), exact completions (higher is better)",
+        f"not judged by bits per byte, later edits: 0 questions of 0 files {least}",
+        f"not judged by similarity of completions: 9 questions of 1 file {least}",
     ]
 
 
 def test_what_could_not_be_installed_is_not_begun():
-    with pytest.raises(TrainingError, match="7 questions of 2 files kept back, and it takes 8 of 2 files: nothing"):
+    with pytest.raises(TrainingError, match="7 questions of 2 files held out, at least 8 of 2 files needed: nothing"):
         exam.outlook({exam.TEXT: ["a.py"] * 6 + ["b.py"]})
 
 

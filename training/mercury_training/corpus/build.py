@@ -33,11 +33,11 @@ from mercury_training.progress import shown
 __all__ = ["NamedFolder", "SourcesFile", "build", "main"]
 
 SAMPLE = 64_000_000
-"""Characters that the tokenizer learns from."""
+"""The number of characters that the tokenizer learns from."""
 
 
 class NamedFolder(Struct, frozen=True, forbid_unknown_fields=True):
-    """A folder of files under one name; `revision` says which state of it this is."""
+    """A folder of files under one name; `revision` identifies its state."""
 
     name: str
     path: str
@@ -47,8 +47,8 @@ class NamedFolder(Struct, frozen=True, forbid_unknown_fields=True):
 class SourcesFile(Struct, frozen=True, forbid_unknown_fields=True):
     """A sources file. Paths are relative to the file's folder.
 
-    `caps`: at most so many million bytes of a language. `held_out`: sources for evaluation only. `stated`: licences of
-    sources whose own files are ambiguous. `tokenizer`: an existing vocabulary to keep; trained where empty.
+    `caps`: the maximum million bytes of a language. `held_out`: sources for evaluation only. `stated`: licences of
+    sources whose own files are ambiguous. `tokenizer`: an existing vocabulary to keep; trained if empty.
     """
 
     reserved: str
@@ -73,7 +73,7 @@ class SourcesFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EncodedSource(Struct, frozen=True):
-    """The documents of one source, and a digest of what they were made from."""
+    """The documents of one source, and a digest of their inputs."""
 
     state: str
     documents: list[CorpusFile]
@@ -98,13 +98,15 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def build(sources_file: Path, out: Path, work: Path) -> Manifest:
-    """All steps; the manifest is also written to `out`."""
+    """Run all steps; the manifest is also written to `out`."""
     recipe, root = SourcesFile.load(sources_file), sources_file.parent
     _check(recipe, root)
     reserved = reserved_names((root / recipe.reserved).read_text("utf-8"))
     sources = _sources(recipe, root, reserved)
     if not sources:
-        raise TrainingError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
+        raise TrainingError(
+            f"{sources_file}: the folders that it names hold no source; mirrors are laid out as owner+name/repo"
+        )
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
     evaluation = EvaluationRuns(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
@@ -139,13 +141,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(recipe: SourcesFile, root: Path) -> None:
-    """Everything that is named must exist: a mistyped name must not let evaluation rows into the corpus."""
+    """Every named path must exist: a mistyped name must not let evaluation rows into the corpus."""
     named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
     named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
     missing = [name for name in named if not (root / name).exists()]
     missing += [pattern for pattern in recipe.evaluation if not any(root.glob(pattern))]
     if missing:
-        raise TrainingError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
+        raise TrainingError(
+            f"{root / missing[0]}: does not exist; correct the sources file, whose paths are relative to it"
+        )
 
 
 def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[CorpusSource]:
@@ -161,7 +165,7 @@ def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[
     ]
     sources = [source for source in sources if source.name.lower() not in left_out]
     if missing := set(recipe.held_out) - {source.name for source in sources}:
-        raise TrainingError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
+        raise TrainingError(f"held_out: {sorted(missing)} are not sources; correct their names or add their mirrors")
     return sorted(sources, key=lambda source: source.name not in recipe.held_out)
 
 
@@ -215,7 +219,7 @@ def _tokens_path(work: Path, documents: SelectedSource) -> Path:
 def _splits(
     recipe: SourcesFile, encoded: list[tuple[SelectedSource, EncodedSource]], out: Path, work: Path
 ) -> dict[str, int]:
-    """Tokens in each split."""
+    """The number of tokens in each split."""
     tokens = {}
     for split, held_out in (("train", False), ("held_out", True)):
         members = [member for member in encoded if (member[0].source.name in recipe.held_out) == held_out]
@@ -231,7 +235,7 @@ def _edits(
     out: Path,
     work: Path,
 ) -> dict[str, dict[str, int]]:
-    """Edit rows of the kept files of every repository; how many of each kind in each split."""
+    """Edit rows of the kept files of every repository; the number of each kind in each split."""
     repositories = [member for member in encoded if member[0].source.kind == "git"]
     edit_shards = [
         (
@@ -266,7 +270,7 @@ def _rows_of(source: CorpusSource, recipe: SourcesFile, work: Path) -> Path:
 def _counted(
     kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: EvaluationRuns
 ) -> Iterator[shards.EditRow]:
-    """Rows of these files. What was kept between builds may be older than the selection and the evaluation sets."""
+    """The rows of these files. Those kept between builds may be older than the selection and the evaluation sets."""
     for path, counts in members:
         for row in shards.read_edits(path):
             if row.path in counts and not any(map(evaluation.touches, _texts(row))):

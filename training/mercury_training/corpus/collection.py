@@ -1,4 +1,4 @@
-"""Which files are trained on: each source is filtered and signed once, then duplicates are removed."""
+"""Selects the files to train on: each source is filtered and signed once, then duplicates are removed."""
 
 import os
 import zlib
@@ -47,7 +47,7 @@ class Collected(Struct, frozen=True):
 
 
 class SelectedSource(Struct, frozen=True):
-    """The files of a source that were selected: numbers of its candidates."""
+    """The selected files of a source, as numbers of its candidates."""
 
     source: CorpusSource
     numbers: list[int]
@@ -56,7 +56,7 @@ class SelectedSource(Struct, frozen=True):
 def collect(
     sources: Sequence[CorpusSource], stated: Mapping[str, str], reserved: frozenset[str], work: Path
 ) -> Counter[str]:
-    """Filter every source that was not filtered before; what was dropped is counted by reason."""
+    """Filter every source that was not filtered before; dropped files are counted by reason."""
     dropped: Counter[str] = Counter()
     for source in shown("collect", sources):
         path = _path(work, source)
@@ -94,7 +94,8 @@ def select(
     work: Path,
     dropped: Counter[str],
 ) -> list[SelectedSource]:
-    """Without evaluation text and copies, and with no more of a language than its cap in million bytes.
+    """The selection without evaluation text and copies, and with no more of a language than its cap in million
+    bytes.
 
     The first source of a copy keeps it. A cap takes files in a fixed random order, so that it thins all sources.
     """
@@ -125,7 +126,7 @@ def collected(work: Path, source: CorpusSource) -> Collected:
 
 
 def write(path: Path, data: bytes) -> None:
-    """All or nothing, so that what exists is whole."""
+    """Write all or nothing, so that a file that exists is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(data)

@@ -49,7 +49,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
             if row.get("ev", "open") != "open":
                 continue
             if not (texts := _texts(row)):
-                raise TrainingError(f"{path}: a row with {sorted(row)} is no evaluation row; name other files")
+                raise TrainingError(f"{path}: a row with {sorted(row)} is not an evaluation row; name other files")
             yield texts
 
 

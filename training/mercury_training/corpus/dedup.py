@@ -43,7 +43,7 @@ def signature(data: bytes) -> np.ndarray:
 
 
 class Seen:
-    """Owns what was kept so far; the first of several similar documents stays."""
+    """Owns the documents kept so far; the first of several similar ones stays."""
 
     def __init__(self) -> None:
         self._digests: set[bytes] = set()

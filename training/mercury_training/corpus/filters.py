@@ -81,7 +81,8 @@ def _has_long_lines(text: str) -> bool:
 
 
 def _is_data(text: str) -> bool:
-    """Mostly numbers or symbols, as tables and binary data in source form are; prose in other scripts goes too."""
+    """True if mostly numbers or symbols, as in tables and binary data in source form; prose in other scripts goes
+    too."""
     size = len(text) - text.count(" ") - text.count("\n")
     letters, digits = len(CODE.findall(text)), len(DIGIT.findall(text))
     return "\0" in text or letters < LETTERS_AT_LEAST * size or digits > DIGITS_AT_MOST * size

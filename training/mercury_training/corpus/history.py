@@ -48,7 +48,7 @@ class SourceText(Protocol):
 
 
 class EditFields(TypedDict):
-    """The fields of an edit row that depend on where in its change it stands."""
+    """The fields of an edit row that depend on its position in its change."""
 
     kind: str
     window: str
@@ -70,7 +70,7 @@ class CommitHunk(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One small commit: its files before it, and what it changes."""
+    """One small commit: its files before it, and its edits."""
 
     commit: str
     before: dict[str, list[str]]
@@ -78,7 +78,7 @@ class Change(Struct, frozen=True):
 
 
 class MadeUp(Struct, frozen=True):
-    """A synthetic change, of which `known` hunks are history and the rest is expected; `make` makes rows of it."""
+    """A synthetic change: the `known` hunks are history and the rest is expected; `make` builds its rows."""
 
     kind: str
     change: Change
@@ -176,7 +176,7 @@ def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random
 
 
 def _small_changes(source: CorpusSource, paths: Container[str]) -> Iterator[Change]:
-    """Commits that modify one to three known files by at most 60 lines, and whose blobs are all present."""
+    """Commits that modify one to three known files by at most 60 lines, with all blobs present."""
     with blobs(source.location) as read:
         for commit, files in _commits(source, paths):
             before, hunks = {}, []
@@ -194,8 +194,8 @@ def _small_changes(source: CorpusSource, paths: Container[str]) -> Iterator[Chan
 
 
 def _commits(source: CorpusSource, paths: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
-    """Commits that touch one to three files: path, old blob and new blob of those modified and known. Numbers of lines
-    would need blobs that a mirror may lack, so only names are asked for."""
+    """Commits that touch one to three files: path, old blob and new blob of those modified and known. Line counts
+    would need blobs that a mirror may lack, so only names are requested."""
     log = git(
         source.location,
         *("log", "--raw", "--no-renames", "--no-merges", "--abbrev=40", "--format=%x01%H", source.revision),
@@ -237,7 +237,7 @@ def _is_small(hunks: Sequence[CommitHunk]) -> bool:
 def _row(
     change: Change, hunks: Sequence[CommitHunk], number: int, make: Callable[..., EditRow], draw: random.Random
 ) -> EditRow:
-    """The moment before hunk `done`: it is expected, and so are the later hunks that are entirely in its window."""
+    """The moment before hunk `done`: it is expected, and so are the later hunks that lie entirely in its window."""
     target, applied = hunks[number], hunks[:number]
     lines = _state(change, target.path, applied)
     place = _place(target, applied)
@@ -285,7 +285,7 @@ def _state(change: Change, path: str, applied: Sequence[CommitHunk]) -> list[str
 
 
 def _place(hunk: CommitHunk, applied: Iterable[CommitHunk]) -> int:
-    """Where the hunk begins once `applied` has been done."""
+    """The position of the hunk once `applied` has been done."""
     earlier = (other for other in applied if other.path == hunk.path and other.first < hunk.first)
     return hunk.first + sum(len(other.new) - len(other.old) for other in earlier)
 
@@ -298,7 +298,7 @@ def _cursor(path: str, applied: Sequence[CommitHunk], start: int) -> int:
 
 
 def _edits(applied: Sequence[CommitHunk]) -> tuple[Edit, ...]:
-    """The newest few, oldest first, each at the line where it stood when it was made."""
+    """The newest few edits, oldest first, each at its line at the time."""
     places = [(hunk, _place(hunk, applied[:number])) for number, hunk in enumerate(applied)]
     return tuple(Edit(hunk.path, place, "".join(hunk.old), "".join(hunk.new)) for hunk, place in places[-HISTORY:])
 

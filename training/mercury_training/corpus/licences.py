@@ -1,4 +1,5 @@
-"""Which licence a text, an expression or a package's metadata names, and whether it lets us train: permissive only."""
+"""Which licence a text, an expression or a package's metadata names, and whether it allows training: permissive
+only."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +88,7 @@ def identify(text: str) -> str | None:
 def permitted(expression: str) -> str | None:
     """The licence under which an SPDX expression permits training: all of AND, any of OR.
 
-    With brackets in it, every name has to be permissive: that is stricter than the expression, and never wrong.
+    If it has brackets, every name must be permissive: that is stricter than the expression, and never wrong.
     """
     expression = PLAIN_NAMES.get(expression.strip().lower(), expression)
     if "(" in expression:

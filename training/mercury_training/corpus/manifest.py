@@ -1,4 +1,4 @@
-"""What a corpus is made of: the manifest, its summary on the terminal, and the tables of the data card."""
+"""The contents of a corpus: the manifest, its summary on the terminal, and the tables of the data card."""
 
 import re
 from collections import Counter

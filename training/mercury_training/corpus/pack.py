@@ -18,14 +18,14 @@ TOKENS_FILTER = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 1, "pb": 
 """Tuned to 16-bit tokens: 7 % smaller than the same text compressed."""
 
 LAG = 1 << 20
-"""The most that the compressor may still hold back."""
+"""The most that the compressor may hold back at the end."""
 
 EDITS_SHARE = 0.2
 
 
 def pack(folder: Path, file: Path, size: int) -> int:
-    """Write at most `size` bytes, repository after repository in a fixed random order until it is full; returns the
-    training tokens that fit."""
+    """Write at most `size` bytes, repository after repository in a fixed random order until it is full; return the
+    number of training tokens that fit."""
     corpus = Corpus.open(folder)
     if corpus.train.tokens.dtype != np.uint16:
         raise TrainingError(f"{folder}: tokens of 32 bits are not packed; pack the corpus that it was recoded from")
@@ -80,7 +80,7 @@ def _split(corpus: Corpus, name: str, room: int) -> list[tuple[str, bytes]]:
 
 
 def _edits(path: Path, room: int) -> list[tuple[str, bytes]]:
-    """An even sample of the rows that fits."""
+    """An even sample of the rows that fit."""
     share = min(1.0, room / max(1, path.stat().st_size))
     encoder = msgspec.json.Encoder()
     rows = (encoder.encode(row) + b"\n" for row in read_edits(path) if _draw(row) < share)

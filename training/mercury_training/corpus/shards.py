@@ -62,7 +62,7 @@ class Replacement(Struct, frozen=True, array_like=True):
 
 
 class EditRow(Struct, frozen=True):
-    """A file in the middle of a change: a window of it as it stands, what was done before, what comes next.
+    """A file in the middle of a change: its current window, the previous edits, and the next ones.
 
     `first_line` is where the window begins in the file and `cursor` the line of the window where the last edit left
     the cursor (-1: outside). `expected` are replacements against the window, top to bottom; the first in time is
@@ -105,7 +105,7 @@ class Split:
         path = folder / f"{name}.{SUFFIX[kind]}"
         size = path.stat().st_size // kind.itemsize
         if size != (documents[-1].stop if documents else 0):
-            raise TrainingError(f"{path}: {size} tokens, its index has another number; build the corpus again")
+            raise TrainingError(f"{path}: {size} tokens, but its index has another number; build the corpus again")
         return cls(np.memmap(path, kind, "r") if size else np.zeros(0, kind), documents)
 
     def __len__(self) -> int:
@@ -130,8 +130,8 @@ class Corpus:
         for split in (self.train, self.held_out):
             if len(split) and not _is_spelled_by(self.tokenizer, split.tokens_of(0)):
                 raise TrainingError(
-                    f"{folder / 'tokenizer.json'}: not the vocabulary that the tokens beside it were written in; put "
-                    "that one back, or build the corpus again"
+                    f"{folder / 'tokenizer.json'}: not the vocabulary of the tokens beside it; restore "
+                    "that one, or build the corpus again"
                 )
 
     @classmethod
@@ -177,7 +177,7 @@ def read_edits(path: Path) -> Iterator[EditRow]:
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """Names the file in errors while compressed rows are read or unpacked."""
+    """Name the file in errors while compressed rows are read or unpacked."""
     try:
         yield
     except (OSError, EOFError, lzma.LZMAError, msgspec.DecodeError) as error:
@@ -185,7 +185,7 @@ def damage_named(path: Path) -> Iterator[None]:
 
 
 def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
-    """Returns how many rows there were."""
+    """Write the rows; return their number."""
     encoder = msgspec.json.Encoder()
     count = 0
     with lzma.open(path, "wb", preset=3) as lines:
@@ -196,7 +196,7 @@ def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
 
 
 def _is_spelled_by(tokenizer: Tokenizer, tokens: np.ndarray) -> bool:
-    """Whether a document's text is encoded as these tokens."""
+    """True if a document's text encodes to these tokens."""
     is_in_vocabulary = not len(tokens) or int(tokens.max()) < tokenizer.vocabulary
     return is_in_vocabulary and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
 

@@ -1,4 +1,4 @@
-"""Where text comes from: bare git mirrors, installed packages and wheels, read in place without a checkout."""
+"""The sources of text: bare git mirrors, installed packages and wheels, read in place without a checkout."""
 
 import os
 import subprocess
@@ -68,7 +68,7 @@ class CorpusSource(Struct, frozen=True):
 
 
 class SourceFile(Struct, frozen=True):
-    """A text file that has a language we know, with the licence of its folder (None: not permissive)."""
+    """A text file in a known language, with the licence of its folder (None: not permissive)."""
 
     path: str
     language: str
@@ -87,7 +87,7 @@ def reserved_names(listing: str) -> frozenset[str]:
 
 
 def is_reserved(path: str, reserved: frozenset[str]) -> bool:
-    """Whether a file lies in a folder, or is a module, named like a reserved repository: a copy inside another."""
+    """True if a file lies in a folder, or is a module, named like a reserved repository: a copy inside another."""
     parts = [part.lower() for part in PurePosixPath(path).with_suffix("").parts]
     return not (reserved - COMMON_WORDS).isdisjoint(parts)
 
@@ -97,7 +97,7 @@ def discover(
 ) -> list[CorpusSource]:
     """Every source below the given folders, repositories before packages, without the reserved ones.
 
-    A package whose repository is there too is left to near-duplicate removal: later sources give way.
+    A package whose repository is there too is left to near-duplicate removal, which drops later sources.
     """
     sources = [source for folder in mirrors for source in _mirrors(Path(folder))]
     sources += [source for folder in wheels for source in _wheels(Path(folder))]
@@ -113,7 +113,7 @@ def discover(
 
 
 def files(source: CorpusSource, stated: str | None = None) -> Iterator[SourceFile]:
-    """The source's files of known languages and bearable size; `stated` overrides the licence found at its root."""
+    """The source's files of known languages and reasonable size; `stated` overrides the licence found at its root."""
     reader: Callable[[CorpusSource, str | None], Iterator[SourceFile]] = {
         "git": _git_files,
         "installed": _installed_files,
@@ -204,7 +204,7 @@ def _tree(repository: str, revision: str) -> list[tuple[str, str]]:
 
 
 def _licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
-    """The nearest parent folder with licence files decides."""
+    """The licence of the nearest parent folder with licence files."""
     by_folder: dict[str, list[str]] = {}
     for path, text in texts.items():
         by_folder.setdefault(str(PurePosixPath(path).parent), []).append(text)
@@ -265,7 +265,7 @@ def _wheel_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFil
 
 
 def _licence_of_package(metadata: str, texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
-    """The licence that the package states applies wherever no folder has licence files of its own."""
+    """The licence stated by the package, for folders without their own licence files."""
     licence = stated or licences.of_metadata(HeaderParser().parsestr(metadata), texts)
     inside = {path: text for path, text in texts.items() if ".dist-info/" not in path}
     return _licence_of_folder(inside, licence) if licence else lambda path: None

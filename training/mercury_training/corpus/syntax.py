@@ -1,4 +1,4 @@
-"""Parsers of the languages that we have grammars for, and how broken a text is."""
+"""Parsers of the languages with a grammar here, and the number of syntax errors in a text."""
 
 import importlib
 from functools import cache

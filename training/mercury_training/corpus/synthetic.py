@@ -84,7 +84,7 @@ def _rename(lines: list[str], tree: ast.Module, draw: random.Random) -> list[Hun
 
 
 def _other_name(old: str, names: list[str], draw: random.Random) -> str:
-    """A part of another name replaces or joins a part of this one."""
+    """The name with a part of another name replacing or joining a part of it."""
     words = sorted({part for name in names for part in name.strip("_").lower().split("_") if len(part) > 2})
     word = draw.choice([word for word in words if word not in old.lower()] or ["updated"])
     if "_" not in old.strip("_") and old != old.lower():
@@ -132,7 +132,7 @@ def _is_plain(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) ->
 
 
 def _header_end(line: str) -> int:
-    """Where the parameters of a one-line header can end: before its return type."""
+    """The possible end of the parameters of a one-line header: before its return type."""
     return line.index("->") if "->" in line else len(line)
 
 

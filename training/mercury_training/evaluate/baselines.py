@@ -1,7 +1,7 @@
 """Completers without a model, behind the engine's API: a model has to beat them.
 
-`FakeEngine` continues the longest match of the text before the cursor; `NgramEngine` gives, token by token, the
-most frequent continuation of the last few tokens in the same file.
+`FakeEngine` continues the longest match of the text before the cursor; `NgramEngine` gives, token by token, the most
+frequent continuation of the last few tokens in the same file.
 """
 
 import re
@@ -38,7 +38,7 @@ BASELINES = {"copy": FakeEngine, "ngram": NgramEngine}
 
 
 def learned(request: InfillRequest) -> Counts:
-    """What followed each n-gram of up to ORDER tokens. Text on both sides of a span is never joined."""
+    """The tokens that followed each n-gram of up to ORDER tokens. Text on both sides of a span is never joined."""
     counts: Counts = defaultdict(Counter)
     for text in texts(request):
         tokens = TOKEN.findall(text)

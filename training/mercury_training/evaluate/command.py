@@ -1,7 +1,7 @@
 """Scores a model as it ships: `python -m mercury_training.evaluate [--model FOLDER|fake] --set DIR …`.
 
-Every row is asked through the engine, its rivals beside it in turn (A B A B). With `--results FILE` an interrupted
-evaluation continues where it stopped. After the table the last line is JSON; docs/EVALUATION.md says what is in it.
+Every row goes through the engine, and through its rivals in turn (A B A B). With `--results FILE` an interrupted
+evaluation continues where it stopped. After the table the last line is JSON; docs/EVALUATION.md describes it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Contestants: a model's ways to decode, and completers without a model, all asked in the same way."""
+"""Contestants: a model's ways to decode, and completers without a model, all run in the same way."""
 
 import hashlib
 import time
@@ -45,7 +45,7 @@ DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
     "no_copying": ("policy", "medium"),
 }
 """Ways to decode, and the effort of each; no answer is held back for being unlikely. Without copying, a model has
-neither n-gram hints nor a copy bias: it says what it knows by itself."""
+neither n-gram hints nor a copy bias: this shows what it knows by itself."""
 
 
 class Contestant(Struct, frozen=True):
@@ -55,8 +55,8 @@ class Contestant(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """The model that is evaluated, and its rivals. `weights` tells models of one name apart; the fake engine has
-    neither weights nor a runtime."""
+    """The evaluated model, and its rivals. `weights` distinguishes models of one name; the fake engine has neither
+    weights nor a runtime."""
 
     info: EngineInfo
     weights: str
@@ -67,7 +67,7 @@ class Subject(Struct, frozen=True):
 
 
 class Suggestion(Struct, frozen=True):
-    """An answer and what it cost once its context was read: `settled` tokens in that many `forwards`, if known."""
+    """An answer and its cost once its context was read: `settled` tokens in that many `forwards`, if known."""
 
     text: str
     p_accept: float
@@ -79,7 +79,7 @@ class Suggestion(Struct, frozen=True):
 
 
 def open_subject(model: str) -> Subject:
-    """A model's folder, `fake`, or `auto` for the model that ships: the fake engine as long as none does."""
+    """A model's folder, `fake`, or `auto` for the model that ships: the fake engine if none does."""
     model = shipped() if model == "auto" else model
     baselines = {name: Contestant(name, engine()) for name, engine in BASELINES.items()}
     if model == "fake":
@@ -113,7 +113,7 @@ def shipped() -> str:
 
 
 class WithoutHints:
-    """A runtime whose model gets no n-gram hints."""
+    """A runtime that withholds n-gram hints from its model."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.config = msgspec.structs.replace(runtime.config, hints=False)
@@ -128,7 +128,7 @@ class WithoutHints:
 
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
-    """As after a pause in typing: the context is read, then the suggestion is timed."""
+    """Suggest as after a pause in typing: the context is read, then the suggestion is timed."""
     infill = request(row, f"{contestant.name} {row.id}", contestant.effort)
     engine = contestant.engine
     started = time.perf_counter()

@@ -20,7 +20,7 @@ CODE = ("python", "typescript", "tsx", "go", "rust")
 
 
 class Reading(Struct, frozen=True):
-    """The cost of the beginning of one document, as much of it as a context holds."""
+    """The cost of the beginning of one document, as much of it as fits a context."""
 
     language: str
     bits: float

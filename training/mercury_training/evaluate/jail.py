@@ -1,8 +1,8 @@
 """The inside of the sandbox, run by its own interpreter as root: namespaces, a root folder, and for each program a
 child without privileges. Only the standard library is imported.
 
-Messages are JSON lines. The first one out is `{"ready": true}` or `{"error": …}`; then each `{"program": …}` that
-comes in is answered by `{"verdict": …, "detail": …}`.
+Messages are JSON lines. The first one out is `{"ready": true}` or `{"error": …}`; then each `{"program": …}` is
+answered by `{"verdict": …, "detail": …}`.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ def judge(program: str, options: dict) -> dict:
 
 
 def kill_all() -> None:
-    """Kill every process of the namespace but this one, its first, and wait until all are gone."""
+    """Kill every process of the namespace except this one, its first, and wait until all are gone."""
     while True:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
@@ -123,7 +123,7 @@ def kill_all() -> None:
 
 
 def run(program: str, token: str, into: int, options: dict) -> None:
-    """The child. Only a program that runs to its end is answered with the token."""
+    """The child process. Only a program that runs to its end is answered with the token."""
     verdict = ["stopped", "the sandbox could not be entered"]
     try:
         drop(into, options)
@@ -138,7 +138,7 @@ def run(program: str, token: str, into: int, options: dict) -> None:
 
 
 def drop(into: int, options: dict) -> None:
-    """A fresh folder, another user, no descriptor but the answer's, and limits on everything that can be limited.
+    """Drop privileges: a fresh folder, another user, no descriptor except the answer's, and all possible limits.
 
     A chrooted process cannot create user namespaces, and so cannot regain privileges.
     """

@@ -42,7 +42,7 @@ class Ledger:
         if found is None:
             self._write(identity)
         elif found != identity:
-            raise TrainingError(f"{path}: holds results of {found}, this is {identity}; name another file")
+            raise TrainingError(f"{path}: holds results of {found}, not of {identity}; name another file")
         for entry in entries:
             self._take(entry)
 
@@ -63,7 +63,7 @@ class Ledger:
 
 
 def _entries(path: Path) -> Iterator[Entry]:
-    """A last line that was cut off while being written is dropped."""
+    """The entries; a last line cut off while being written is dropped."""
     if not path.exists():
         return
     data = path.read_bytes()

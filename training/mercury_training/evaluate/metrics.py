@@ -26,7 +26,7 @@ ORDERS = range(1, 7)
 BETA = 2
 DRAWS = 1000
 Z = 1.959964
-"""Of the normal distribution: intervals are 95 % confidence intervals."""
+"""The quantile of the normal distribution for 95 % confidence intervals."""
 
 Grams = Counter[str]
 
@@ -50,7 +50,7 @@ class Bin(Struct, frozen=True):
 
 
 def exact(answer: str, truth: str) -> bool:
-    """Equal, apart from blanks at the ends of lines and blank lines at the end."""
+    """True if equal, apart from blanks at the ends of lines and blank lines at the end."""
     return _trimmed(answer) == _trimmed(truth)
 
 
@@ -70,7 +70,7 @@ def chrf(answer: str, truth: str) -> float:
 
 
 def delta_chrf(before: str, answer: str, truth: str) -> float:
-    """chrF over what two edits of `before` add and remove; 100 if neither changes anything."""
+    """chrF over the text that two edits of `before` add and remove; 100 if neither changes anything."""
     if "".join(answer.split()) == "".join(truth.split()):
         return 100.0
     return _f_score([_changes(before, answer, truth, order) for order in ORDERS])

@@ -1,4 +1,4 @@
-"""Answers are checked by running them: a row with the answer in it becomes a Python program that passes or fails."""
+"""Checks answers by running them: a row with the answer in it becomes a Python program that passes or fails."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from mercury_training.rows.fim_rows import FimRow
 __all__ = ["Execute", "check", "executor", "program"]
 
 Execute = Callable[[FimRow, str], bool | None]
-"""Whether a row passes with this answer in it; None if it cannot be run."""
+"""True if a row passes with this answer in it; None if it cannot be run."""
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def program(row: FimRow, middle: str) -> str:
     source = row.prefix + middle + row.suffix
     how = row.exec["type"]
     if how not in PROGRAMS:
-        raise TrainingError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
+        raise TrainingError(f"{row.id}: exec.type is {how!r}, not one of {', '.join(PROGRAMS)}")
     return PROGRAMS[how](source, row.exec)
 
 
@@ -58,7 +58,7 @@ def _humaneval(source: str, how: dict[str, Any]) -> str:
 
 
 def _doctest(source: str, how: dict[str, Any]) -> str:
-    """Runs the examples of one object of the module; there must be some."""
+    """A program that runs the examples of one object of the module, of which there must be some."""
     return f"""{_module(source, how["module"])}
 import doctest
 tested = module
@@ -72,7 +72,7 @@ assert runner.tries and not runner.failures
 
 
 def _unittest(source: str, how: dict[str, Any]) -> str:
-    """The tests are the text of a file that imports the module."""
+    """A program that runs the tests in the text of a file that imports the module."""
     return f"""{_module(source, how["module"])}
 import unittest
 tests = types.ModuleType("tests")
@@ -84,7 +84,7 @@ assert result.testsRun and result.wasSuccessful()
 
 
 def _tests(how: dict[str, Any]) -> str:
-    """The text of `test`, and the one or several of `tests`."""
+    """The text of `test`, or the one or several of `tests`."""
     several = how.get("tests", ())
     texts = [how.get("test", ""), *([several] if isinstance(several, str) else several)]
     return "\n\n".join(texts).strip("\n") + "\n"

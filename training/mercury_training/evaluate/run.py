@@ -1,4 +1,4 @@
-"""An evaluation: every row is asked of the model and of its rivals in turn, and each answer is scored."""
+"""An evaluation: the model and its rivals answer every row in turn, and each answer is scored."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ FILES = ("fim.jsonl", "fim_exec.jsonl")
 RIVALS = ("ar", "unverified", "no_copying")
 RIVAL_KINDS = ("single_line", "multi_line")
 PROGRAM_RIVALS = ("no_copying",)
-"""Rivals on rows that are run, to tell what the model knows without copying. Decoding is compared on other rows."""
+"""Rivals on rows that are run, to show what the model knows without copying. Decoding is compared on other rows."""
 
 NOT_GIVEN = "{} was not given"
 
@@ -44,7 +44,7 @@ class Run(Struct, frozen=True, kw_only=True):
 def evaluate(run: Run) -> Evaluated:
     subject = open_subject(run.model)
     if run.decode not in subject.contestants:
-        raise TrainingError(f"{run.model} decodes in one way; leave --decode {run.decode} out")
+        raise TrainingError(f"{run.model} decodes in only one way; leave out --decode {run.decode}")
     reasons = _reasons(run, subject)
     ledger = Ledger(run.results, Identity(subject.info.model, subject.weights))
     sets = read_sets(run)
@@ -63,7 +63,7 @@ def evaluate(run: Run) -> Evaluated:
 
 
 def read_sets(run: Run) -> dict[str, list[FimRow]]:
-    """Rows by the name of their set, shuffled, so that a limit takes some of everything."""
+    """Rows by the name of their set, shuffled, so that a limit samples all of them."""
     sets = {}
     for folder in run.sets:
         files = [folder / name for name in FILES if (folder / name).exists()]
@@ -94,7 +94,7 @@ def _answers(
 
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
-    """The subject, its rivals on rows for which decoding is compared, and the baselines."""
+    """The subject, its rivals on rows where decoding is compared, and the baselines."""
     elsewhere = RIVALS if row.kind in RIVAL_KINDS else ()
     rivals = PROGRAM_RIVALS if name.startswith("humaneval/") else elsewhere
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])

@@ -31,7 +31,7 @@ REMEDY = (
     "--map-auto`; model code is never run unsandboxed"
 )
 FIRST_USER, USERS = 61_184, 4_096
-"""User ids that nobody has and that fit a user namespace; two sandboxes rarely get the same one."""
+"""User ids that belong to no one and fit a user namespace; two sandboxes rarely get the same one."""
 
 
 class SandboxError(TrainingError):

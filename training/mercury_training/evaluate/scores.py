@@ -1,4 +1,4 @@
-"""Results become figures: shares with intervals, paired timings, calibration, a table and a line of JSON."""
+"""Turns results into figures: shares with intervals, paired timings, calibration, a table and a line of JSON."""
 
 import math
 import statistics
@@ -47,7 +47,7 @@ class Result(Struct, frozen=True, kw_only=True, tag="result"):
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
-    """All results. `subject` is the way of decoding that is evaluated, `reasons` say why figures are missing."""
+    """All results. `subject` is the evaluated way of decoding, `reasons` say why figures are missing."""
 
     model: str
     device: str
@@ -134,7 +134,7 @@ def key_of(contestant: str) -> str:
 
 
 def table(evaluated: Evaluated) -> str:
-    """For people: each set by kind and language, its rivals, calibration, and bits per byte."""
+    """The table: each set by kind and language, its rivals, calibration, and bits per byte."""
     lines = [f"{evaluated.model} on {evaluated.device}, decode {evaluated.subject}"]
     for name in _sets(evaluated):
         lines += ["", *_set_table(evaluated, name)]

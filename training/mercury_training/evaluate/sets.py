@@ -46,7 +46,7 @@ PER_CLASS = {"repeat": 52, "repeat_delete": 4, "propagate": 52, "other": 20, "no
 SURPLUS = 1.5
 
 APART = "another set, whose files are not cut again: one to fit with, one to judge by"
-AGAINST = "a further corpus that models are trained on, whose files rows may not resemble"
+AGAINST = "a further training corpus, whose files rows may not resemble"
 
 
 class Revision(Struct, frozen=True):
@@ -62,14 +62,14 @@ class Sources(Struct, frozen=True):
 
 
 class TakenRows(Struct, frozen=True):
-    """Where a row was cut from."""
+    """The files from which rows were cut."""
 
     repo: str
     path: str
 
 
 class Training:
-    """Finds the marked places that training has a near copy of. `mark` all of them, then `read` the corpus."""
+    """Finds the marked places with a near copy in training. `mark` all of them, then `read` the corpus."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def build(
     folder: Path, out: Path, against: Sequence[Path] = (), apart_from: Sequence[Path] = (), seed: int = 0
 ) -> dict:
-    """Returns the manifest, which is also written. `against`: further corpora whose training files are compared;
-    `apart_from`: other sets, whose files are not used again."""
+    """Build the sets; return the manifest, which is also written. `against`: further corpora whose training files
+    are compared; `apart_from`: other sets, whose files are not used again."""
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
         raise TrainingError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
@@ -223,7 +223,7 @@ def _in_turn_by(members: Sequence[T], group: Callable[[T], str], draw: random.Ra
 def _first(
     rows: Iterable[T], group: Callable[[T], tuple[str, str]], limit: Callable[[tuple[str, str]], int]
 ) -> list[T]:
-    """As many of each group as are wanted, sorted by group and then in the order found."""
+    """The requested number from each group, sorted by group and then in the order found."""
     by_kind: dict[tuple[str, str], list[T]] = {}
     for row in rows:
         members = by_kind.setdefault(group(row), [])

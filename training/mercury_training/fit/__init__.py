@@ -1,1 +1,1 @@
-"""What is fitted to a trained model: calibration, copy bias, the weights of its opinion."""
+"""Fits to a trained model: calibration, copy bias, the weights of its opinion."""

@@ -12,10 +12,10 @@ TOLERANCE = 1e-6
 def newton(
     inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float, counts: np.ndarray | float = 1.0
 ) -> np.ndarray:
-    """The weights of the likeliest logistic function, held back towards the prior. Each input counts as often as
-    `counts` says.
+    """The weights of the likeliest logistic function, regularised towards the prior. Each input has the weight in
+    `counts`.
 
-    A step that overshoots, as from far away it may, is halved until it leads down.
+    A step that overshoots, as it may from far away, is halved until it leads down.
     """
     weights = prior.copy()
     cost = _cost(weights, inputs, right, prior, ridge, counts)

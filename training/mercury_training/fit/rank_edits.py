@@ -61,8 +61,8 @@ MADE = frozenset({"first", "import", "rename", "signature"})
 
 
 class LabelledEdit(Struct, frozen=True):
-    """One candidate, or "nothing" for a row without any: its row, its features, whether the author made this edit, and
-    whether it alone completes a line as the author did."""
+    """One candidate, or "nothing" for a row without any: its row, its features, whether the author made this edit,
+    and whether it alone completes a line as the author did."""
 
     row: int
     row_kind: str
@@ -144,7 +144,8 @@ def candidates_in(rows: Sequence[LabelledEdit]) -> list[LabelledEdit]:
 
 
 def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, before: Fit | None = None) -> Fit:
-    """The ridge keeps weights of rare features near zero; a higher one keeps known weights near what is known."""
+    """Fit the weights. The ridge keeps weights of rare features near zero; a higher one keeps known weights near
+    their value."""
     before = Fit({**RARE, **before.kinds}, before.weights) if before else Fit(RARE, {})
     kinds = sorted({candidate.kind for candidate in candidates} | before.kinds.keys())
     names = sorted({name for candidate in candidates for name in candidate.features} | before.weights.keys())
@@ -195,13 +196,13 @@ def due_inputs(candidate: LabelledEdit, chance: float) -> dict[str, float]:
 
 
 def log_odds(probability: float) -> float:
-    """Bounded as the ranking bounds it."""
+    """The log odds, bounded as the ranking bounds them."""
     bounded = min(max(probability, 0.001), 0.999)
     return float(np.log(bounded / (1 - bounded)))
 
 
 def predict(fitted: Fit, candidates: Sequence[LabelledEdit]) -> np.ndarray:
-    """Kinds and features that the fit has not seen are ignored."""
+    """The predictions; kinds and features that the fit has not seen are ignored."""
     kinds, names = list(fitted.kinds), list(fitted.weights)
     weights = np.array([*fitted.kinds.values(), *fitted.weights.values()])
     return sigmoid(matrix(candidates, kinds, names) @ weights)

@@ -34,7 +34,7 @@ MIN_GAIN = 0.002
 
 
 class Due(Struct, frozen=True):
-    """The part of a ranking that tells whether any edit is due."""
+    """The part of a ranking that decides whether any edit is due."""
 
     due: dict[str, float] = {}
 

@@ -1,1 +1,1 @@
-"""From documents and edits to rows of tokens to learn from."""
+"""Turns documents and edits into rows of tokens to learn from."""

@@ -1,4 +1,4 @@
-"""Pieces of code to ask for: whole lines and their ends, blocks of statements, and spans of characters."""
+"""Pieces of code to predict: whole lines and their ends, blocks of statements, and spans of characters."""
 
 import math
 import random
@@ -42,7 +42,7 @@ class Cut(Struct, frozen=True):
 
 
 def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
-    """A few of each kind, in code but not in comments or strings; none in files that do not parse."""
+    """A few cuts of each kind, in code but not in comments or strings; none in files that do not parse."""
     if not SHORTEST_FILE <= len(text) <= LARGEST_FILE or "\r" in text or count_errors(language, text):
         return []
     tree = parser(language).parse(text.encode())
@@ -55,13 +55,13 @@ def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
 
 
 def is_copy(text: str, cut: Cut) -> bool:
-    """Whether the cut text occurs elsewhere in the file; a few characters always do."""
+    """True if the cut text occurs elsewhere in the file; a few characters always do."""
     middle = text[cut.start : cut.stop].strip()
     return len(middle) >= SHORTEST_COPY and (middle in text[: cut.start] or middle in text[cut.stop :])
 
 
 def row_of(text: str, cut: Cut, *, id: str, repo: str, commit: str, licence: str, path: str, language: str) -> FimRow:
-    """The row of a cut, with its id and where the text comes from."""
+    """The row of a cut, with its id and the origin of its text."""
     return FimRow(
         id=id,
         repo=repo,
@@ -157,7 +157,7 @@ def _is_word(character: str) -> bool:
 
 
 def _is_code(tree: Tree, text: str, start: int, stop: int) -> bool:
-    """At least two letters, and neither the beginning nor the middle in a comment, a string or an import."""
+    """True for at least two letters, with neither the beginning nor the middle in a comment, a string or an import."""
     middle = text[start:stop]
     if sum(character.isalpha() for character in middle) < 2:
         return False

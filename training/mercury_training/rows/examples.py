@@ -33,16 +33,16 @@ STALE = 0.5
 RECENT = 0.5
 LONGEST_CHARACTERS = 240
 LONGEST_BLOCK = 12
-"""Lines."""
+"""In lines."""
 
 CLOSERS = re.compile(r"[)\]}>\"'`;:,]+$")
 WORD = re.compile(r"\w+|[^\w\s]+")
 
 
 class TrainingExample(Struct, frozen=True, eq=False):
-    """A stream, how many of its rows stand before the answers, and what they and then the answers are told, each behind
-    the rows that it sees; and per hole its anchor there, its answer with `<eom>`, and its first draft (the old text;
-    empty where text is inserted)."""
+    """A stream, the number of its rows before the answers, and the inputs of these rows and of the answers, each
+    behind the rows that it sees; and per hole its anchor there, its answer with `<eom>`, and its first draft (the
+    old text; empty for an insertion)."""
 
     stream: Stream
     base: int
@@ -52,19 +52,19 @@ class TrainingExample(Struct, frozen=True, eq=False):
     drafts: tuple[tuple[int, ...], ...] = ()
 
     def hints(self) -> np.ndarray:
-        """Of all rows."""
+        """The hints of all rows."""
         before, *behind = (trail.hints_RH for trail in self.prefixes)
         return np.concatenate([before, *(hints[self.anchors[0] + 1 :] for hints in behind)])
 
     def hints_ahead(self, row: int, size: int) -> np.ndarray:
-        """Of a canvas on a row."""
+        """The hints of a canvas on a row."""
         if row < self.base:
             return self.prefixes[0].canvas_hints(row, size)
         return self.prefixes[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
 
 
 class Site(Struct, frozen=True):
-    """A window of a document, an offset in it that the completion should be near, and related code."""
+    """A window of a document, an offset in it to complete near, and related code."""
 
     window: Window
     offset: int
@@ -194,7 +194,7 @@ def _older(request: InfillRequest, draw: np.random.Generator) -> InfillRequest:
 
 
 def _moved(text: str, cursor: int, lines: int) -> int:
-    """The beginning of the line that many lines further down, or up."""
+    """The beginning of the line this many lines further down, or up."""
     at = text.rfind("\n", 0, cursor) + 1
     for _ in range(abs(lines)):
         at = text.rfind("\n", 0, max(0, at - 1)) + 1 if lines < 0 else text.find("\n", at) + 1 or at

@@ -1,4 +1,4 @@
-"""Rows of the evaluation sets, files with a piece missing: read from where they lie, asked as an editor would ask."""
+"""Rows of the evaluation sets, files with a missing piece: read in place, and requested as an editor would."""
 
 import gzip
 import random
@@ -31,7 +31,7 @@ BUDGET: dict[Kind, int] = {"single_line": 64, "multi_line": 128, "random_span": 
 
 
 class FimRow(Struct, frozen=True, kw_only=True):
-    """A file with a piece missing. `copy`: the piece stands elsewhere in the file too. `exec`: how to run it."""
+    """A file with a missing piece. `copy`: the piece occurs elsewhere in the file too. `exec`: how to run it."""
 
     id: str
     repo: str
@@ -64,19 +64,19 @@ def read_rows(path: Path) -> list[FimRow]:
 
 
 def sample(rows: Sequence[T], limit: int | None = None) -> list[T]:
-    """Shuffled, the same way every time, so that a limit takes some of everything."""
+    """The rows shuffled, the same way every time, so that a limit samples all of them."""
     return random.Random(0).sample(rows, len(rows))[:limit]
 
 
 def read_humaneval(source: Path, name: str) -> list[FimRow]:
-    """From a file, a folder with the files, or a clone of the repository, bare or not."""
+    """Read from a file, a folder with the files, or a clone of the repository, bare or not."""
     file, kind = HUMANEVAL[name]
     problems = msgspec.json.Decoder(HumanEvalProblem)
     return [_row(problems.decode(line), kind) for line in gzip.decompress(_stored(source, file)).splitlines()]
 
 
 def request(row: FimRow, session: str, effort: Literal["instant", "low", "medium", "high"]) -> InfillRequest:
-    """The request says whether one line is wanted, and nothing else about the answer."""
+    """The request, which says whether one line is wanted, and nothing else about the answer."""
     mode = "line" if row.kind == "single_line" else "block"
     start = len(row.prefix)
     return InfillRequest(
@@ -99,7 +99,7 @@ def _stored(source: Path, file: str) -> bytes:
 
 
 def _row(problem: HumanEvalProblem, kind: Kind) -> FimRow:
-    """Whole lines are asked for on an empty line that already has its end."""
+    """A row; whole lines are requested on an empty line that already has its end."""
     middle, suffix = problem.canonical_solution, problem.suffix
     if kind != "random_span" and middle.endswith("\n"):
         middle, suffix = middle[:-1], "\n" + suffix

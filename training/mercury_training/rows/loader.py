@@ -16,7 +16,7 @@ __all__ = ["Batches", "held_out", "open_rows"]
 
 HELD_OUT_SEED = 1
 AHEAD = 8
-"""Micro-batches that are laid out ahead for each worker."""
+"""Micro-batches laid out ahead for each worker."""
 
 _rows_of_worker: tuple[PackedRows, RowShape]
 
@@ -74,7 +74,7 @@ def open_rows(corpus: Path, scratch: Path, seed: int) -> PackedRows:
 
 
 def held_out(corpus: Path, scratch: Path, shape: RowShape, rows_wanted: int) -> Packed:
-    """The same rows every time, from text that is never trained on."""
+    """The same held-out rows every time, from text that is never trained on."""
     corpus_shards = Corpus.open(corpus)
     if not len(corpus_shards.held_out.tokens):
         raise TrainingError(

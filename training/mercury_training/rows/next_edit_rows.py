@@ -15,8 +15,8 @@ DIFF_CONTEXT = 3
 
 
 def next_edit_row(row: EditRow) -> dict | None:
-    """A row of git history as the development set writes it; the file is its window of 48 lines. None if an earlier
-    edit reaches across the border of the window."""
+    """A row of git history in the format of the development set; the file is its window of 48 lines. None if an
+    earlier edit reaches across the border of the window."""
     states = _undone(row)
     if states is None:
         return None

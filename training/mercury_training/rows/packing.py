@@ -36,7 +36,7 @@ GOLDEN = (5**0.5 - 1) / 2
 
 EDITS = 0.2
 LEFT_TO_RIGHT = 0.05
-"""Shares of the examples; running text also fills the room that others leave, about a sixth of all tokens."""
+"""Shares of the examples; running text also fills the leftover room, about a sixth of all tokens."""
 
 SNIPPETS = 0.5
 """Share of the completions that have snippets, which gives some to a third of the rows."""
@@ -44,13 +44,13 @@ SHORTER = 0.5
 """How often an example gets less than the row's whole length."""
 
 SHORTEST = 128
-"""Tokens; less room than this is filled with running text."""
+"""In tokens; less room than this is filled with running text."""
 
 TRIES = 8
 
 
 class RowShape(Struct, frozen=True):
-    """How many clean tokens and how many canvas rows a packed row has."""
+    """The number of clean tokens and of canvas rows in a packed row."""
 
     clean: int
     canvas: int
@@ -279,7 +279,7 @@ def _canvases(
 
 
 def _plain_tokens(example: TrainingExample) -> np.ndarray:
-    """How many plain tokens follow each row before the answers, up to the next special one."""
+    """The number of plain tokens that follow each row before the answers, up to the next special one."""
     base = example.base
     special = np.flatnonzero(example.stream.ids[:base] < len(SPECIALS))
     following = np.append(special, base)[np.searchsorted(special, np.arange(base), "right")]

@@ -23,7 +23,7 @@ BLOCK = 128
 
 class Tile(NamedTuple):
     """Some rows and the columns that they may see. `bias` is 0 where a row sees a column, else -inf; the query heads
-    that share a key head stand below each other in it."""
+    that share a key head are stacked in it."""
 
     rows: slice
     columns: slice
@@ -67,7 +67,7 @@ def attend_tiles(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[Til
 
 
 def block_mask(ranges_BTN2: Tensor) -> BlockMask:
-    """The mask for flex attention, computed without a dense one: a row's ranges do not overlap, so that counting tells
+    """The mask for flex attention, computed without a dense one: a row's ranges do not overlap, so counting tells
     which blocks are seen in part and which as a whole."""
     rows = ranges_BTN2.shape[1]
     starts_S = torch.arange(0, rows, BLOCK, dtype=torch.int32, device=ranges_BTN2.device)
@@ -87,7 +87,7 @@ def attend_blocks(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: BlockMas
 
 
 def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """Whether a row sees a column. Indexing these tensors with literals would not compile."""
+    """True if a row sees a column. Indexing these tensors with literals would not compile."""
     ranges = [(first_BTN[..., n].contiguous(), stop_BTN[..., n].contiguous()) for n in range(first_BTN.shape[2])]
 
     def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tens
 
 
 def _ordered(dense_BQS: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks each block of rows sees, and their numbers, seen ones first; the same for all heads."""
+    """The number of blocks that each block of rows sees, and their indices, seen ones first; the same for all heads."""
     dense_BHQS = dense_BQS[:, None].int()
     return dense_BHQS.sum(-1, dtype=torch.int32), dense_BHQS.argsort(dim=-1, descending=True, stable=True).int()
 

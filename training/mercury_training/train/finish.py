@@ -1,4 +1,4 @@
-"""What a run leaves behind: checkpoints on the way, and a model that the engine loads at the end."""
+"""The output of a run: checkpoints on the way, and a model that the engine loads at the end."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ __all__ = ["save_checkpoint", "save_model"]
 
 
 def save_checkpoint(trainer: Trainer, reached: TrainState, folder: Path) -> None:
-    """All processes have to call this: each may hold a part of the weights."""
+    """Save a checkpoint. All processes must call this: each may hold a part of the weights."""
     weights, moments = processes.gathered(trainer.weights), processes.gathered(trainer.optimizer.state())
     if processes.rank() == 0:
         state.write(folder, reached, weights, moments)

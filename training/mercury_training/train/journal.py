@@ -14,7 +14,7 @@ PAUSE_TERMINAL, PAUSE_FILE = 0.5, 20.0
 """Seconds between lines on stderr."""
 
 FIRST = 6
-"""The first steps are all shown, so that throughput is known within half a minute."""
+"""All of the first steps are shown, so that throughput is known within half a minute."""
 
 
 class Journal:

@@ -56,7 +56,7 @@ WITHIN = ".parametrizations.weight.0"
 
 
 def is_factor(name: str) -> bool:
-    """Whether a parameter of this name is a low-rank factor."""
+    """True if a parameter of this name is a low-rank factor."""
     return WITHIN in name
 
 

@@ -32,7 +32,7 @@ WHOLE = 1024
 """Sampled vocabularies are multiples of this, so that a compiled loss seldom meets a new shape."""
 
 LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Computed at once: what fits into a CPU's cache, and what keeps a GPU busy."""
+"""The number of rows computed at once: what fits into a CPU's cache, and what keeps a GPU busy."""
 
 
 class Totals(Struct, frozen=True):
@@ -58,8 +58,8 @@ def entropy_weights(scaled_BT: Tensor, clean: int) -> Tensor:
 
 
 class SampledVocabulary(Struct, frozen=True):
-    """Tokens that stand for the whole vocabulary: their ids, what is added to the logit of each, and where the targets
-    and the hints are among them."""
+    """Tokens that stand for the whole vocabulary: their ids, the correction to each logit, and the positions of the
+    targets and the hints among them."""
 
     ids_S: Tensor
     shift_S: Tensor

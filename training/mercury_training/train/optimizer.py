@@ -20,7 +20,7 @@ from mercury_training.train.processes import global_norm, local, part, whole, wr
 __all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the quintic that drives singular values towards 1 in five steps (Jordan 2024)."""
+"""Coefficients of the quintic that drives singular values towards 1 in five steps (Jordan 2024)."""
 
 STEPS = 5
 EMA = 0.995
@@ -83,7 +83,7 @@ class Optimizer:
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
-        """From whole moments."""
+        """Restore from whole moments."""
         self.steps = steps
         for name, moment in self.state().items():
             local(moment).copy_(part(state[name], moment))
@@ -131,7 +131,7 @@ def newton_schulz(updates_NRC: Tensor) -> Tensor:
 
 
 def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) -> float:
-    """Scale all gradients so that their global norm is at most `limit`; returns the norm that they had."""
+    """Scale all gradients so that their global norm is at most `limit`; return their norm before."""
     local_gradients = [local(gradient) for gradient in gradients]
     local_norm = torch.linalg.vector_norm(torch.stack(norms(local_gradients)))
     norm = float(global_norm(local_norm) if sharded else local_norm)

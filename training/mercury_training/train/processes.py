@@ -34,9 +34,9 @@ __all__ = [
 
 
 def shard(model: Model, device: torch.device, precision: torch.dtype, *, compiled: bool) -> Model:
-    """Every process keeps a part of each weight, and of the sum of its gradients, in float32. A layer's weights are
-    gathered, in `precision`, while the layer computes; those outside the layers from the forward to the end of the
-    backward."""
+    """Shard: every process keeps a part of each weight, and of the sum of its gradients, in float32. A layer's
+    weights are gathered, in `precision`, while the layer computes; those outside the layers from the forward to the
+    end of the backward."""
     # Layers return views, their keys and values, but nothing writes into these.
     warnings.filterwarnings("ignore", message=r"FSDP2-wrapped module \(\w+\) returned a view tensor", module="torch")
     mesh = init_device_mesh(device.type, (distributed.get_world_size(),))
@@ -84,12 +84,13 @@ def part(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All processes have to call this."""
+    """The whole tensor. All processes must call this."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def gathered(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Whole, one after the other, in the first process' CPU memory; the others get nothing, but have to call this."""
+    """Whole tensors, one after the other, in the first process' CPU memory; the others get nothing, but must call
+    this."""
     whole_tensors = {}
     for name, tensor in tensors.items():
         complete = whole(tensor)
@@ -103,12 +104,12 @@ def rank() -> int:
 
 
 def world() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def all_reduce(tensors: Sequence[Tensor]) -> None:
-    """In place: each tensor becomes its sum over all processes."""
+    """Sum each tensor over all processes, in place."""
     if not distributed.is_initialized():
         return
     flat = torch.cat([tensor.flatten() for tensor in tensors])

@@ -29,11 +29,11 @@ SKIPPED = 10
 HELD_OUT_ROWS = 32
 CPU_MICRO_TOKENS = 2048
 MEMORY_SHARE = 0.6
-"""Of a GPU's memory, for the activations of one micro-batch."""
+"""The share of a GPU's memory for the activations of one micro-batch."""
 
 
 class Progress:
-    """Owns how far a run is: its state, its clock, and whether it has been asked to end.
+    """Owns the progress of a run: its state, its clock, and whether it has been asked to end.
 
     While entered, SIGTERM asks the run to end instead of ending the process.
     """
@@ -79,7 +79,7 @@ class Progress:
         return time.monotonic() - self._began
 
     def wait_while_paused(self) -> None:
-        """The time spent here does not count as the run's."""
+        """Wait; this time does not count as the run's."""
         began = time.monotonic()
         while (self.settings.out / "PAUSE").exists() and not self._asked_to_end:
             time.sleep(2)
@@ -100,7 +100,7 @@ class Progress:
 
 
 class Timer:
-    """Owns when something was last done."""
+    """Remembers when something was last done."""
 
     def __init__(self, minutes: float) -> None:
         self._seconds, self._last = 60 * minutes, time.monotonic()
@@ -113,7 +113,7 @@ class Timer:
 
 
 def run(settings: TrainSettings) -> TrainState:
-    """Train until the budget is used up or the run is asked to end; returns where it then stands."""
+    """Train until the budget is used up or the run is asked to end; return its final state."""
     settings.out.mkdir(parents=True, exist_ok=True)
     trainer = make_trainer(settings)
     state = restore(trainer, settings)
@@ -150,7 +150,7 @@ def _train(
     micro: int,
     journal: Journal,
 ) -> None:
-    """All processes save and evaluate when the first one does: it may need their parts."""
+    """Train. All processes save and evaluate when the first one does: it may need their parts."""
     settings = progress.settings
     saving, evaluating = Timer(settings.checkpoint_minutes), Timer(settings.evaluate_minutes)
     skipped = 0
@@ -200,7 +200,7 @@ def _update(
 
 
 def _finite(losses: Mapping[str, float | None]) -> dict[str, float | None]:
-    """JSON has neither infinity nor NaN."""
+    """The value, or None for infinity and NaN, which JSON lacks."""
     return {name: value if value is not None and math.isfinite(value) else None for name, value in losses.items()}
 
 
@@ -209,7 +209,7 @@ def _save(trainer: Trainer, progress: Progress) -> None:
 
 
 def _keep_undecayed(trainer: Trainer, progress: Progress) -> None:
-    """A longer run can continue from here. Saved once."""
+    """Save the state from which a longer run can continue, once."""
     folder = progress.settings.out / "pre-decay"
     (missing,) = progress.broadcast(not folder.exists())
     if missing:

@@ -1,4 +1,4 @@
-"""How the progress of a run shapes it: warm-up, a plateau, a linear decay to nothing, and what is trained when."""
+"""How progress shapes a run: warm-up, a plateau, a linear decay to zero, and what is trained when."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ ENDING = 0.3
 
 class Phase(Struct, frozen=True):
     """How one update is made: the shape of its rows, the factor on all learning rates, whether canvases are trained,
-    and over how many tokens besides the targets the softmax is taken (None: over all)."""
+    and the number of tokens besides the targets in the softmax (None: all)."""
 
     shape: RowShape
     rate: float
@@ -35,7 +35,7 @@ class Phase(Struct, frozen=True):
 
     @property
     def certainty(self) -> bool:
-        """Whether entropy is in the loss, which takes the whole vocabulary."""
+        """True if entropy is in the loss, which takes the whole vocabulary."""
         return self.decaying and self.sampled_softmax is None
 
 
@@ -63,7 +63,7 @@ def phase_at(
 
 
 def rate_factor(progress: float, stage: Stage) -> float:
-    """What the learning rates are multiplied by."""
+    """The factor on the learning rates."""
     if stage == "decay":
         return max(0.0, 1 - progress)
     if progress < WARM_UP:

@@ -1,4 +1,4 @@
-"""What a training run is asked to do."""
+"""The settings of a training run."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ __all__ = ["PRECISIONS", "RECIPES", "Hardware", "Recipe", "Start", "TrainSetting
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ADAPTATION = Rates(muon=2e-3, adam=1e-4)
 LOW_RANK = Rates(adam=1e-3)
-"""For weights that know much already."""
+"""Learning rates for weights that are already trained."""
 
 
 class Recipe(Struct, frozen=True):
@@ -38,8 +38,8 @@ RECIPES = {
 
 
 class Start(Struct, frozen=True):
-    """What a run begins with: the newest checkpoint of its own folder, a checkpoint of another run, or the weights of
-    a model, which with a `rank` stay as they are while a product of that rank beside each matrix learns."""
+    """The starting point of a run: the newest checkpoint of its own folder, a checkpoint of another run, or the
+    weights of a model, which with a `rank` stay as they are while a product of that rank beside each matrix learns."""
 
     resume: bool = False
     checkpoint: Path | None = None
@@ -48,8 +48,8 @@ class Start(Struct, frozen=True):
 
 
 class Hardware(Struct, frozen=True):
-    """What the run computes on. `micro` is the clean tokens of a micro-batch, None for what memory allows. Sharded,
-    each of several processes holds a part of every weight."""
+    """The hardware of the run. `micro` is the clean tokens of a micro-batch, None for as many as memory allows.
+    Sharded, each of several processes holds a part of every weight."""
 
     device: str = "cpu"
     precision: str = "float32"
@@ -88,7 +88,7 @@ class TrainSettings(Struct, frozen=True, kw_only=True):
 
 
 def recipe_for(model: Path, rank: int) -> Recipe:
-    """For an existing model: half of its context, all of it in the decay, at careful rates."""
+    """A recipe for an existing model: half of its context, all of it in the decay, at low rates."""
     config = read_config(model / CONFIG_FILE)
     half = RowShape(config.context // 2, 3 * config.context // 16)
     whole = RowShape(2 * half.clean, 2 * half.canvas)

@@ -1,4 +1,4 @@
-"""How a run begins: from nothing, from a model, from its own newest checkpoint, or from one of another run."""
+"""The start of a run: from nothing, from a model, from its own newest checkpoint, or from one of another run."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def make_trainer(settings: TrainSettings) -> Trainer:
 
 
 def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
-    """Load the checkpoint that the run continues, with its moments if it has any, and return where that stands."""
+    """Load the checkpoint that the run continues, with its moments if it has any, and return its state."""
     start = settings.start
     folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
     if folder is None:
@@ -68,7 +68,7 @@ def _model(settings: TrainSettings) -> network.Model | None:
         return None
     if (folder / TOKENIZER_FILE).read_bytes() != (settings.data / TOKENIZER_FILE).read_bytes():
         raise TrainingError(
-            f"{settings.data}: its vocabulary is not that of {folder}; write it anew with "
+            f"{settings.data}: its vocabulary is not that of {folder}; recode it with "
             "`python -m mercury_training.adapt --corpus`"
         )
     model = network.load(folder, torch.float32).train().requires_grad_(True)

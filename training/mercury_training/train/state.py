@@ -1,4 +1,4 @@
-"""Checkpoints of a run: weights, moments and the position in the data, complete or not there at all.
+"""Checkpoints of a run: weights, moments and the position in the data, complete or absent.
 
 out/checkpoints/00001200/   weights.safetensors  optimizer.safetensors  state.json
 out/pre-decay/              the same, kept for a longer run to continue from
@@ -27,7 +27,7 @@ WEIGHTS, MOMENTS = "weights.safetensors", "optimizer.safetensors"
 
 
 class TrainState(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a run is: `row` is the next packed row; `seconds` and `stage_steps` count within the stage."""
+    """The progress of a run: `row` is the next packed row; `seconds` and `stage_steps` count within the stage."""
 
     stage: Stage
     step: int = 0
@@ -39,7 +39,7 @@ class TrainState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write(folder: Path, state: TrainState, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
-    """All or nothing: written beside the folder, then renamed. Unfinished checkpoints are removed."""
+    """Write all or nothing: beside the folder, then renamed. Unfinished checkpoints are removed."""
     for stale in folder.parent.glob("*.partial"):
         shutil.rmtree(stale)
     partial = folder.with_name(f"{folder.name}.partial")

@@ -1,7 +1,7 @@
-"""Fine-tunes a model as it ships on one project: `mercury-ls tune PATH` runs `python -m mercury_training.tune`.
+"""Fine-tunes a shipped model on one project: `mercury-ls tune PATH` runs `python -m mercury_training.tune`.
 
-The files that may be read arrive on standard input (`Material`, msgpack); once that is closed nobody waits for the
-result. No file of the project is opened here, only its history. The result is written to `--out` as an adapter, with
+The readable files arrive on standard input (`Material`, msgpack); once that is closed the result is not wanted any
+more. No file of the project is opened here, only its history. The result is written to `--out` as an adapter, with
 the figures that decide whether it is installed.
 """
 

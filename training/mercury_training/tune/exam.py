@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 PIECE = 1500
-"""Characters of one piece of text, for bits per byte."""
+"""The length of one piece of text in characters, for bits per byte."""
 
 PIECES = 96
 
@@ -53,8 +53,8 @@ ENOUGH, FILES = 8, 2
 TEXT, EDITS, LIKENESS, EXACT = (
     "bits per byte, held-out files",
     "bits per byte, later edits",
-    "likeness of what is filled in",
-    "filled in exactly",
+    "similarity of completions",
+    "exact completions",
 )
 
 COSTS = (TEXT, EDITS)
@@ -96,18 +96,21 @@ class Exam(Struct, frozen=True):
 
 
 def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
-    """What the result will be judged by, and what there is too little of, reported before any time is spent. `paths`:
+    """The criteria for the result, and the kinds with too few questions, reported before any time is spent. `paths`:
     the file of each question, by what it measures."""
     lacking = {name: places for name, places in paths.items() if len(places) < ENOUGH or len(set(places)) < FILES}
     if TEXT in lacking:
         raise TrainingError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
     judged = [f"{name} ({_better(name)})" for name in paths if name not in lacking]
-    return [f"it is judged by {', '.join(judged)}", *(_too_few(name, places) for name, places in lacking.items())]
+    return [
+        f"judged by {', '.join(judged)}",
+        *(_too_few(name, places) for name, places in lacking.items()),
+    ]
 
 
 def _too_few(name: str, paths: Sequence[str]) -> str:
     held = f"{counted(paths, 'question')} of {counted(set(paths), 'file')}"
-    return f"it cannot be judged by {name}: {held} kept back, and it takes {ENOUGH} of {FILES} files"
+    return f"not judged by {name}: {held} held out, at least {ENOUGH} of {FILES} files needed"
 
 
 def _better(name: str) -> str:
@@ -145,7 +148,7 @@ def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> TrainingExample |
 
 
 def take(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
-    """The marks of a model. Places are filled in until the time for that is up."""
+    """The marks of a model. Completions are tested until the time for that is up."""
     engine = Contestant("", MercuryEngine(runtime, exam.tokenizer, costs=exam.costs, bar=0))
     text = [_reading(exam.tokenizer, runtime, piece) for piece in exam.pieces]
     edits = [_edit_bits(exam.tokenizer, runtime, path, example) for path, example in exam.edits]
@@ -177,8 +180,8 @@ def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
 
 
 def _figure(name: str, before: Sequence[ExamMark], after: Sequence[ExamMark]) -> Figure | None:
-    """Points over sizes. The bootstrap resamples whole files: what is learned of a file shows in all of it, so its
-    pieces are not independent."""
+    """Points over sizes. The bootstrap resamples whole files: what is learned about a file shows in all of it, so
+    its pieces are not independent."""
     pairs = [(first, later) for first, later in zip(before, after, strict=True) if first.size]
     files: dict[str, list[tuple[ExamMark, ExamMark]]] = {}
     for pair in pairs:
@@ -199,14 +202,15 @@ def _change(pairs: Iterable[tuple[ExamMark, ExamMark]]) -> float:
 
 
 def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
-    """Better means that held-out text is significantly better predicted, and nothing else significantly worse."""
+    """The verdict: better means that held-out text is predicted significantly better, and nothing else significantly
+    worse."""
     by_name = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
     first = by_name.pop(TEXT, None)
     if first is None:
-        return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} questions of {FILES} files"
+        return False, f"{TEXT}: too few to judge by: it takes {ENOUGH} questions of {FILES} files"
     if first.high >= 0:
-        return False, f"{first.name}: not certainly better ({first.low:+.4f} to {first.high:+.4f})"
+        return False, f"{first.name}: not significantly better ({first.low:+.4f} to {first.high:+.4f})"
     for figure in by_name.values():
         if (figure.low > 0) if figure.name in COSTS else (figure.high < 0):
-            return False, f"{figure.name}: worse ({figure.low:+.4f} to {figure.high:+.4f})"
+            return False, f"{figure.name}: significantly worse ({figure.low:+.4f} to {figure.high:+.4f})"
     return True, ""

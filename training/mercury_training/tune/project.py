@@ -31,7 +31,7 @@ __all__ = ["ProjectFile", "ProjectSplit", "history_of", "split"]
 LEAST_FILES = 8
 HELD_OUT = 0.12
 LEAST_HELD_OUT = 3
-"""Share of the files, and at most that share of the text."""
+"""The share of the files, and the maximum share of the text, to hold out."""
 
 COMMITS = 400
 FILES_A_COMMIT = 3
@@ -93,8 +93,8 @@ def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> 
     train = [text for text in texts if text.path not in chosen and not _is_copy(text, fingerprints)]
     if len(held_out) + len(train) < LEAST_FILES or not train:
         raise TrainingError(
-            f"{len(held_out) + len(train)} of {len(files)} readable files are source code worth learning from and no "
-            f"copies of each other; it takes {LEAST_FILES}: tune a larger project"
+            f"{len(held_out) + len(train)} of {len(files)} readable files are distinct source code worth learning "
+            f"from, at least {LEAST_FILES} needed: tune a larger project"
         )
     edits = [row for row in history.edit_rows(source, train, EDITS) if not _tells_secrets(row)] if source else []
     later = [row for row in _later(source, held_out, commits) if not _tells_secrets(row)] if source else []
@@ -152,14 +152,14 @@ def _is_copy(text: ProjectFile, fingerprints: Seen) -> bool:
 
 
 def _later(source: CorpusSource, held_out: Sequence[ProjectFile], commits: Set[str]) -> Iterator[EditRow]:
-    """Real changes of the held-out commits."""
+    """The actual changes of the held-out commits."""
     for row in history.edit_rows(source, held_out, EDITS):
         if row.commit in commits and row.expected and row.kind not in SYNTHETIC:
             yield row
 
 
 def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple[FimRow, str]]:
-    """Pieces to ask for, each with the lines around it; more of each file if there are few files."""
+    """Places to complete, each with the lines around it; more per file if there are few files."""
     parsed = [text for text in texts if text.language in GRAMMARS]
     rounds = math.ceil(2 * PLACES / max(1, PER_FILE * len(KINDS) * len(parsed)))
     for text in parsed:
@@ -173,19 +173,19 @@ def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple
 
 
 def _tells_secrets(row: EditRow) -> bool:
-    """Whether anything in it looks like a key or a password: unlike current files, old states are not redacted."""
+    """True if anything in it looks like a key or a password: unlike current files, old states are not redacted."""
     texts = [row.window, *(change.text for change in row.expected)]
     texts += [text for edit in row.edits for text in (edit.before, edit.after)]
     return any(map(tells_secrets, texts))
 
 
 def _is_readable(source: CorpusSource) -> bool:
-    """Partial clones keep most of their objects elsewhere, and so have no history here."""
+    """False for partial clones, which keep most of their objects elsewhere and so have no history here."""
     try:
         list(_commits(source))
     except subprocess.CalledProcessError as error:
         lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-        print(f"the history cannot be read, and is left out: {lines[-1] if lines else error}", file=sys.stderr)
+        print(f"the history cannot be read and is left out: {lines[-1] if lines else error}", file=sys.stderr)
         return False
     return True
 

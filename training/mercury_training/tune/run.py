@@ -41,20 +41,20 @@ LOW_RANK = Rates(adam=3e-3)
 WHOLE = Rates(muon=2e-3, adam=5e-4)
 
 UPDATE = 2048
-"""Clean tokens."""
+"""In clean tokens."""
 
 PASSES = 4
-"""The most passes over the project: a small one would be memorised."""
+"""The most passes over the project: more would memorise a small one."""
 
 PAUSE = 20.0
 """Seconds between two lines of progress."""
 
 FILLING, LEARNING = 0.12, 0.5
-"""Shares of the time: the most for filling in places before learning, and the least for learning."""
+"""Shares of the time: the most for testing completions before learning, and the least for learning."""
 
 
 class TuningPlan(Struct, frozen=True, kw_only=True):
-    """`rank` 0 trains all weights. `minutes` is for everything, including reading and evaluation."""
+    """A tuning job. `rank` 0 trains all weights. `minutes` is for everything, including reading and evaluation."""
 
     model: Path
     out: Path
@@ -81,13 +81,13 @@ def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lamb
     read_in, seconds = time.monotonic(), 60 * plan.minutes
     before = take(exam, runtime, FILLING * seconds)
     time_now = time.monotonic()
-    say(f"read in {read_in - began:.0f} s, judged as it is in {time_now - read_in:.0f} s; now it learns")
+    say(f"read in {read_in - began:.0f} s, evaluated in {time_now - read_in:.0f} s; learning now")
     deadline = max(began + seconds - 1.1 * (time_now - read_in), time_now + LEARNING * seconds)
     added, steps = _learn(project, tokenizer, config, dequantized(base), plan, deadline, say)
     same_exam = msgspec.structs.replace(exam, places=exam.places[: len(before.likeness)])
     after = take(same_exam, _runtime(config, adapted(base, added), plan))
     figures = figures_of(before, after)
-    better, reason = verdict(figures) if steps else (False, "no time was left to learn: give it more --minutes")
+    better, reason = verdict(figures) if steps else (False, "no time was left for learning: raise --minutes")
     report = Tuning(
         root=material.root,
         model=config.name,
@@ -110,12 +110,12 @@ def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lamb
 
 def _runtime(config: ModelConfig, weights: Weights, plan: TuningPlan) -> Runtime:
     runtime = OpenvinoRuntime(config, weights, threads=plan.threads, precision=native_precision())
-    return cast(Runtime, runtime)  # it takes its own caches alone, as every runtime does
+    return cast(Runtime, runtime)  # its caches alone count, as for every runtime
 
 
 def _described(project: ProjectSplit) -> str:
     return (
-        f"{counted(project.train, 'file')} and {counted(project.edits, 'edit')} to learn from; kept back: "
+        f"{counted(project.train, 'file')} and {counted(project.edits, 'edit')} to learn from; held out: "
         f"{counted(project.held_out, 'file')} with {counted(project.places, 'place')} to fill, "
         f"{counted(project.later, 'later edit')}"
     )
@@ -130,7 +130,7 @@ def _learn(
     deadline: float,
     say: Callable[[str], None],
 ) -> tuple[Weights, int]:
-    """What is added to the weights, and the number of updates."""
+    """The change to the weights, and the number of updates."""
     model = assemble(config, weights)
     if plan.rank:
         lora.attach(model, plan.rank, plan.seed)
@@ -154,7 +154,7 @@ def _steps(
     deadline: float,
     say: Callable[[str], None],
 ) -> int:
-    """Updates until there have been enough, or the time is up; returns their number."""
+    """Update until there have been enough, or time is up; return the number of updates."""
     count, steps = size
     began = last_report = time.monotonic()
     step = 0
@@ -169,7 +169,7 @@ def _steps(
 
 
 def _elapsed(began: float, deadline: float) -> float:
-    """The share of the time that is over: all of it if preparing took longer than that."""
+    """The share of the time that has passed: all of it if preparation took longer than that."""
     time_now = time.monotonic()
     return 1.0 if time_now >= deadline else (time_now - began) / (deadline - began)
 
@@ -188,7 +188,7 @@ def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int)
 
 
 def _added(trainer: Trainer, before: Weights) -> Weights:
-    """The low-rank factors as they are, or the differences if all weights learned."""
+    """The low-rank factors unchanged, or the differences if all weights learned."""
     thin = lora.factors(trainer.model)
     if thin:
         return {name: factor.numpy() for name, factor in thin.items()}
