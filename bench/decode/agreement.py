@@ -1,8 +1,8 @@
 """Whether the fast path agrees with the slow one: OpenVINO with torch, verified answers with plain autoregression.
 
-On rows of real code, how often the int8 weights as they run and dequantised to float32 find the same token likeliest;
-and how many tokens of plain autoregression's answers the policy's answers begin with, if everything is drafted that
-can be.
+On rows of real code: how often the int8 weights and their float32 version have the same likeliest token; and how
+many leading tokens of plain autoregression's answers the policy's answers share, with everything drafted that can
+be.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ __all__ = ["SHIPPED", "agreeing_rows", "agreement", "matching_tokens"]
 SHIPPED = resolve("auto")
 ROWS = Path(__file__).parents[1] / "sets/fim.jsonl"
 DRAFTING = Costs((1, 64), (1.0, 1.0))
-"""Rows that cost nothing, so that canvases and drafts always pay, whatever else this machine does."""
+"""Costs of zero per row, so that canvases and drafts always pay, whatever else this machine does."""
 
 
 def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
@@ -39,7 +39,7 @@ def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
     try:
         from mercury_engine.model.torch_runtime import open_torch
     except ImportError as error:
-        print(f"OpenVINO was compared with nothing: {error}; pip install '.[train]'")
+        print(f"OpenVINO was not compared with torch: {error}; pip install '.[train]'")
         return {**figures, "openvino_as_torch": str(error)}
     runtime, reference = load(folder), open_torch(folder, device="cpu")
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
@@ -73,7 +73,7 @@ def prefix_of(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> HintedPrefix
 
 
 def agreeing_rows(runtime: Runtime, reference: Runtime, row: HintedPrefix) -> tuple[int, int]:
-    """Rows for which both find the same token likeliest, and how many there are."""
+    """The rows for which both have the same likeliest token, and the number of rows."""
     rows = fuse(0, row, 0).rows
     ours, theirs = (one.forward(rows, one.cache()).logits_WV.argmax(1) for one in (runtime, reference))
     return int((ours == theirs).sum()), len(ours)

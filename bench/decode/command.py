@@ -28,7 +28,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 __all__ = ["main"]
 
 EDITS = ROWS.with_name("next_edit.jsonl")
-"""Answered beside the rows of the set."""
+"""Prompts answered besides the rows of the set."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the forwards of an answer cost, against llama.cpp token by token."""
+"""The cost of an answer's forwards, against llama.cpp token by token."""
 
 import os
 import statistics

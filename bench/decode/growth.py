@@ -1,4 +1,4 @@
-"""How the cost of a forward grows with the cached context and with the canvas."""
+"""The growth of a forward's cost with the cached context and with the canvas."""
 
 import statistics
 from collections.abc import Callable

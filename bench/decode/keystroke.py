@@ -1,4 +1,5 @@
-"""What a keystroke costs: from the typed token to a drafted and verified line, and what a move to another line adds."""
+"""The cost of a keystroke: from the typed token to a drafted and verified line, and what moving to another line
+adds."""
 
 import statistics
 import subprocess
@@ -99,8 +100,8 @@ def stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
 
 
 def moved_tokens(tokenizer: Tokenizer, context: int) -> dict[str, float]:
-    """How many tokens a move by a line encodes in real files: the text nearby, which moves along, and the new text
-    before the cursor. Tokens are counted, not timed, so that other programs do not disturb it."""
+    """The number of tokens encoded on a move by a line in real files: the text nearby, which moves along, and the
+    new text before the cursor. Tokens are counted, not timed, so that other programs do not disturb it."""
     counts: dict[str, list[int]] = {"up": [], "down": []}
     budget = budget_for(context)
     for row in {row["path"]: row for row in read(ROWS, 1 << 30)}.values():

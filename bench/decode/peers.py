@@ -1,4 +1,4 @@
-"""The peer that we are compared with: llama.cpp with a model of the same shape, decoding token by token.
+"""The peer for comparison: llama.cpp with a model of the same shape, decoding token by token.
 
 Needs the extra `peers` (llama-cpp-python and gguf). Tokens go in and logits come out of its C interface directly: no
 HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
@@ -33,8 +33,8 @@ PARTS = {
     "feed_forward.up": ("mlp.up_proj", "ffn_up"),
     "feed_forward.down": ("mlp.down_proj", "ffn_down"),
 }
-"""What transformers and llama.cpp call a part of Qwen 2 and 3. The head is tied: llama.cpp uses the embedding if there
-is no output matrix."""
+"""The names of parts of Qwen 2 and 3 in transformers and llama.cpp. The head is tied: llama.cpp uses the embedding
+if there is no output matrix."""
 
 
 def transformers_name(ours: str) -> str:
@@ -61,7 +61,7 @@ def write_gguf(
     *,
     embedding: str = "",
 ) -> Path:
-    """Write float weights as the Qwen model that has the same layers; the embedding quantised in its own way, if that
+    """Write float weights as the Qwen model with the same layers; the embedding is quantised in its own way, if one
     is named."""
     import gguf
 
@@ -98,7 +98,7 @@ def describe(writer, config: ModelConfig) -> None:
 
 
 def random_weights(config: ModelConfig) -> Iterator[tuple[str, np.ndarray]]:
-    """Times are real, answers are not."""
+    """Random weights: times are real, answers are not."""
     generator = np.random.default_rng(0)
     for name, shape in shapes(config).items():
         yield (
@@ -129,11 +129,11 @@ class LlamaPeer:
         self._vocabulary = native.llama_vocab_n_tokens(native.llama_model_get_vocab(self._model))
 
     def read(self, tokens: np.ndarray) -> int:
-        """Append to the cache; the greedy next token."""
+        """Append to the cache; return the greedy next token."""
         return int(np.argmax(self.logits(tokens)))
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """Append to the cache; the logits of the last token, valid until more is read."""
+        """Append to the cache; return the logits of the last token, valid until more is read."""
         for start in range(0, len(tokens), 512):
             piece = np.ascontiguousarray(tokens[start : start + 512], np.int32)
             pointer = piece.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))

@@ -30,7 +30,7 @@ print(time.perf_counter() - started)
 
 
 def random_model(preset: str, directory: Path) -> Path:
-    """Times are real, answers are not."""
+    """A random model: times are real, answers are not."""
     config = PRESETS[preset]
     source, target = directory / "float", directory / "int8"
     source.mkdir()
@@ -41,7 +41,7 @@ def random_model(preset: str, directory: Path) -> Path:
 
 
 def started(folder: Path) -> float:
-    """Seconds of a new process, from its first import to its first logits."""
+    """The seconds of a new process from its first import to its first logits."""
     answer = subprocess.run([sys.executable, "-c", START, str(folder)], capture_output=True, check=True, text=True)
     return float(answer.stdout)
 

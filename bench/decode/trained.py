@@ -1,4 +1,4 @@
-"""Answers of a trained model to the same rows by each way of decoding: our policy, plain AR, and AR with copies."""
+"""A trained model's answers to the same rows by each way of decoding: our policy, plain AR, and AR with copies."""
 
 import json
 import statistics
@@ -37,7 +37,7 @@ def compare(folder: Path, rows: Path, edits: Path, limit: int) -> dict[str, obje
         asked += 1
     report(times)
     shares = {way: engine.report.shares() for way, engine in engines.items()}
-    print(f"policy says what AR says: {same} of {asked}; actions of the policy: {shares['policy']}")
+    print(f"policy agrees with AR: {same} of {asked}; actions of the policy: {shares['policy']}")
     return {"bins": ratios(times), "same_as_ar": same / max(asked, 1), "shares": shares, "n": asked}
 
 

@@ -1,4 +1,4 @@
-"""Timings of several variants that take turns, so that whatever else the machine does meets them all."""
+"""Timings of several variants that take turns, so that whatever else the machine does affects them all."""
 
 import statistics
 import time
@@ -12,7 +12,7 @@ Times = dict[str, list[float]]
 
 
 def alternate(variants: dict[str, Callable[[], None]], rounds: int) -> Times:
-    """Milliseconds of each, taking turns; a first turn is not counted."""
+    """The milliseconds of each variant, taking turns; the first turn is not counted."""
     times: Times = {name: [] for name in variants}
     for number in range(rounds + 1):
         for name, once in variants.items():

@@ -20,7 +20,7 @@ GONE = "the server is gone"
 
 
 class RequestError(Exception):
-    """The server answered with an error; `code` is its number."""
+    """An error answer of the server; `code` is its number."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
@@ -54,7 +54,7 @@ class Client:
         self.send({"method": method, "params": params})
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future]:
-        """Send a request; returns its id, for cancelling, and the future answer."""
+        """Send a request; return its id, for cancelling, and the future answer."""
         if self.is_gone:
             raise ConnectionError(GONE)
         id = next(self._ids)
@@ -161,7 +161,7 @@ def initialize(root: Path, options: dict[str, Any] | None = None) -> dict[str, A
 
 
 async def until_ready(client: Client, seconds: float = 30.0) -> dict[str, Any]:
-    """Wait for the engine; returns the status that says it is ready, or why it never will be."""
+    """Wait for the engine; return the status that says it is ready, or why it never will be."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         status = await client.request("mercury/status", {})
@@ -183,7 +183,7 @@ async def wait_for(client: Client, method: str, seconds: float) -> dict[str, Any
 
 
 def isolated(root: Path) -> dict[str, str]:
-    """The environment of a server that neither reads nor writes anything of the user's own."""
+    """The environment of a server that neither reads nor writes the user's own files."""
     runtime = root / "run"
     runtime.mkdir(mode=0o700, exist_ok=True)
     return {
@@ -195,7 +195,7 @@ def isolated(root: Path) -> dict[str, str]:
 
 
 def own_home(root: Path) -> dict[str, str]:
-    """The same for somebody who has a home of his own there, where nothing was installed or added yet."""
+    """The same with an empty home folder, where nothing was installed or added yet."""
     return isolated(root) | {
         "HOME": str(root),
         "XDG_CACHE_HOME": str(root / "cache"),

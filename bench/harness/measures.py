@@ -1,4 +1,4 @@
-"""How measurements are reported: percentiles, and the machine that they were made on."""
+"""Reports measurements: percentiles, and the machine that they were made on."""
 
 import math
 import os
@@ -14,7 +14,7 @@ def machine() -> str:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """By nearest rank: a value that was measured."""
+    """The percentile by nearest rank: an actual measurement."""
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 

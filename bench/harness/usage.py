@@ -28,7 +28,7 @@ class Usage(Struct):
     since_s: float | None = None
 
     def look(self, pid: int) -> bool:
-        """Record the usage now; returns whether the process exists."""
+        """Record the usage now; return True if the process exists."""
         spent, resident = processor_seconds(pid), resident_mb(pid)
         if spent is None or resident is None:
             return False
@@ -64,20 +64,20 @@ class Usage(Struct):
         return [[round((at - steps[0][0]) / 60, 3), round(mb, 1)] for at, mb in steps]
 
     def course(self) -> str:
-        """A few points of it, for people."""
+        """A few points of the usage, for people."""
         steps = self.memory[:: max(1, len(self.memory) // MOMENTS)]
         return ", ".join(f"{at - self.memory[0][0]:.0f} s {mb:.0f}" for at, mb in steps)
 
 
 async def watched(pid: int, into: Usage, every: float = EVERY_SECONDS) -> None:
-    """Fills `into` until it is cancelled or the process ends; systems without /proc leave it empty."""
+    """Fill `into` until cancelled or the process ends; systems without /proc leave it empty."""
     while into.look(pid):
         await asyncio.sleep(every)
 
 
 @contextmanager
 def busy(processes: int = 1) -> Iterator[None]:
-    """Keeps that many cores busy meanwhile."""
+    """Keep this many cores busy meanwhile."""
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -100,7 +100,7 @@ def resident_mb(pid: int) -> float | None:
 
 
 def peak_mb(pid: int) -> float | None:
-    """The most that was resident since the process started."""
+    """The peak resident memory since the process started."""
     return told_mb(pid, "VmHWM:")
 
 

@@ -1,4 +1,4 @@
-"""`python -m bench.kernels`; asked to end, it says what it has measured."""
+"""`python -m bench.kernels`; when terminated, it reports what it has measured."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Each kernel at the shapes of a model, the least that it must move and compute, and other ways to compute the same.
+"""Each kernel at the shapes of a model, its minimum of bytes and operations, and other ways to compute the same.
 
 Shapes: N rows, D width.
 """
@@ -26,8 +26,8 @@ Way = Callable[[int], Tensor | tuple[Tensor, ...]]
 
 
 class Case(NamedTuple):
-    """`ways` compute the same: ours first, torch eager second. Each takes the number of a set of weights, so that none
-    finds them in a cache; `exact` computes it in double precision for the first set."""
+    """`ways` compute the same: ours first, torch eager second. Each takes the number of a set of weights, so that
+    none is cached; `exact` computes it in double precision for the first set."""
 
     name: str
     bytes: int
@@ -44,7 +44,7 @@ def cases(
     sets: Callable[[int], int],
     precision: torch.dtype = torch.bfloat16,
 ) -> Iterator[Case]:
-    """`sets` says how many sets of inputs of so many bytes are more than a cache holds."""
+    """The cases; `sets` is the number of sets of inputs of this many bytes that exceed a cache."""
     random = torch.Generator(device).manual_seed(0)
 
     def normal(*size: int, scale: float = 1.0, dtype: torch.dtype = precision) -> Tensor:
@@ -122,7 +122,7 @@ def gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
 
 
 def adding(name: str, x: Tensor, many: list[Weight]) -> Case:
-    """Each way adds to streams of its own, for which one call is the first."""
+    """Give each way its own streams, to which it adds; one call is the first for all of them."""
     (rows, inner), outer = x.shape, many[0][0].shape[0]
 
     def way(add: Callable[..., None]) -> Way:
@@ -171,7 +171,7 @@ def attending(
     splits = attention.splits_for(programs, columns, processors(device))
 
     def dense(number: int) -> Tensor:
-        """Attention alone, on keys that lie side by side already: what our kernel would be without pages and masks."""
+        """Attention alone, on contiguous keys: what our kernel would be without pages and masks."""
         k, v = (each[None, :columns].transpose(1, 2) for each in many[number % len(many)])
         return functional.scaled_dot_product_attention(q.transpose(1, 2), k, v, enable_gqa=True).transpose(1, 2)
 
@@ -197,7 +197,7 @@ def attending(
 
 
 def flash(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tensor]]:
-    """It takes no mask but the causal one, so that it could draft, or verify, but not both in one launch."""
+    """Flash attention takes no mask but the causal one, so it could draft, or verify, but not both in one launch."""
     try:
         from flash_attn import flash_attn_func
     except ImportError:

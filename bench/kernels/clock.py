@@ -1,4 +1,4 @@
-"""Times of a GPU: what a graph of calls takes by its own events, and what its memory and arithmetic can do at most."""
+"""GPU timings: a graph of calls by the GPU's own events, and the measured limits of its memory and arithmetic."""
 
 import statistics
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LARGE = 8192
 
 
 class Limits(NamedTuple):
-    """Bytes and operations a second."""
+    """Bytes and operations per second."""
 
     bandwidth: float
     arithmetic: float
@@ -67,5 +67,5 @@ def replayed_us(start: Callable[[], object]) -> float:
 
 
 def sets_beyond_cache(size: int) -> int:
-    """How many sets of inputs of so many bytes no cache holds."""
+    """The number of sets of inputs of this many bytes that exceed any cache."""
     return max(1, min(MOST_SETS, -(-BEYOND_CACHE // max(size, 1))))

@@ -53,7 +53,7 @@ def is_wrong(each: Figures) -> bool:
 
 
 def without_gpu(options: argparse.Namespace, figures: Figures) -> None:
-    """Floors on the GPU that is known best, and resources; no times."""
+    """Floors on a known GPU, and compiled resources; no times."""
     from mercury_kernels.compiled import SHAPES, compiled, launches
 
     print(f"no GPU here: floors on {H200.said}, and what compiling for sm_90 gives; no kernel was run\n")
@@ -82,7 +82,7 @@ def floor_us(limits: Limits, config: ModelConfig) -> float:
 
 
 def on_gpu(options: argparse.Namespace, figures: Figures) -> None:
-    """Whole passes first: they are what a user waits for."""
+    """Run on a GPU, whole passes first: users wait for those."""
     from bench.kernels.clock import measured_limits
 
     limits = measured_limits()
@@ -140,7 +140,7 @@ def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
 
 
 def error_of(case: Any) -> float:
-    """Relative to the length of what is exact; infinite where ours does not run."""
+    """The error relative to the norm of the exact result; infinite if ours does not run."""
     try:
         found, expected = flat(case.ways["ours"](0)), flat(case.exact())
     except Exception as failed:
@@ -160,7 +160,7 @@ def said(failed: Exception) -> str:
 
 
 def table(each: Figures) -> list[str]:
-    """A kernel's lines. Speed-ups are against torch eager, and only of what is right."""
+    """A kernel's lines. Speed-ups are against torch eager, and only for correct results."""
     lines = [f"{each['name']}: floor {each['floor_us']:.2f} µs, error {each['error']:.1e}"]
     if each["error"] > TOLERANCE:
         return [*lines, "    WRONG: no times"]
@@ -187,7 +187,7 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
 
 
 def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
-    """A model's passes by the backends chosen here, timed only if they compute what torch's do."""
+    """A model's passes with the chosen backends, timed only if they compute the same as torch."""
     from bench.kernels.passes import (
         MODELS,
         TOLERANCE,
@@ -205,7 +205,7 @@ def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) ->
     runtime = GpuRuntime(random_network(config, "cuda"))
     found |= {"backends": runtime.name, "tolerance": TOLERANCE, "floor_us": floor_us(limits, config)}
     found["error"] = error = difference(runtime, CONTEXT)
-    print(f"{name} by {runtime.name}, {error:.1e} from what torch computes")
+    print(f"{name} by {runtime.name}, {error:.1e} from torch's result")
     if is_wrong(found):
         print("    WRONG: no times")
         return

@@ -1,4 +1,4 @@
-"""Whole passes of a model on a GPU: one in a graph, an answer behind a keystroke, many sessions, and what they cost."""
+"""Whole passes of a model on a GPU: one in a graph, an answer after a keystroke, many sessions, and their cost."""
 
 import statistics
 import time
@@ -60,14 +60,14 @@ DREAM = ModelConfig(
 MODELS = {config.name: config for config in (QUICKSILVER, DREAM)}
 
 TOLERANCE = 5e-2
-"""Relative to the length of all logits: dozens of layers in bfloat16, rounded in other places."""
+"""Relative to the norm of all logits: dozens of layers in bfloat16, rounded in different places."""
 
 CANVAS = 32
 ROUNDS = 30
 
 
 def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.bfloat16) -> Network:
-    """Random weights made where they are needed: times are real, answers are not."""
+    """Random weights created on the device: times are real, answers are not."""
     random = torch.Generator(device).manual_seed(0)
 
     def normal(*size: int) -> Tensor:
@@ -113,7 +113,7 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
 
 
 def pass_bytes(config: ModelConfig, columns: int) -> int:
-    """What a pass in bfloat16 must read: all weights, and the keys and values of so many columns."""
+    """The bytes that a pass in bfloat16 must read: all weights, and the keys and values of this many columns."""
     kept = 2 * config.layers * config.kv_heads * config.head_width * columns
     return 2 * (multiplied(config) + kept)
 
@@ -124,12 +124,12 @@ def pass_operations(config: ModelConfig, rows: int, columns: int) -> int:
 
 
 def multiplied(config: ModelConfig) -> int:
-    """The weights that rows are multiplied by: a table of embeddings of its own is only looked up."""
+    """The weights in products: a separate embedding table is only looked up."""
     return config.parameters - (0 if config.tied else config.vocabulary * config.width)
 
 
 def pass_us(runtime: GpuRuntime, rows: int, columns: int) -> float:
-    """By the GPU's own clock, with the copies and the choice of a token behind each row."""
+    """The duration by the GPU's own clock, with the copies and the choice of a token for each row."""
     return replayed_us(runtime.prepare(rows, columns))
 
 
@@ -144,7 +144,8 @@ def difference(runtime: GpuRuntime, columns: int) -> float:
 
 
 def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
-    """From a typed token to an answer of so many tokens on the host: a canvas, then its draft verified and kept."""
+    """The time from a typed token to an answer of this many tokens on the host: a canvas, then its draft verified
+    and kept."""
     cache = filled(runtime, columns)
     permitted = np.ones(runtime.config.vocabulary, bool)
 
@@ -160,7 +161,7 @@ def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
 
 
 def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
-    """The milliseconds in which so many sessions draft and verify a canvas each."""
+    """The milliseconds in which this many sessions draft and verify a canvas each."""
     caches = [filled(runtime, columns) for _ in range(sessions)]
     permitted = np.ones(runtime.config.vocabulary, bool)
 
@@ -180,7 +181,7 @@ def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
 
 
 def served(folder: Path, sessions: int) -> dict[str, float]:
-    """Completions of so many clients by the whole engine, which take turns as its server gives them."""
+    """Completions for this many clients by the whole engine, taking turns as in the server."""
     engine = open_engine(folder, Resources(device="gpu"))
 
     def asked(number: int) -> InfillRequest:
@@ -204,7 +205,7 @@ def served(folder: Path, sessions: int) -> dict[str, float]:
 
 
 def cost(tokens_a_second: float, dollars_an_hour: float) -> float:
-    """Of a million tokens, in dollars: the GPU's hour over the tokens of an hour."""
+    """The dollars per million tokens: the GPU's price per hour over its tokens per hour."""
     return dollars_an_hour / (tokens_a_second * 3600) * 1e6
 
 

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--fim", type=Path, nargs="+", default=[], metavar="FILE", help="rows without their middle")
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[], metavar="FILE", help="rows of git history")
     parser.add_argument("--engine", default="local", help="local, fake, a model's folder, or peer:NAME")
-    parser.add_argument("--peers", default="", help="asked beside it: " + PEERS)
+    parser.add_argument("--peers", default="", help="compared with it: " + PEERS)
     parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
     parser.add_argument(
         "--projects", type=Path, metavar="MIRRORS", help="bare clones, owner+name/repo: rows have their projects"

@@ -42,7 +42,7 @@ def model_folder(engine: str) -> Path | None:
 
 @asynccontextmanager
 async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
-    """`engine` has the weights that some peers decode in other ways."""
+    """The contender with this name. `engine` has the weights that some peers decode in other ways."""
     with ExitStack() as stack:
         meter = Metered(engine_of(stack, name, engine))
         client = InProcessClient(meter)
@@ -71,7 +71,7 @@ def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
         folder = models.resolve(peer)
     except EngineError as error:
         known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES])
-        raise EngineError(f"{name}: no such peer beside {known}: {error}") from error
+        raise EngineError(f"{name}: not one of the peers {known}: {error}") from error
     return added(folder, network=True)
 
 
@@ -93,4 +93,4 @@ WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {
     "llama": llama,
     "transformers": lambda folder, stack: Generate(Layout(folder), qwen3(folder), "bfloat16"),
 }
-"""Each opens a model's folder; the stack closes what has to be closed."""
+"""Each opener opens a model's folder; the stack closes what has to be closed."""

@@ -1,4 +1,5 @@
-"""Rows asked as an editor would: each in a fresh session of the language server, all over one engine."""
+"""Requests for rows as an editor would make them: each in a fresh session of the language server, all over one
+engine."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -99,7 +100,7 @@ class WorkDone(Struct, frozen=True):
 
 
 def work(engine: Engine) -> WorkDone | None:
-    """None for an engine that does not report it: the number of its last draft is that of its passes."""
+    """The forwards of an answer; for an engine that does not report them, the number of its last draft counts."""
     return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
@@ -112,7 +113,7 @@ class Contender(Struct, frozen=True):
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
-    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` on explicit request."""
+    """The answers to a row: `shown` while typing, under the bar, None for `silence`; `answer` on explicit request."""
 
     shown: str | None
     silence: str
@@ -131,8 +132,8 @@ class NextEditAnswer(Struct, frozen=True):
 
 
 async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
-    """Ask while typing, when the names that exist here are known, then on explicit request; the second answer does not
-    count towards the cost."""
+    """Request while typing, once the existing names are known, then explicitly; the second answer does not count
+    towards the cost."""
     session, uri = opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = InlineRequest(uri=uri, offset=len(row.prefix))
     names = session.questions.names
@@ -153,7 +154,7 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
 
 
 async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
-    """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
+    """Let the session record the row's edits as `didChange` would, a minute apart, and request once."""
     given = case.snapshot
     session, uri = opened(contender, given.path, given.language, given.text)
     session.files.history = case.history
@@ -175,7 +176,7 @@ def opened(
     session.questions.settings = steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
-    analysers = [project.analyser] if project else []  # of a single file only what is written in it is known
+    analysers = [project.analyser] if project else []  # for a single file, only what it contains is known
     written = WrittenNames(session.files.workspace)
     session.questions.names = NameSources(analysers, patience=PATIENCE_SECONDS, reader=written)
     uri = f"file:///{path.lstrip('/')}"
@@ -184,8 +185,8 @@ def opened(
 
 
 def steady(settings: Settings) -> Settings:
-    """The default settings, but without alternatives, deadlines and what is asked ahead, so that slower machines give
-    the same answers, and each row pays for its own."""
+    """The default settings, but without alternatives, deadlines and prefetching, so that slower machines give the
+    same answers, and each row pays for its own."""
     engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1, ahead="off"))
 

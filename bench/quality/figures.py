@@ -1,4 +1,4 @@
-"""Figures of answers: each a value with its confidence interval, or null if there is nothing to count."""
+"""Figures for answers: each a value with its confidence interval, or null if there is nothing to count."""
 
 import statistics
 from collections import Counter
@@ -35,7 +35,7 @@ class AnsweredRow(Struct, frozen=True, kw_only=True):
 
 
 def figures(found: Sequence[AnsweredRow]) -> dict[str, Any]:
-    """One contender on one set."""
+    """The figures of one contender on one set."""
     results = [each.result for each in found]
     kinds, languages = (sorted({getattr(r, field) for r in results}) for field in ("kind", "language"))
     costs = [each.cost for each in found if each.cost]
@@ -57,8 +57,8 @@ def figures(found: Sequence[AnsweredRow]) -> dict[str, Any]:
 
 
 def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
-    """With the gate: how often something is shown, and how often that is right. On explicit request: the same, and how
-    close the answers are; `parses` is among those given."""
+    """With the gate: how often something is shown, and how often that is right. On explicit request: the same, and
+    the similarity of the answers; `parses` is among those offered."""
     results = [each.result for each in found]
     shown = [each.shown_exact for each in found if each.shown_exact is not None]
     begins = [each.shown_begins for each in found if each.shown_begins is not None]

@@ -1,7 +1,7 @@
 """Our weights decoded token by token by others: llama.cpp with a prompt cache, and `generate` of transformers.
 
-Both get the rows that our engine lays out, and choose tokens and present answers as it does. Every token costs them a
-forward, and they have no copy bias, so their answers differ from ours.
+Both get the rows that our engine lays out, and choose tokens and present answers as it does. Every token costs them
+a forward, and they have no copy bias, so their answers differ from ours.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Reader(Protocol):
     """One sequence of tokens that can be extended or truncated."""
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """Append to the cache; the logits of the last token."""
+        """Append to the cache; return the logits of the last token."""
         ...
 
     def keep(self, length: int) -> None: ...
@@ -152,7 +152,7 @@ class Generate:
         return [EOM, *newlines]
 
     def _spelling(self, answer: HoleAnswer, start: int) -> Any:
-        """The tokens that may come next: no reserved ones, and first those that spell the begun word."""
+        """The tokens that may come next: no reserved ones, and at first those that spell the partial word."""
 
         def allowed(batch: int, ids: Any) -> list[int]:
             typed = answer.typed
@@ -173,7 +173,7 @@ def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
 
 
 def qwen3(folder: Path, precision: str = "bfloat16") -> Any:
-    """The same model as transformers knows it."""
+    """The same model in transformers."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 

@@ -1,4 +1,4 @@
-"""Rows answered through the language server's own sessions, by our engine and its peers in turn."""
+"""Our engine and its peers answer rows in turn, through the language server's own sessions."""
 
 import os
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ PASSES = 16
 
 
 class QualityRun(Struct, frozen=True, kw_only=True):
-    """What to measure."""
+    """The parameters of a run."""
 
     engine: str = "local"
     peers: tuple[str, ...] = ()

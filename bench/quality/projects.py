@@ -1,4 +1,4 @@
-"""The projects that rows come from: each row is asked among the other files of its commit."""
+"""The projects of the rows: each row is completed among the other files of its commit."""
 
 import io
 import tarfile
@@ -17,11 +17,11 @@ from mercury_training.rows.fim_rows import FimRow
 __all__ = ["PATIENCE_SECONDS", "CheckedOutProject", "Projects"]
 
 PATIENCE_SECONDS = 60.0
-"""A machine that is measured on may be slow."""
+"""Generous, since the measured machine may be slow."""
 
 
 class CheckedOutProject(Struct, frozen=True, eq=False):
-    """A folder, its complete index, and what analyses its names."""
+    """A folder, its complete index, and the analysers of its names."""
 
     root: str
     workspace: Workspace
@@ -46,9 +46,7 @@ class Projects:
         name = repository.replace("/", "+")
         mirror, root = self._mirrors / name / "repo", self._folder / f"{name}@{commit}"
         if not mirror.is_dir():
-            raise ValueError(
-                f"{mirror}: no clone of {repository} here, whose rows are to be asked; leave --projects away"
-            )
+            raise ValueError(f"{mirror}: no clone of {repository}, which rows come from; leave out --projects")
         with tarfile.open(fileobj=io.BytesIO(git(str(mirror), "archive", commit))) as archive:
             archive.extractall(root, (member for member in archive if member.isfile()), filter="data")
         settings = Settings()

@@ -1,9 +1,9 @@
-"""Plays recorded sessions to the real server as real editors would, and measures what comes back and when.
+"""Plays recorded sessions to the real server as real editors would, and measures the answers and their times.
 
 python -m bench.replay SESSION… [--client neovim-0.12|neovim-plugin|sidekick|vscode] [--speed 1|max|N]
                        [--pause-cap SECONDS] [--busy CORES] [--model fake|shipped|config|FOLDER]
 
-While an answer is awaited, time passes as recorded, otherwise --speed times as fast. `max` skips every pause without
+While an answer is pending, time passes as recorded, otherwise --speed times as fast. `max` skips every pause without
 an open request, and thus the encoding ahead that the server would have done; `--speed 1 --pause-cap 2` keeps it, which
 is slower and more faithful.
 """
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--speed", type=speed, default=1.0)
     parser.add_argument("--pause-cap", type=float, default=5.0, help="no pause is longer, in seconds; 0 for no cap")
     parser.add_argument("--model", default=CONFIGURED, help=MODELS)
-    parser.add_argument("--busy", type=int, default=0, help="so many cores have something else to do meanwhile")
+    parser.add_argument("--busy", type=int, default=0, help="keep this many cores busy meanwhile")
     given = parser.parse_args()
     sessions = [read(path) for path in given.sessions]
     cap = given.pause_cap * 1000 or None

@@ -1,4 +1,4 @@
-"""What became of a suggestion: whether the user typed exactly that, and whether it was still there later."""
+"""The fate of a suggestion: whether the user typed exactly that, and whether it was still there later."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -31,8 +31,8 @@ class ShownOffer(Struct, frozen=True):
 
 
 class Fate(Struct, frozen=True):
-    """`typed`: the user made exactly this, with the edits up to `until` and so many `keys`.
-    `line`: its first line is what that line was when the user left it. `kept`: it stood there after 30 s.
+    """`typed`: the user typed exactly this, with the edits up to `until` and this many `keys`. `line`: its first
+    line is what that line was when the user left it. `kept`: it was there after 30 s.
     """
 
     after: int
@@ -52,7 +52,7 @@ class EditRegion:
         self.gone = False
 
     def follow(self, edit: TypedEdit) -> bool:
-        """Whether the edit touched it."""
+        """True if the edit touched it."""
         grown = len(edit.text) - (edit.end - edit.start)
         if edit.start > self.end:
             return False
@@ -132,7 +132,7 @@ def fates(text: str, edits: Sequence[TypedEdit], offers: Iterable[ShownOffer]) -
 
 
 def saved(made: Iterable[Fate]) -> int:
-    """Characters that need not have been typed: each offer that was typed costs one key, and none counts twice."""
+    """The characters saved: each offer that was typed costs one key, and none counts twice."""
     return sum(fate.keys - 1 for fate in once(made))
 
 

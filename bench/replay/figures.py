@@ -1,4 +1,4 @@
-"""The figures of a replay: what was asked, how soon it was answered, and what the answers were worth."""
+"""The figures of a replay: the requests, the latency of the answers, and their value."""
 
 import math
 from collections import Counter
@@ -52,7 +52,7 @@ class Spread(Struct, frozen=True):
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Nearest ranks: each is a value that was measured."""
+    """Nearest ranks: each is an actual measurement."""
     ordered = sorted(value for value in values if not math.isnan(value))
     if not ordered:
         return Spread(0)
@@ -67,7 +67,7 @@ def typing_hours(logs: Iterable[Log]) -> float:
 
 
 def judged(played: Played, inline: bool) -> list[list[Fate]]:
-    """The fates of what was shown, document by document."""
+    """The fates of shown offers, document by document."""
     shown = [each for each in played.shown if (each.method == INLINE) == inline]
     return [
         fates(log.text, log.edits, [each.offer for each in shown if each.log == number])
@@ -76,7 +76,7 @@ def judged(played: Played, inline: bool) -> list[list[Fate]]:
 
 
 def latencies(asked: Sequence[Exchange]) -> dict[str, Spread]:
-    """Milliseconds from sending a request to reading its answer, by what became of it."""
+    """Milliseconds from sending a request to reading its answer, by outcome."""
     inline = [a for a in asked if a.method == INLINE]
     next_edit = [a for a in asked if a.method != INLINE and a.silence not in ("cancelled", SUPERSEDED)]
     model = [a for a in inline if a.by_model]
@@ -147,7 +147,7 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
 
 
 def lost(asked: Iterable[Exchange]) -> int:
-    """Requests that were neither answered nor cancelled."""
+    """The number of requests that were neither answered nor cancelled."""
     return sum(math.isnan(each.final_ms) or each.silence.startswith("error") for each in asked)
 
 
@@ -166,7 +166,7 @@ def share(part: int, whole: int) -> float | None:
 
 
 def table(all_played: Sequence[Played], found: dict[str, Any]) -> str:
-    """For people: latencies, then reasons for silence, then the other figures."""
+    """The table: latencies, then reasons for silence, then the other figures."""
     asked = [each for played in all_played for each in played.asked]
     lines = [f"{'ms':30}{'n':>7}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}"]
     for name, s in latencies(asked).items():

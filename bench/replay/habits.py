@@ -9,13 +9,13 @@ __all__ = ["CLIENTS", "Habits"]
 
 
 class Habits(Struct, frozen=True, kw_only=True):
-    """Changes are sent together, at most every `changes_ms` and before each request. Ghost text is asked for
-    `inline_ms` after the last keystroke; what was asked before is cancelled at the next key, or by the next request.
+    """Changes are sent together, at most every `changes_ms` and before each request. Ghost text is requested
+    `inline_ms` after the last keystroke; the next key, or the next request, cancels the previous one.
 
-    A `modal` editor is typed into in insert mode, which is left before going elsewhere, and asks for next edits when
-    that is left and after changes in normal mode; any other asks after each change. It does so `next_edit_ms` later, or
-    `next_edit_word_ms` behind a letter. A change cancels what was asked before, or is about to be; of a client that
-    `insists` only typing cancels, and only what was asked.
+    A `modal` editor is typed into in insert mode, which is left before moving elsewhere, and requests next edits on
+    leaving it and after changes in normal mode; any other does so after each change. It does so `next_edit_ms`
+    later, or `next_edit_word_ms` after a letter. A change cancels previous and pending requests; for a client that
+    `insists` only typing cancels, and only requests already sent.
     """
 
     name: str

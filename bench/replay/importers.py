@@ -45,7 +45,7 @@ MOST_FILES = 3
 MOST_HUNKS = 16
 MOST_TYPED = 1600
 LONGEST_TAKEN_BACK = 24
-"""Characters that are deleted one by one; more are selected and deleted at once."""
+"""In characters: shorter deletions are typed one by one; longer ones are selected and deleted at once."""
 
 
 class Desk:
@@ -63,7 +63,7 @@ class Desk:
         self.events.append(Opened(t=self.now, d=d, ver=version, text=text))
 
     def change(self, d: int, edits: Sequence[tuple[int, int, str]], why: str = "unknown") -> None:
-        """Edits of the text as it is now; the last in the text is sent first, so that none moves another."""
+        """Edit the current text; the last edit in the text is sent first, so that none moves another."""
         document, sent = self.documents[d], []
         for start, end, text in sorted(edits, reverse=True):
             place = (*self.place(d, start), *self.place(d, end))
@@ -189,7 +189,7 @@ def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None
 def commits(
     repository: Path, name: str, licence: str | None, since: str = "", globs: Sequence[str] = ("*",)
 ) -> Iterator[RecordedSession]:
-    """A session for each small commit, the oldest first, typed with pauses fitted to real ones."""
+    """A session for each small commit, oldest first, typed with pauses fitted to real ones."""
     span = [f"{since}..HEAD"] if since else ["HEAD"]
     listed = git(str(repository), "rev-list", "--reverse", "--no-merges", *span).decode().split()
     model = load()
@@ -272,7 +272,8 @@ class Typist(Desk):
         return self.documents[d].snapshot().line_count
 
     def _pieces(self, start: int, hunk: CommitHunk) -> Iterator[tuple[int, str, str]]:
-        """Line by line where as many lines come as go; otherwise all of it, less what stays at either end."""
+        """Line by line if the numbers of removed and added lines agree; otherwise all at once, without what stays at
+        either end."""
         paired = len(hunk.old) == len(hunk.new)
         pairs = zip(hunk.old, hunk.new, strict=True) if paired else [("".join(hunk.old), "".join(hunk.new))]
         for old, new in pairs:
@@ -323,8 +324,8 @@ def main() -> None:
     parser.add_argument("kind", choices=["vscode", "git"])
     parser.add_argument("source", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--limit", type=int, default=20, help="the newest so many small commits")
-    parser.add_argument("--name", default="", help="what the repository is called")
+    parser.add_argument("--limit", type=int, default=20, help="only this many small commits, newest first")
+    parser.add_argument("--name", default="", help="the name of the repository")
     parser.add_argument("--licence", help="the repository's")
     parser.add_argument("--since", default="", help="only commits after this revision")
     parser.add_argument("--paths", nargs="+", default=["*"], help="only changes of files like these")

@@ -1,4 +1,4 @@
-"""The clock of a replay: as recorded while an answer is awaited, otherwise as fast as wanted."""
+"""The clock of a replay: as recorded while an answer is pending, otherwise as fast as requested."""
 
 import asyncio
 import time
@@ -15,8 +15,8 @@ async def answered(waiting: set[asyncio.Task], seconds: float) -> None:
 
 class ReplayPace:
     """`now` in milliseconds of the session. An answer that a real pause would have let through gets all of that
-    pause, at any speed; what is skipped is time in which nothing was to come. So a fast replay asks, cancels and is
-    answered as a slow one is; only what the server does while nobody asks, encoding ahead, has less time for it.
+    pause, at any speed; only idle time is skipped. So a fast replay requests, cancels and receives like a slow one;
+    only the server's idle work, encoding ahead, has less time.
     """
 
     def __init__(

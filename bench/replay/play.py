@@ -1,4 +1,4 @@
-"""The parts of every replay: an engine server of its own, the project of a session, and its outcome."""
+"""The parts of every replay: a separate engine server, the project of a session, and its outcome."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ LOADING_SECONDS = 120.0
 
 SHIPPED, CONFIGURED = "shipped", "config"
 
-MODELS = "a folder, `fake`, `shipped` with all settings as shipped, or `config` for what is set up on this machine"
+MODELS = "a folder, `fake`, `shipped` with all settings as shipped, or `config` for this machine's configuration"
 
 
 @contextlib.contextmanager

@@ -43,9 +43,9 @@ WORD_END = re.compile(r"\w\Z")
 FAR_LINES = 100
 """A move over more lines than that leaves what the engine has encoded around the cursor."""
 AT_ONCE = 3
-"""Keys that one change may bring: editors send what is typed in a few hundredths of a second together."""
+"""The number of keys in one change: editors send keys typed within a few hundredths of a second together."""
 LAST_SECONDS = 30.0
-"""Requests that are not answered by then count as lost."""
+"""Requests unanswered by then count as lost."""
 SUPERSEDED = "a newer request took its place"
 
 
@@ -54,7 +54,7 @@ class Left(Struct, frozen=True):
 
 
 class Exchange(Struct):
-    """One request; times in milliseconds since it was sent. `is_repeated`: what was shown before is offered still."""
+    """One request; times in milliseconds since it was sent. `is_repeated`: the previous offer still stands."""
 
     method: str
     sent: float
@@ -74,7 +74,7 @@ class Exchange(Struct):
 
 
 class Shown(Struct, frozen=True):
-    """An offer that was there while it could still be taken, of a document by the number of its log."""
+    """An offer displayed while it could still be accepted, of a document by the number of its log."""
 
     method: str
     log: int
@@ -82,14 +82,14 @@ class Shown(Struct, frozen=True):
 
 
 class Log(Struct):
-    """A document from its opening on: its text then, and every edit since."""
+    """A document since it was opened: its text then, and every edit since."""
 
     text: str
     edits: list[TypedEdit] = []
 
 
 class Player:
-    """Owns one client's side: buffers, what was sent of them, the timers, and what is asked for."""
+    """Owns one client's side: buffers, what was sent of them, the timers, and pending requests."""
 
     def __init__(self, client: Client, habits: Habits, session: RecordedSession, root: Path, pace: ReplayPace) -> None:
         self.client = client
@@ -139,7 +139,7 @@ class Player:
             self._closed(Closed(t=0, d=d))
 
     def texts(self) -> dict[str, str]:
-        """Of all open documents."""
+        """The texts of all open documents."""
         return {self._uri(d): self._texts.documents[d].text for d in self._texts.open}
 
     # Time
@@ -218,7 +218,7 @@ class Player:
         self._after(INLINE, self.habits.inline_ms)
 
     def _edited(self, event: Changed, *, typed: bool) -> None:
-        """What becomes of next edits."""
+        """Update the next edits."""
         habits = self.habits
         if not habits.insists:
             self._timers.pop(habits.next_edit, None)
@@ -229,7 +229,8 @@ class Player:
             self._after(habits.next_edit, habits.next_edit_word_ms if in_word else habits.next_edit_ms)
 
     def _moved(self, event: Cursor) -> None:
-        """Just behind a change it says where that has left the cursor; in insert mode the keys start to count anew."""
+        """Move the cursor. Directly after a change this is where the change left it; in insert mode the key count
+        restarts."""
         if event.d not in self._texts.open:
             return
         self._d, self._cursor = event.d, self._texts.offset(event.d, *event.sel[0][2:])
@@ -315,7 +316,7 @@ class Player:
         self.pace.awaits(asyncio.create_task(self._follow(asked, id, answer, d, self._log[d])))
 
     def _is_cold(self, d: int, line: int) -> bool:
-        """Whether little of what is around the cursor can be encoded yet: just opened, come to, or moved far."""
+        """True if little of the text around the cursor can be encoded yet: just opened, entered, or moved far."""
         far = abs(line - self._asked_line.get(d, line)) > FAR_LINES
         self._asked_line[d] = line
         if far:
@@ -371,7 +372,7 @@ class Player:
         self.shown += [Shown(asked.method, self._log[d], offer) for offer in offers]
 
     def _offered(self, method: str, result: Any, d: int) -> Iterator[ShownOffer]:
-        """Ranges count in the text as it was last sent; edits of other documents are not followed."""
+        """Ranges refer to the text as last sent; edits of other documents are not followed."""
         if not result:
             return
         found = result["items"][:1] if method == INLINE else result["edits"]
@@ -401,7 +402,7 @@ def name_of(result: dict[str, Any]) -> str:
 
 
 def is_stale(offer: ShownOffer, edits: list[TypedEdit]) -> bool:
-    """Whether what was typed since is more, or else, than a beginning of the offer."""
+    """True unless the text typed since is a beginning of the offer."""
     region, text = EditRegion(offer.start, offer.end), ""
     for edit in edits[offer.after :]:
         if edit.start != region.start + len(text) or edit.end != edit.start:
@@ -411,7 +412,7 @@ def is_stale(offer: ShownOffer, edits: list[TypedEdit]) -> bool:
 
 
 def is_command(event: Changed) -> bool:
-    """Whether a modal editor does this in normal mode: it takes away more than a character, or was no typing."""
+    """True if a modal editor does this in normal mode: it deletes more than a character, or was not typed."""
     return event.why in ("undo", "format", "paste", "tool") or all(
         not entry[-1] and (len(entry) == 1 or entry[0] != entry[2] or int(entry[3]) - int(entry[1]) > 1)
         for entry in event.c
@@ -419,8 +420,8 @@ def is_command(event: Changed) -> bool:
 
 
 def keys_of(event: Changed, text: str) -> int:
-    """Characters that a person typed; an editor's own indentation after a line break is none, and a change of unknown
-    origin that brings many at once is a tool's."""
+    """Characters that a person typed, without an editor's own indentation after a line break; a change of unknown
+    origin that inserts many at once is a tool's."""
     if event.why not in ("type", "newline", "unknown") or len(event.c) > 1:
         return 0
     typed = re.sub(r"(\r?\n)[ \t]*$", r"\n", text)
@@ -428,7 +429,7 @@ def keys_of(event: Changed, text: str) -> int:
 
 
 def script(session: RecordedSession, modal: bool, cap_ms: float | None) -> list[tuple[float, Event | Left]]:
-    """The events with their moments; a modal editor leaves insert mode before it does anything but type on."""
+    """The events with their times; a modal editor leaves insert mode before anything other than typing on."""
     events: list[tuple[float, Event | Left]] = list(capped(session.events, cap_ms))
     if not modal:
         return events
@@ -441,7 +442,7 @@ def script(session: RecordedSession, modal: bool, cap_ms: float | None) -> list[
 
 
 def leaves(change: Changed, following: Iterable[tuple[float, Event | Left]]) -> float | None:
-    """When the user does something that is done in normal mode; None where more is typed first."""
+    """The time at which the user does something in normal mode; None if more is typed first."""
     for moment, event in following:
         if isinstance(event, Ended):
             break

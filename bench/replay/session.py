@@ -50,7 +50,7 @@ class NamedDocument(Struct, frozen=True, omit_defaults=True):
 
 
 class Header(Struct, frozen=True, omit_defaults=True, tag_field="ev", tag="header"):
-    """`pos` is the unit that columns count in; our own recordings say it in each change instead."""
+    """`pos` is the unit of columns; our own recordings state it in each change instead."""
 
     v: int
     id: str = ""
@@ -106,7 +106,7 @@ class Closed(At, tag="close", kw_only=True):
 
 
 class Marked(At, tag="edit", kw_only=True):
-    """A logical edit is complete: a mark that no server ever sees."""
+    """Marks that a logical edit is complete; servers never see it."""
 
     n: int
     d: int
@@ -145,7 +145,7 @@ class Rejected(At, tag="reject", kw_only=True):
 
 
 class Ended(At, tag="end", kw_only=True):
-    """The digest of each document as it was at the end, or when it was closed."""
+    """The digest of each document at the end, or when it was closed."""
 
     sha256: dict[str, str]
 
@@ -184,7 +184,8 @@ class Texts:
         self._unit = session.header.pos
 
     def apply(self, event: Event) -> list[tuple[int, int, str]]:
-        """What a change did, in sending order: `[start, end)` in code points of the text before, and the new text."""
+        """The effect of a change, in sending order: `[start, end)` in code points of the text before, and the new
+        text."""
         if isinstance(event, Opened):
             self._open(event)
         elif isinstance(event, Closed):
@@ -220,22 +221,22 @@ def digest(text: str) -> str:
 
 
 def read(path: Path) -> RecordedSession:
-    """A session that was checked completely, including its digests."""
+    """A session after a complete check, including its digests."""
     events = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             events.append(_line.decode(line))
         except msgspec.DecodeError as error:
-            raise SessionError(f"{path}:{number}: no line of mls-session/1 ({error}): record it again") from error
+            raise SessionError(f"{path}:{number}: not a line of mls-session/1 ({error}): record it again") from error
     if not events or not isinstance(events[0], Header) or events[0].v != 1:
-        raise SessionError(f"{path}:1: the first line is no header of version 1: record it again")
+        raise SessionError(f"{path}:1: the first line is not a header of version 1: record it again")
     session = RecordedSession(events[0], tuple(events[1:]), path.stem)
     check(session, str(path))
     return session
 
 
 def check(session: RecordedSession, where: str = "session") -> None:
-    """Raises `SessionError` unless the session can be played as it stands."""
+    """Raise `SessionError` unless the session can be played as it stands."""
     texts, before = Texts(session), 0
     for number, event in enumerate(session.events, 2):
         if problem := wrong(event, texts, before, session.header.pos):
@@ -244,10 +245,10 @@ def check(session: RecordedSession, where: str = "session") -> None:
         before = event.t
     last = session.events[-1] if session.events else None
     if not isinstance(last, Ended):
-        raise SessionError(f"{where}: the last line is no `end`: it was cut off, record it again")
+        raise SessionError(f"{where}: the last line is not `end`, so it was cut off: record it again")
     for d, wanted in last.sha256.items():
         if texts.digests().get(d) != wanted:
-            raise SessionError(f"{where}: document {d} does not come to the digest {wanted[:12]}…: it was changed")
+            raise SessionError(f"{where}: document {d} does not have the digest {wanted[:12]}…: it was changed")
 
 
 def wrong(event: Event, texts: Texts, before: int, unit: str) -> str:
@@ -264,7 +265,7 @@ def wrong(event: Event, texts: Texts, before: int, unit: str) -> str:
     if event.ver <= texts.documents[d].version:
         return f"version {event.ver} comes after {texts.documents[d].version}"
     if bad := [entry for entry in event.c if len(entry) not in (1, 5) or not isinstance(entry[-1], str)]:
-        return f"{bad[0]} is no [line, column, line, column, text]"
+        return f"{bad[0]} is not [line, column, line, column, text]"
     first = event.c[0]
     here = texts.documents[d].snapshot()
     return "" if len(first) == 1 or inside(here, first, event.pos or unit) else f"{first[:4]} lies outside of the text"
@@ -289,7 +290,7 @@ def write(session: RecordedSession, path: Path) -> None:
 
 
 def capped(events: Iterable[Event], cap_ms: float | None) -> Iterator[tuple[float, Event]]:
-    """Each event with the time at which it is played: no pause exceeds the cap, and there is none before the first."""
+    """Each event with its playback time: no pause exceeds the cap, and there is none before the first."""
     now = before = None
     for event in events:
         gap = 0.0 if before is None else float(event.t - before)

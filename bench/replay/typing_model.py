@@ -34,7 +34,7 @@ TypingModel = dict[str, Pauses]
 
 
 class Stroke(Struct, frozen=True):
-    """One change, as far as its pause depends on it: the character it comes behind, and where it leaves the cursor."""
+    """The part of a change that its pause depends on: the preceding character, and the cursor afterwards."""
 
     start: int
     removed: int
@@ -45,12 +45,12 @@ class Stroke(Struct, frozen=True):
 
     @property
     def is_typed(self) -> bool:
-        """Lines of code that arrive whole are made by a tool, line after line and at its pace."""
+        """False for whole lines of code, which a tool inserts, line after line at its own pace."""
         return not ("\n" in self.text and self.text.strip())
 
 
 def kind_of(stroke: Stroke, last: Stroke | None) -> str:
-    """The kind of a keystroke; the model is of the pause before it."""
+    """The kind of a keystroke; the model predicts the pause before it."""
     if stroke.why in ("accept", "format"):
         return stroke.why
     if stroke.removed and not stroke.text:
@@ -68,7 +68,7 @@ def kind_of(stroke: Stroke, last: Stroke | None) -> str:
 
 
 def fit(sessions: Iterable[RecordedSession]) -> TypingModel:
-    """Only changes at one place count: several cursors at once are not a keystroke."""
+    """Fit the model to changes at one place: several cursors at once are not a keystroke."""
     gaps: dict[str, list[int]] = {}
     for session in sessions:
         for kind, gap in gaps_of(session):
@@ -85,8 +85,8 @@ def gaps_of(session: RecordedSession) -> Iterator[tuple[str, int]]:
 
 
 def strokes(session: RecordedSession) -> Iterator[tuple[int, int, Stroke | None]]:
-    """When, in which document, and what; None for changes in several places. An editor that closes a bracket by
-    itself says where the cursor is just after the change."""
+    """The time, the document and the change; None for changes in several places. An editor that closes a bracket by
+    itself reports the cursor just after the change."""
     texts, events = Texts(session), session.events
     for event, after in zip(events, [*events[1:], None], strict=True):
         before = texts.documents[event.d].text if isinstance(event, Changed) else ""

@@ -15,7 +15,7 @@ from torch import Tensor
 __all__ = ["PAGE", "attend", "attend_kernel", "merge_kernel", "row_tile", "splits_for"]
 
 PAGE = 64
-"""Slots of a page, and columns of a tile."""
+"""The number of slots in a page, and of columns in a tile."""
 
 LARGEST_TILE = 64
 SMALLEST_TILE = 16
@@ -220,11 +220,12 @@ def attend(
 
 
 def row_tile(packed: int) -> int:
-    """The rows that one program computes together: all of them, if a tile holds so many."""
+    """The rows that one program computes together: all of them, if they fit into a tile."""
     return min(LARGEST_TILE, max(SMALLEST_TILE, triton.next_power_of_2(packed)))
 
 
 def splits_for(programs: int, columns: int, processors: int) -> int:
-    """Into how many parts to split the columns so that every processor has work, and each part at least two pages."""
+    """The number of parts into which the columns are split so that every processor has work, and each part at least
+    two pages."""
     splits = -(-processors * PROGRAMS_A_PROCESSOR // programs)
     return max(1, min(splits, MOST_SPLITS, -(-columns // (2 * PAGE))))

@@ -1,8 +1,8 @@
-"""Compiles every kernel for real GPUs, without one: the shared memory and the registers that each takes.
+"""Compiles every kernel for real GPUs, without one, and reports the shared memory and registers of each.
 
     python -m mercury_kernels.compiled [--capability 80 90 …] [--shape quicksilver dream-7b …]
 
-The launchers run as ever, on tensors without memory; what they would launch is compiled instead.
+The launchers run as usual, on tensors without memory; what they would launch is compiled instead.
 """
 
 import argparse
@@ -33,13 +33,13 @@ CAPABILITIES = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """The KiB of shared memory that a program may have on each kind of GPU."""
 
 REGISTERS = 65_536
-"""Of a processor, and so of one program."""
+"""The registers of a processor, and so of one program."""
 
 SPILLED = 32
 """Bytes of a thread's stack that cost nothing measurable."""
 
 CONTEXT = 1024
-"""Rows in the cache of the pass that is compiled."""
+"""The number of cached rows in the compiled pass."""
 
 
 class KernelShape(NamedTuple):
@@ -86,7 +86,7 @@ class Compiled(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """Why the kernel could not run there, or would be slow; empty if it is fine."""
+        """Why the kernel could not run on that GPU, or would be slow; empty if it is fine."""
         if self.shared > CAPABILITIES[self.capability] << 10:
             return f"{self.shared} bytes of shared memory"
         if self.registers * self.threads > REGISTERS:
@@ -148,7 +148,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
 
 @contextmanager
 def recorded() -> Iterator[list[Launch]]:
-    """Launches are noted instead of started."""
+    """Record launches instead of starting them."""
     launches: list[Launch] = []
     run = triton.runtime.JITFunction.run
 
@@ -174,7 +174,7 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
         signature[parameter.name] = named_type(value)
         if parameter.do_not_specialize:
             continue
-        # What the just-in-time compiler finds out: memory of torch and multiples of 16 are aligned, 1 is a constant.
+        # What the just-in-time compiler finds out: torch's memory and multiples of 16 are aligned, 1 is a constant.
         if isinstance(value, int) and value == 1:
             signature[parameter.name], constants[parameter.name] = "constexpr", 1
         elif isinstance(value, Tensor) or (isinstance(value, int) and value % 16 == 0):
@@ -214,7 +214,7 @@ def resources(cubin: bytes) -> tuple[int, int]:
         tool = knobs.nvidia.cuobjdump.path
         usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
     match = re.search(r"REG:(\d+) STACK:(\d+)", usage)
-    assert match, f"cuobjdump tells no registers: {usage}"
+    assert match, f"cuobjdump reports no registers: {usage}"
     registers, stack = match.groups()
     return int(registers), int(stack)
 

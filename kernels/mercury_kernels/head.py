@@ -19,14 +19,14 @@ from mercury_kernels.linear import Weight, kind
 __all__ = ["Head", "HeadChoice", "choose", "choose_kernel", "chosen", "logits", "parts", "summary_kernel"]
 
 MOMENTS = 4
-"""Of a part of the vocabulary: the highest logit, the second highest, the weights' sum, and their first moment."""
+"""Per part of the vocabulary: the highest logit, the second highest, the sum of weights, and their first moment."""
 
 HINTS_TILE = 16
 
 
 class Head(NamedTuple):
-    """What turns a row of the stream into logits: `trust_HD` gives what each hint adds to its token, none of it for the
-    token `pad`."""
+    """Turns a row of the stream into logits: `trust_HD` is what each hint adds to its token, except for the token
+    `pad`."""
 
     norm_D: Tensor
     weight: Weight
@@ -37,8 +37,8 @@ class Head(NamedTuple):
 
 
 class HeadChoice(NamedTuple):
-    """For each wanted row the likeliest of the allowed tokens, the lowest of equals; its probability; the entropy in
-    nats; and how much more probable it is than the next. A row without a distribution has token -1 and NaN."""
+    """For each wanted row the likeliest of the allowed tokens, the lowest in a tie; its probability; the entropy in
+    nats; and its margin over the next. A row without a distribution has token -1 and NaN."""
 
     ids_W: Tensor
     probability_W: Tensor
@@ -76,7 +76,7 @@ def choose_kernel(
     INNER_TILE: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """A part of the vocabulary for a tile of wanted rows: its logits, or what is needed of them."""
+    """A part of the vocabulary for a tile of wanted rows: its logits, or a summary of them."""
     place = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
     part = tl.program_id(1)
     token = part * OUT_TILE + tl.arange(0, OUT_TILE)
@@ -188,8 +188,8 @@ def summary_kernel(
 def choose(
     head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
 ) -> Tensor:
-    """The choices of the rows `wanted_W`, for `chosen` to take apart; those numbered -1 are fillers. `allowed_U` has a
-    bit for each token."""
+    """The choices for the rows `wanted_W`, to be unpacked by `chosen`; rows numbered -1 are padding. `allowed_U` has
+    a bit for each token."""
     count, vocabulary = len(wanted_W), head.weight[0].shape[0]
     number = parts(vocabulary)
     best_WP = torch.empty(count, number, dtype=torch.int32, device=stream_ND.device)
@@ -210,7 +210,7 @@ def choose(
 
 
 def chosen(figures_4W: Tensor) -> HeadChoice:
-    """What `choose` found, which comes in one piece because each copy to the host costs as much as a kernel."""
+    """The result of `choose`, which comes in one piece because each copy to the host costs as much as a kernel."""
     return HeadChoice(figures_4W[0].view(torch.int32), *figures_4W[1:])
 
 
@@ -222,7 +222,7 @@ def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | N
 
 
 def parts(vocabulary: int) -> int:
-    """Into how many parts the vocabulary is split."""
+    """The number of parts into which the vocabulary is split."""
     return triton.cdiv(vocabulary, _part(vocabulary))
 
 

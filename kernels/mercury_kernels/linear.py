@@ -1,7 +1,7 @@
-"""Products with weights for a few rows, in Triton, with what stands before and behind them in a layer fused in.
+"""Products with weights for a few rows, in Triton, fused with what precedes and follows them in a layer.
 
-Weights are floats, or int8 with one scale a row of the weight. The norm before a product scales whole rows, so it is
-applied behind it: one pass over the weights computes both.
+Weights are floats, or int8 with one scale per row of the weight. The norm before a product scales whole rows, so it
+is applied after it: one pass over the weights computes both.
 
 Shapes: N rows, D inputs, F outputs, H query heads, K key heads, E head width, S slots of the cache.
 """
@@ -40,8 +40,8 @@ def _multiplied(
     INNER_TILE: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """The products of rows with the weights of these outputs. A pair is of rows that are normed: with the sums of the
-    squares of their inputs."""
+    """The products of rows with the weights of these outputs. A pair is for normed rows: with the sums of squares of
+    their inputs."""
     first = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
     second = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
     squares = tl.zeros([ROW_TILE], tl.float32)
@@ -263,7 +263,7 @@ def add_product(
     roles_2: Tensor | None = None,
     drafting_N: Tensor | None = None,
 ) -> None:
-    """Adds the product to the float32 stream in place, times the scalar of the row's role if there are any."""
+    """Add the product to the float32 stream in place, times the scalar of the row's role if there are any."""
     (rows, inner), outer = x_ND.shape, stream_NF.shape[1]
     row_tile, out_tile, inner_tile, warps = tiles(rows, inner, outer)
     product_kernel[(triton.cdiv(rows, row_tile), triton.cdiv(outer, out_tile))](
@@ -379,11 +379,11 @@ def project_heads(
 
 STAGES = 3
 WIDE = 2048
-"""From so many inputs on, weights stream for long enough that wide tiles fill the machine."""
+"""From this many inputs on, weights stream for long enough that wide tiles fill the machine."""
 
 
 def tiles(rows: int, inner: int, outer: int, *, pair: bool = False) -> Tiles:
-    """Narrow tiles for narrow weights, so that every processor has some of them."""
+    """Narrow tiles for narrow weights, so that every processor gets some of them."""
     row_tile = min(64, max(16, triton.next_power_of_2(rows)))
     if inner < WIDE:
         longest = 64 if pair and row_tile > 32 else 128

@@ -1,4 +1,4 @@
-"""The launchers once more in plain torch, for what a GPU does faster that way, and to measure the kernels against.
+"""The launchers again in plain torch, for what a GPU does faster that way, and as a baseline for the kernels.
 
 Shapes: as in `linear` and `attention`.
 """
@@ -111,7 +111,7 @@ def rotated(x_NHE: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def keep(stored_SKE: Tensor, slots_N: Tensor, values_NKE: Tensor) -> None:
-    """Without asking which rows have a slot, for which the host would have to wait."""
+    """Keep rows without asking which have a slot, for which the host would have to wait."""
     slots_N = slots_N.long()
     chosen_N = torch.where(slots_N < 0, slots_N.argmax(), torch.arange(len(slots_N), device=slots_N.device))
     # Rows without a slot repeat what the row with the highest slot writes: nothing depends on which is last.

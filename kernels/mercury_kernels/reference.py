@@ -1,5 +1,4 @@
-"""What each kernel computes, in numpy and double precision: the specification that fast versions are tested
-against.
+"""The specification of each kernel, in numpy and double precision, against which fast versions are tested.
 
 Shapes: R rows, V vocabulary, H query heads, K key heads, B canvas rows, P prefix rows, E head width, D width, F
 outputs.
@@ -20,8 +19,8 @@ __all__ = [
 
 
 class Confidence(NamedTuple):
-    """For each row the likeliest id, its probability, the entropy of the whole distribution in nats, and how much more
-    probable it is than the next id."""
+    """For each row the likeliest id, its probability, the entropy of the whole distribution in nats, and its margin
+    over the next id."""
 
     ids: np.ndarray
     probability: np.ndarray
@@ -30,7 +29,7 @@ class Confidence(NamedTuple):
 
 
 def greedy_confidence(logits_RV: np.ndarray) -> Confidence:
-    """Equal logits: the lowest id wins. A logit of -inf forbids an id. A row with NaN, +inf or nothing
+    """The greedy choice; the lowest id wins a tie. A logit of -inf forbids an id. A row with NaN, +inf or nothing
     allowed has no distribution and is an error, never an answer."""
     logits_RV = np.asarray(logits_RV, np.float64)
     highest_R = logits_RV.max(-1)
@@ -61,7 +60,7 @@ def canvas_attention(
     canvas_v_KBE: np.ndarray,
     seen_BB: np.ndarray,
 ) -> np.ndarray:
-    """Every row sees the whole prefix, and those rows of this pass that `seen_BB` says; a row that sees nothing is
+    """Every row sees the whole prefix, and those rows of this pass that `seen_BB` marks; a row that sees nothing is
     zero. Query head h reads key head h // (H / K).
 
     Rows to read or to verify see those before them; a canvas sees them and itself.

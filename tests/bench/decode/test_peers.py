@@ -147,7 +147,7 @@ def test_contenders_by_name(folder, tmp_path):
 
 
 def test_who_cannot_be_asked_is_named_with_who_can():
-    with pytest.raises(EngineError, match=r"no such peer beside ar, .*transformers, copy, ngram: .*'telepathy'"):
+    with pytest.raises(EngineError, match=r"not one of the peers ar, .*transformers, copy, ngram: .*'telepathy'"):
         open_contender("peer:telepathy")
     with pytest.raises(EngineError, match="no model is installed"):
         open_contender("peer:ar")

@@ -47,5 +47,5 @@ def test_a_row_is_asked_among_the_files_of_its_commit_as_they_were(row, tmp_path
 
 
 def test_a_project_that_is_not_there_is_named(row, tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere/some\+where/repo: no clone of some/where here"):
+    with pytest.raises(ValueError, match=r"nowhere/some\+where/repo: no clone of some/where, which rows come from"):
         Projects(tmp_path / "nowhere", tmp_path / "out").of(row)
