@@ -187,7 +187,7 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
 
 
 def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
-    """A model's passes with the chosen backends, timed only if they compute the same as torch."""
+    """Time a model's passes with the chosen backends, only if they compute the same as torch."""
     from bench.kernels.passes import (
         MODELS,
         TOLERANCE,

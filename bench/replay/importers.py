@@ -123,7 +123,7 @@ def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
 
 
 def set_content(desk: Desk, d: int, text: str) -> None:
-    """The first content opens a document; a later one replaces it, as far as it differs."""
+    """Set the content: the first one opens a document; a later one replaces it, as far as it differs."""
     if d not in desk.documents:
         return desk.open(d, text)
     made = difference(desk.text(d), text)

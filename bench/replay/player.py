@@ -134,7 +134,7 @@ class Player:
             await asyncio.gather(*answered)
 
     def close(self) -> None:
-        """All documents, as when a project is left."""
+        """Close all documents, as when a project is left."""
         for d in sorted(self._texts.open):
             self._closed(Closed(t=0, d=d))
 
@@ -356,7 +356,7 @@ class Player:
                 drafted(asked, message["params"]["value"], message["received"])
 
     def _take(self, asked: Exchange, result: Any, d: int) -> None:
-        """The part of the answer that is shown: nothing if the buffer has moved on."""
+        """Keep the part of the answer that is shown: nothing if the buffer has moved on."""
         offers = list(self._offered(asked.method, result, d))
         log = self.logs[self._log[d]]
         if not offers:

@@ -120,7 +120,7 @@ class LogFormatter(logging.Formatter):
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Drop noise, and shorten a request that was answered with an error to one line."""
+    """True unless the record is noise; shortens a request that was answered with an error to one line."""
     error = record.exc_info[1] if record.exc_info else None
     if hasattr(error, "to_response_error"):
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}"[:LONGEST_LINE], (), None

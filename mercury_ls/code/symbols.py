@@ -254,7 +254,7 @@ def is_of_another_self(member: Node, node: Node) -> bool:
 
 
 def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """Where nothing tells the type of an object, it may be any type except the unrelated ones."""
+    """True unless the object is known to be of an unrelated type."""
     around, name = enclosing(node), type_name(owner)
     whose = called_with_keyword(node) or qualifier_of(node)
     if whose == "super" and around is not None and type_name(around) == name:

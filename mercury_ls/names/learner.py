@@ -30,7 +30,7 @@ HOLDS_SECONDS = 60.0
 """A place is not asked about again sooner: at the cursor, if text is only typed behind it; near the cursor, whatever is
 typed."""
 NAME = re.compile(r"[#$]?[^\W\d][\w$]*[!?]?")
-"""In any language."""
+"""A name in any language."""
 
 
 class Wanted(Struct, frozen=True):

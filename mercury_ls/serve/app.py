@@ -126,8 +126,7 @@ class App:
         return RefusedError(404, f"{path[:200]} does not exist", f"use one of {paths}")
 
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The health of the server, open to everybody who can connect, so it reveals nothing about the user or the
-        model."""
+        """Report health to anyone who can connect; this reveals nothing about the user or the model."""
         state = self._worker.status.state
         await respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
 
@@ -208,7 +207,7 @@ def closing(send: Send) -> Send:
 
 
 def check_host(host: str, hosts: tuple[str, ...]) -> None:
-    """An IP address cannot be rebound; of names, only the configured ones are accepted."""
+    """Accept IP addresses, which cannot be rebound, and only the configured names."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if name in ("localhost", *hosts) or is_address(name):
         return

@@ -207,7 +207,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus,
 def test_a_damaged_checkpoint_is_named(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     (tmp_path / "checkpoints/00000002/optimizer.safetensors").write_bytes(b"half")
-    with pytest.raises(TrainingError, match=r"00000002: damaged .* from the checkpoint before"):
+    with pytest.raises(TrainingError, match=r"00000002: damaged .* from the previous checkpoint"):
         run(settings(corpus, tmp_path, steps=3, stage="stable", start=RESUME))
 
 

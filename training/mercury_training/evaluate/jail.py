@@ -123,7 +123,7 @@ def kill_all() -> None:
 
 
 def run(program: str, token: str, into: int, options: dict) -> None:
-    """The child process. Only a program that runs to its end is answered with the token."""
+    """Be the child process. Only a program that runs to its end is answered with the token."""
     verdict = ["stopped", "the sandbox could not be entered"]
     try:
         drop(into, options)

@@ -87,7 +87,7 @@ def attend_blocks(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: BlockMas
 
 
 def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """True if a row sees a column. Indexing these tensors with literals would not compile."""
+    """A rule that is true where a row sees a column. Indexing these tensors with literals would not compile."""
     ranges = [(first_BTN[..., n].contiguous(), stop_BTN[..., n].contiguous()) for n in range(first_BTN.shape[2])]
 
     def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ SMOOTHING = 0.9
 
 
 def draw(log: Path, picture: Path) -> None:
-    """The losses of a run's log over millions of positions; those of single updates are smoothed."""
+    """Draw the losses of a run's log over millions of positions; those of single updates are smoothed."""
     entries = [entry for entry in jsonl.read(log, dict) if "step" in entry]
     lines = {
         name.replace("_", " "): _line(entries, name)

@@ -25,7 +25,7 @@ def save_checkpoint(trainer: Trainer, reached: TrainState, folder: Path) -> None
 
 
 def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, journal: Journal) -> None:
-    """The last weights or their running mean, whichever predicts held-out rows better."""
+    """Save the last weights or their running mean, whichever predicts held-out rows better."""
     candidates = {"last": {n: w.data.clone() for n, w in trainer.weights.items()}, "mean": trainer.optimizer.mean}
     losses = {}
     for name, weights in candidates.items():

@@ -50,7 +50,7 @@ def write(folder: Path, state: TrainState, weights: Mapping[str, Tensor], moment
         (partial / "state.json").write_bytes(msgspec.json.encode(state))
     except (OSError, SafetensorError) as error:
         raise TrainingError(
-            f"{folder}: cannot be written ({error}); make room, and continue from the checkpoint before with --resume"
+            f"{folder}: cannot be written ({error}); make room, and continue from the previous checkpoint with --resume"
         ) from error
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
@@ -68,12 +68,12 @@ def read(folder: Path) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]
         return state, weights, load_file(folder / MOMENTS) if (folder / MOMENTS).exists() else {}
     except (OSError, SafetensorError) as error:
         raise TrainingError(
-            f"{folder}: damaged ({error}); remove it, and continue from the checkpoint before"
+            f"{folder}: damaged ({error}); remove it, and continue from the previous checkpoint"
         ) from error
 
 
 def grown(stored: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What was kept; for a model that had no hints yet, with zeros for the weights that read them."""
+    """The kept tensors; for a model that had no hints yet, with zeros for the weights that read them."""
     new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in stored}
     return {name: torch.zeros_like(begun[name]) if name in new else stored[name] for name in begun}
 

@@ -1,7 +1,7 @@
 """One step: micro-batches to gradients, summed over processes, to new weights; the same on CPU and GPU.
 
-Weights, gradients and moments are float32. Another precision is computed in by a cast copy of the model, so that the
-precision of every tensor can be read off its dtype. Sharded weights have no such copy: they are cast while they are
+Weights, gradients and moments are float32. A cast copy of the model computes in any other precision, so that the
+precision of every tensor is visible in its dtype. Sharded weights have no such copy: they are cast while they are
 gathered for a layer.
 """
 
@@ -80,8 +80,8 @@ class Trainer:
     def step(
         self, batches: Sequence[Packed], phase: Phase, draw: np.random.Generator | None = None
     ) -> tuple[Losses, float]:
-        """One update; `draw` draws the tokens of a sampled softmax. Returns the losses and the norm of the gradient;
-        if that is not finite, the weights stay as they are."""
+        """Make one update; `draw` draws the tokens of a sampled softmax. Return the losses and the norm of the
+        gradient; if that is not finite, the weights stay as they are."""
         totals = self._totals(batches, phase.seen)
         for weight in self.weights.values():
             weight.grad = None
@@ -103,7 +103,7 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, batch: Packed, shape: RowShape) -> Losses:
-        """Row by row, whatever the batch's size."""
+        """The losses row by row, whatever the size of the batch."""
         sums = torch.zeros(5, device=self.device)
         for row in range(len(batch.ids)):
             sums += self._loss(self._plain, _only(batch, row), Phase(shape, 0.0), Totals(1, 1))[1]
@@ -121,7 +121,7 @@ class Trainer:
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """From whole weights, or from weights that are sharded as these are."""
+        """Restore from whole weights, or from weights that are sharded as these are."""
         for name, weight in self.weights.items():
             processes.local(weight).copy_(processes.part(weights[name], weight))
         self._cast()
@@ -190,7 +190,7 @@ class Trainer:
         return [*(numbers_on_device.long() for numbers_on_device in numbers), weights]
 
     def _sent(self, array: np.ndarray) -> Tensor:
-        """On the device. A GPU copies from pinned memory by itself, while the program goes on."""
+        """The batch on the device. A GPU copies from pinned memory by itself, while the program goes on."""
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         if self.device.type == "cuda":
             tensor = tensor.pin_memory()

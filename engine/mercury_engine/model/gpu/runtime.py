@@ -173,7 +173,7 @@ class GpuRuntime:
         return forwards
 
     def _permit(self, permitted_V: np.ndarray) -> None:
-        """The permitted tokens as bits on the GPU, where the graphs read them."""
+        """Write the permitted tokens as bits to the GPU, where the graphs read them."""
         if self._allowed is not None and self._allowed[0] is permitted_V:
             return
         padded = np.zeros(-(-self.config.vocabulary // 32) * 32, bool)
