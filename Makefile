@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-core quick test-editors test-gpu vscode bench release workflows clean
+.PHONY: help demo check fix test test-core quick test-editors test-gpu vscode bench release types workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
+	@echo "make types   check the types as on Windows and macOS"
 	@echo "make workflows  lint GitHub's workflows with actionlint, which its installation loads from GitHub"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
@@ -44,6 +45,11 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/zizmor --offline --quiet --pedantic .github
+
+# What runs on users' machines, as their systems' Pythons would see it.
+types: $(READY)
+	$(BIN)/basedpyright --pythonplatform Windows mercury_ls engine
+	$(BIN)/basedpyright --pythonplatform Darwin mercury_ls engine
 
 # actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.
 workflows: $(READY)

@@ -50,8 +50,8 @@ async def connect(address: Address) -> "Connection":
 
 
 async def open_streams(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    if address.path:
-        return await asyncio.open_unix_connection(address.path, limit=HEAD_LIMIT)
+    if address.path:  # never on Windows
+        return await asyncio.open_unix_connection(address.path, limit=HEAD_LIMIT)  # pyright: ignore
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=address.tls or None, limit=HEAD_LIMIT
     )

@@ -1,6 +1,5 @@
 """Everything that depends on the platform: where the server's socket is, who may use it, how the server is started."""
 
-import asyncio
 import json
 import os
 import secrets
@@ -88,7 +87,7 @@ class Listener(Struct, frozen=True):
 
 
 def has_unix_sockets() -> bool:
-    return hasattr(socket, "AF_UNIX") and hasattr(asyncio, "open_unix_connection")
+    return sys.platform != "win32"  # asyncio has no streams for them there
 
 
 def runtime_directory(chosen: str = "") -> Path:
@@ -170,6 +169,7 @@ def bind(directory: Path, token: str = "") -> Listener:
 
 
 def bind_unix(path: Path) -> Listener:
+    assert sys.platform != "win32"
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(str(path))
@@ -247,20 +247,24 @@ def own_folder(path: Path) -> Path:
 
 def memory() -> int:
     """The memory of this machine or container in bytes; 0 if unknown."""
+    if sys.platform == "win32":
+        return windows_memory()
     try:
         installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return windows_memory()
+    except (ValueError, OSError):
+        return 0
     return min([installed, *(limit for limit, _ in memory_limits())])
 
 
 def free_memory() -> int:
     """The memory in bytes that the system or container could give to a process now; 0 if unknown."""
+    if sys.platform == "win32":
+        return windows_memory(free=True)
     try:
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
         available = int(meminfo.split()[0]) << 10
     except (OSError, ValueError, IndexError):
-        return windows_memory(free=True)
+        return 0
     return min([available, *(max(1, limit - used) for limit, used in memory_limits())])
 
 
@@ -287,9 +291,11 @@ def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGRO
 
 def resident_memory() -> int:
     """This process's resident memory in bytes; 0 if unknown."""
+    if sys.platform == "win32":
+        return 0
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, AttributeError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError):
         return 0
 
 

@@ -53,11 +53,11 @@ def main() -> None:
 
 def limit() -> None:
     if hasattr(os, "nice"):
-        os.nice(10)
+        os.nice(10)  # pyright: ignore[reportAttributeAccessIssue]
     with suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.request import url2pathname  # pyright: ignore[reportDeprecated]: only of the module behind it on Windows
 
 from msgspec.structs import replace
 
@@ -438,7 +438,7 @@ def closed_file(path: str, text: str) -> Snapshot:
 
 
 def path_of(uri: str) -> str:
-    return url2pathname(urlsplit(uri).path)
+    return url2pathname(urlsplit(uri).path)  # pyright: ignore[reportDeprecated]
 
 
 def joined_notes(note: str, offer: Offer) -> str:

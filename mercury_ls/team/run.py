@@ -88,7 +88,7 @@ async def serve(
     access = Access(hosts=config.hosts, users=users)
     server = daemon.web_server(endpoint, application(service, access, Crowd(MOST_AT_ONCE, config.requests_per_user)))
     with daemon.stopping_signals(stopped):
-        loop.add_signal_handler(signal.SIGHUP, changed.set)
+        loop.add_signal_handler(signal.SIGHUP, changed.set)  # pyright: ignore[reportAttributeAccessIssue]: no teams there
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[endpoint.socket]))
             following = group.create_task(place.follow())

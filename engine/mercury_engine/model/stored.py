@@ -2,6 +2,7 @@
 
 import math
 import mmap
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -84,7 +85,7 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredT
 def forget_pages(arrays: Iterable[np.ndarray]) -> None:
     """Release the pages of mapped files; later reads read the file again. Arrays computed from a memmap are memmaps
     too, but without a file."""
-    if not hasattr(mmap, "MADV_DONTNEED"):
+    if sys.platform == "win32":
         return
     maps = {id(mapped): mapped for array in arrays if (mapped := getattr(array, "_mmap", None)) is not None}
     for mapped in maps.values():

@@ -1,6 +1,11 @@
+import ctypes
+import importlib.util
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -224,3 +229,102 @@ def test_what_is_free_in_a_container_is_what_its_limit_leaves(limits, free, monk
 def test_a_system_that_does_not_tell_what_is_free(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "MemTotal: 3 kB")
     assert local.free_memory() == 0
+
+
+class Locks:
+    """Windows' `msvcrt`: a range of bytes of a file that is locked is locked for every other handle."""
+
+    LK_NBLCK = 2
+
+    def __init__(self) -> None:
+        self.held: set[tuple[int, int]] = set()
+
+    def locking(self, descriptor: int, mode: int, size: int) -> None:
+        assert (mode, size) == (self.LK_NBLCK, 1)
+        byte = os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR)
+        if byte in self.held:
+            raise PermissionError(13, "Permission denied")
+        self.held.add(byte)
+
+
+class Kernel:
+    """Windows' kernel32, which fills in a structure that says how long it is."""
+
+    def __init__(self, answers: int = 1):
+        self.answers = answers
+
+    def GlobalMemoryStatusEx(self, counters) -> int:  # noqa: N802
+        assert counters._obj.length == 64
+        counters._obj.sizes[0], counters._obj.sizes[1] = 16 * GB, 5 * GB
+        return self.answers
+
+
+FLAGS = {"CREATE_NEW_PROCESS_GROUP": 0x200, "DETACHED_PROCESS": 0x8}
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """The module as it is loaded on Windows; the rest of the process stays where it is."""
+    spec = importlib.util.spec_from_file_location("local_on_windows", local.__file__)
+    module = importlib.util.module_from_spec(spec)
+    with monkeypatch.context() as loading:
+        loading.setattr(sys, "platform", "win32")
+        for name, flag in FLAGS.items():
+            loading.setattr(subprocess, name, flag, raising=False)
+        spec.loader.exec_module(module)
+    module.sys = SimpleNamespace(platform="win32", executable=sys.executable)
+    module.os = SimpleNamespace(**{**vars(os), "name": "nt"})
+    monkeypatch.setitem(sys.modules, "msvcrt", Locks())
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=Kernel()), raising=False)
+    return module
+
+
+def test_on_windows_the_profile_keeps_others_out(windows, directory):
+    directory.chmod(0o755)
+    assert windows.runtime_directory(str(directory)) == directory
+
+
+def test_on_windows_a_port_with_a_token_takes_the_place_of_a_socket(windows, directory):
+    listener = windows.bind(directory)
+    with listener.socket:
+        address = windows.address(directory)
+        assert (address.host, address.port, address.token) == (*listener.socket.getsockname(), listener.token)
+        assert windows.is_listed(directory)
+
+
+def test_on_windows_one_server_holds_the_lock_and_its_id_can_be_read(windows, directory, monkeypatch):
+    monkeypatch.setattr(local, "lock_file", windows.lock_file)
+    with claim.lock(directory):
+        assert (directory / claim.LOCK).read_text().strip() == str(os.getpid())
+        with pytest.raises(local.AlreadyRunningError, match=str(os.getpid())), claim.lock(directory):
+            pass
+
+
+def test_windows_tells_its_memory(windows, monkeypatch):
+    assert (windows.memory(), windows.free_memory(), windows.resident_memory()) == (16 * GB, 5 * GB, 0)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=Kernel(answers=0)))
+    assert (windows.memory(), windows.free_memory()) == (0, 0)
+
+
+def test_on_windows_a_server_outlives_the_console_it_was_started_from(windows, directory):
+    started = []
+    windows.subprocess = SimpleNamespace(
+        Popen=lambda command, **how: started.append((command[1:], how["creationflags"])), DEVNULL=subprocess.DEVNULL
+    )
+    windows.spawn(["serve"], directory / "log")
+    assert started == [(["-P", "-m", "mercury_ls", "serve"], 0x208)]
+
+
+def test_on_windows_only_the_owner_of_the_lock_can_have_written_to_it(windows, directory):
+    assert windows.has_open(1, directory)
+    assert windows.IGNORES_CASE
+
+
+@pytest.mark.parametrize(("listed", "is_ours"), [("python -m mercury_ls serve\n", True), ("vim\n", False), ("", False)])
+def test_without_proc_a_server_is_known_by_its_command_line(listed, is_ours, directory, monkeypatch):
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)
+    asked = []
+    run = lambda command, **_: asked.append(command) or SimpleNamespace(stdout=listed)  # noqa: E731
+    monkeypatch.setattr(local.subprocess, "run", run)
+    assert local.has_open(4711, directory) is is_ours
+    assert asked[0][-1] == "4711"
