@@ -31,7 +31,11 @@ def instructions(name: str) -> str:
         raise ValueError(f"{home / name / 'README.md'} has no second step")
     text = dedent(f"   {step[1]}").strip()
     text = re.sub(r"^```\w*\n(.*?)^```$", lambda block: indented(block[1]), text, flags=re.MULTILINE | re.DOTALL)
-    return f"{home / name}\n\n{text}\n\nmore: {home / name / 'README.md'}"
+    missing = [path for path in re.findall(r"\S+\.vsix", text) if not Path(path).is_file()]
+    notes = [
+        f"{path} is not there: run `make vscode` in a clone of mercury-ls, and install it again" for path in missing
+    ]
+    return "\n\n".join([str(home / name), text, *notes, f"more: {home / name / 'README.md'}"])
 
 
 def indented(code: str) -> str:

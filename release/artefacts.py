@@ -31,6 +31,7 @@ def cloned(run: Run, source: Path, folder: Path) -> Path:
 
 
 def sdist(site: Site) -> Path:
+    """With the extension of VS Code, which was built before, so that `mercury-ls editor vscode` has it."""
     site.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", site.out], site.clone)
     return site.out / f"mercury_ls-{site.version}.tar.gz"
 
@@ -84,9 +85,9 @@ def container(site: Site) -> Path:
 
 
 BUILDERS: dict[str, Callable[[Site], Path]] = {
+    "VS Code": vsix,
     "sdist": sdist,
     "wheel": wheel,
-    "VS Code": vsix,
     "Neovim": neovim,
     "Vim": vim,
     "JetBrains": jetbrains,

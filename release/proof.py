@@ -65,12 +65,18 @@ def installation(room: Room, artefact: Path, programs: Path) -> str:
     try:
         room.run([command, "doctor"], room.folder, alone)
         room.run([command, "complete", f"{sample}:{SAMPLE.count(chr(10)) + 1}:5"], room.folder, alone)
-        room.run([command, "editor", "nvim"], room.folder, alone)
+        for editor in ("nvim", "vscode"):
+            check_complete(artefact, room.run([command, "editor", editor], room.folder, alone))
         patient = {**alone, "PYTHONPATH": str(room.bench), "MERCURY_ENGINE_DEADLINE_MS": "60000"}
         check_demo(artefact, room.run([programs / "python", "-m", "bench.demo"], room.folder, patient))
     finally:
         room.run([command, "serve", "--stop"], room.folder, alone)
     return "doctor, complete, editor, demo"
+
+
+def check_complete(artefact: Path, instructions: str) -> None:
+    if "is not there" in instructions:
+        raise CommandError(f"{artefact.name} lacks what an editor installs:\n{instructions}")
 
 
 def check_demo(artefact: Path, shown: str) -> None:
@@ -170,9 +176,9 @@ def checked(artefact: Path, told: str, version: str) -> None:
 
 
 PROOFS: dict[str, Callable[[Room, Path], str]] = {
+    "VS Code": extension_package,
     "sdist": source_package,
     "wheel": binary_package,
-    "VS Code": extension_package,
     "Neovim": neovim_plugin,
     "Vim": vim_extension,
     "JetBrains": jetbrains_template,

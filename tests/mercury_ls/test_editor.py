@@ -43,6 +43,20 @@ def test_a_configuration_can_be_pasted(capsys):
     assert tomllib.loads(dedent("\n".join(line for line in output.splitlines() if line.startswith("    ") or not line)))
 
 
+@pytest.mark.parametrize("built", [True, False])
+def test_where_the_extension_of_vs_code_is_not_built_that_is_said(built, tmp_path, monkeypatch, capsys):
+    page = tmp_path / "vscode/README.md"
+    page.parent.mkdir()
+    page.write_text((PAGES / "vscode/README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    if built:
+        (page.parent / "dist").mkdir()
+        (page.parent / "dist/mercury-ls.vsix").touch()
+    monkeypatch.setattr(editor, "HOMES", (tmp_path,))
+    _, output, _ = told(capsys, "vscode")
+    assert f"    code --install-extension {tmp_path / 'vscode/dist/mercury-ls.vsix'}" in output
+    assert ("is not there: run `make vscode`" in output) is not built
+
+
 def test_without_a_name_all_are_listed(capsys):
     assert told(capsys) == (0, "".join(f"{name}\n" for name in editor.editors()), "")
 

@@ -141,7 +141,8 @@ def test_an_installed_package_is_asked_for_all_that_it_promises(tmp_path):
     machine = Machine()
     PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
     place = f"{tmp_path / 'sample.py'}:16:5"
-    assert machine.asked("mercury-ls") == ["--version", "doctor", f"complete {place}", "editor nvim", "serve --stop"]
+    asked = ["--version", "doctor", f"complete {place}", "editor nvim", "editor vscode", "serve --stop"]
+    assert machine.asked("mercury-ls") == asked
     assert machine.asked("python")[-1] == "-m bench.demo"
 
 
