@@ -41,6 +41,7 @@ ADDRESSED = {
 
 INSTALLERS = {
     "editors/vscode/package.json": r'"mercury-ls\.server\.package": \{\s*"type": "string",\s*"default": "(.*)"',
+    "editors/zed/src/lib.rs": r'^const PACKAGE: &str = "(.*)";',
     "editors/nvim/lua/mercury/install.lua": r'^M\.package = "(.*)"',
 }
 """What the plugins install: the package in their own version."""

@@ -5,6 +5,8 @@ use zed_extension_api::settings::LspSettings;
 use zed_extension_api::{self as zed, Command, LanguageServerId, Result, Worktree};
 
 const SERVER: &str = "mercury-ls";
+/// On PyPI, in this version; empty until the name there is ours.
+const PACKAGE: &str = "";
 const REMEDY: &str = "mercury-ls is not on the PATH of this project. Install it with `uv tool install .` in a clone, \
                       or name it in Zed's settings: \"lsp\": { \"mercury\": { \"binary\": { \"path\": \"…\" } } }";
 
@@ -25,9 +27,14 @@ impl zed::Extension for Mercury {
             (path, args) = (binary.path, binary.arguments);
             env.extend(binary.env.into_iter().flatten());
         }
+        let own = path
+            .or_else(|| worktree.which(SERVER))
+            .map(|program| (program, vec![]));
+        let (command, mut before) = own.or_else(|| by_uvx(worktree, PACKAGE)).ok_or(REMEDY)?;
+        before.extend(args.unwrap_or_else(|| vec!["--stdio".into()]));
         Ok(Command {
-            command: path.or_else(|| worktree.which(SERVER)).ok_or(REMEDY)?,
-            args: args.unwrap_or_else(|| vec!["--stdio".into()]),
+            command,
+            args: before,
             env,
         })
     }
@@ -59,6 +66,15 @@ impl zed::Extension for Mercury {
         let settings = LspSettings::for_worktree(id.as_ref(), worktree)?.settings;
         Ok(settings.map(|section| json!({ "mercury": section })))
     }
+}
+
+/// What runs a package without installing it, where uv is on the PATH.
+pub fn by_uvx(worktree: &Worktree, package: &str) -> Option<(String, Vec<String>)> {
+    let arguments = ["--from", package, SERVER].map(String::from).to_vec();
+    (!package.is_empty())
+        .then(|| worktree.which("uvx"))
+        .flatten()
+        .map(|uvx| (uvx, arguments))
 }
 
 zed::register_extension!(Mercury);

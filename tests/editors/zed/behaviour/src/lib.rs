@@ -6,7 +6,7 @@ mod extension;
 
 #[cfg(test)]
 mod tests {
-    use super::extension::registered;
+    use super::extension::{by_uvx, registered};
     use zed_extension_api::serde_json::{json, Value};
     use zed_extension_api::settings::{CommandSettings, LspSettings};
     use zed_extension_api::{Command, LanguageServerId, Worktree};
@@ -88,6 +88,19 @@ mod tests {
         assert!(
             told.contains("uv tool install") && told.contains("\"binary\""),
             "{told}"
+        );
+    }
+
+    #[test]
+    fn where_the_package_has_a_name_uvx_runs_it() {
+        let uvx = worktree(&[("uvx", "/bin/uvx")], LspSettings::default());
+        let (program, arguments) = by_uvx(&uvx, "theirs==1.0.0").unwrap();
+        assert_eq!(program, "/bin/uvx");
+        assert_eq!(arguments, ["--from", "theirs==1.0.0", "mercury-ls"]);
+        assert_eq!(by_uvx(&uvx, ""), None);
+        assert_eq!(
+            by_uvx(&worktree(&[], LspSettings::default()), "theirs==1.0.0"),
+            None
         );
     }
 
