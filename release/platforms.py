@@ -40,6 +40,10 @@ uv tool install --overrides without.txt .        # in a clone
 
 Next edits by rules work at once. For completions, name a server: `mercury-ls model add http://127.0.0.1:8080`, then
 `mercury-ls model use`.
+
+This was tried with a folder of wheels that has none of OpenVINO (`uv pip install --no-index --find-links FOLDER`): uv
+refuses, and with `--overrides without.txt` it installs the rest, of which `doctor` finds nothing wrong but the device.
+pip has no such option. OpenVINO stays a requirement all the same: as an extra it would be missing wherever it works.
 """
 
 
