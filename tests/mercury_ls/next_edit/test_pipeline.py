@@ -113,22 +113,22 @@ async def check(scenario: Scenario, **known) -> None:
         assert drawn_after(question.snapshot, answer) == due_after(scenario.drawn), answer.silence
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.language}: {each.name}")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
 async def test_what_follows(scenario):
     await check(scenario)
 
 
-@pytest.mark.parametrize("scenario", ASKED, ids=lambda each: f"{each.language}: {each.name}")
+@pytest.mark.parametrize("scenario", ASKED, ids=lambda scenario: scenario.title)
 async def test_who_asks_gets_what_is_less_likely(scenario):
     assert (await last_of(question_of(scenario.drawn, scenario.language))).silence
     await check(scenario, bar=0.05, invoked=True)
 
 
 def test_a_third_of_the_scenarios_stay_silent_in_six_languages():
-    silent = sum(each.is_silent for each in SCENARIOS)
+    silent = sum(scenario.is_silent for scenario in SCENARIOS)
     assert len(SCENARIOS) >= 60
     assert silent * 3 >= len(SCENARIOS)
-    assert len({each.language for each in SCENARIOS}) >= 6
+    assert len({scenario.language for scenario in SCENARIOS}) >= 6
 
 
 WORTHLESS = RescoringWeights(own=-20.0, own_ranked=0.0, own_model=0.0)
