@@ -91,7 +91,9 @@ class Talker:
             preparing.cancel()
 
     def _prepare(self, request: ChatRequest) -> tuple[str, Guide | None]:
-        return self.dialogue.render(request), self.grammars.guide(request, self.dialogue.calls)
+        rendered = self.dialogue.render(request)
+        self.room.check_characters(len(rendered))
+        return rendered, self.grammars.guide(request, self.dialogue.calls)
 
     def timed(self, forwards: Generator[Result]) -> Generator[Result]:
         started = self.clock()

@@ -23,6 +23,7 @@ EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"
 GUARD = "\ufdd0"
 """Inserted into the name of a special token in a message, which makes it text. No text has this noncharacter."""
 RENDERING_SECONDS = 5.0
+LONGEST_REASON = 300
 
 
 class Source(Struct, frozen=True):
@@ -67,6 +68,12 @@ def _name(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
+def _shown(reason: str) -> str:
+    """What a template says, which is foreign text."""
+    start = "".join(letter if letter.isprintable() else " " for letter in reason[:LONGEST_REASON])
+    return start if len(reason) <= LONGEST_REASON else f"{start}…"
+
+
 class ChatTemplate:
     """Renders conversations. A message is text: the name of a special token in it stays text."""
 
@@ -77,7 +84,7 @@ class ChatTemplate:
         self._process = KeptProcess("mercury_engine.chat.template_process", RENDERING_SECONDS)
         for template in {source.template, source.with_tools}:
             if reason := self._asked(template, None).get("error"):
-                raise EngineError(f"the model's chat template cannot be read: {reason}")
+                raise EngineError(f"the model's chat template cannot be read: {_shown(reason)}")
         names = {"bos_token": "", "eos_token": "", **source.names}
         self._names = {name: text for name, text in names.items() if name.endswith("_token")}
         self._tokenizer = tokenizer
@@ -95,7 +102,7 @@ class ChatTemplate:
         }
         said = self._asked(self._source.with_tools if tools else self._source.template, variables)
         if (reason := said.get("refusal", said.get("error"))) is not None:
-            raise RequestError(f"the model's chat template does not accept this conversation: {reason}")
+            raise RequestError(f"the model's chat template does not accept this conversation: {_shown(reason)}")
         return said["text"]
 
     def _asked(self, template: str, variables: Mapping[str, Any] | None) -> dict[str, str]:

@@ -27,6 +27,8 @@ SHORTEST_CHUNK = 32
 TOKEN = 256
 """Bytes per token besides its keys and values: its text, its ids, and its previous position."""
 
+CHARACTERS = 16
+"""Of a token, on average, at most: code has four."""
 LESS = "send less text (in an editor by a lower context.budget_tokens)"
 
 
@@ -96,6 +98,13 @@ class Room(Struct, frozen=True, eq=False):
         if fits > asked:
             return fits - asked
         raise TooLongError(self._refusal(tokens, needed(asked + 1), available, max(0, fits), remedy))
+
+    def check_characters(self, count: int) -> None:
+        """Raises `TooLongError` for a text that need not be cut into tokens, which takes long, to be known to have too
+        many."""
+        context = self.runtime.config.context
+        if count > context * CHARACTERS:
+            raise TooLongError(f"{self.name}: {count} characters, and its context is {context} tokens: {LESS}")
 
     def _awaited(self, cache: Cache) -> int:
         """Bytes promised to other texts and not used yet."""

@@ -14,6 +14,7 @@ from mercury_engine.api import ChatRequest, EngineError, Message, Tool, TooLongE
 from mercury_engine.chat import talker as module
 from mercury_engine.chat.calls import Dialogue
 from mercury_engine.chat.drafting import PACES, DraftBlock
+from mercury_engine.chat.template import ChatTemplate
 from mercury_engine.chat.vocabulary import TokenChooser
 from mercury_engine.model.room import reading_bytes
 from mercury_engine.model.runtime import Rows
@@ -225,6 +226,13 @@ def test_a_conversation_for_which_there_is_no_memory_is_refused_before_it_is_rea
     with pytest.raises(TooLongError, match=rf"{last.prompt_tokens} tokens and .* MiB are free on cpu.* {told}"):
         next(forwards(engine.chat(replace(asked, session="another"))))
     assert talker.forwards == before
+
+
+def test_a_conversation_of_far_too_many_characters_is_not_cut_into_tokens(engine, monkeypatch):
+    """Nobody else was answered for two seconds with 700,000 of them, and for eight with what a template can write."""
+    monkeypatch.setattr(ChatTemplate, "encode", lambda self, text: pytest.fail("it is encoded"))
+    with pytest.raises(TooLongError, match=r"\d+ characters, and its context is 32768 tokens"):
+        list(engine.chat(request("x" * 600_000)))
 
 
 def test_left_to_right_what_is_forced_takes_no_forward_of_its_own(engines):

@@ -80,6 +80,8 @@ def test_marks_of_training_mark_nothing(tokens):
         ("{{ messages.__class__.__mro__ }}", "does not accept this conversation"),
         ("{{ messages.append(1) }}", "does not accept this conversation"),
         ("{{ nothing.at.all }}", "does not accept this conversation"),
+        ("{{ raise_exception('no' * 999999) }}", "(no){150}…$"),
+        ("{{ raise_exception('a\x1b[31m\u202e\\nb') }}", r"a \[31m  b$"),
     ],
 )
 def test_what_a_template_does_not_take_is_refused(tokens, template, match):
