@@ -6,7 +6,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Protocol, cast
 
 from msgspec import Struct
@@ -35,9 +35,11 @@ from mercury_ls.settings.schema import Settings
 from mercury_ls.web.metrics import Metrics
 from mercury_ls.web.text import Text, bounded, language_of, recorded
 
-__all__ = ["ApiClient", "ServedEngine", "Service", "Wish", "inserted_text"]
+__all__ = ["LONG_TEXT", "ApiClient", "ServedEngine", "Service", "Wish", "inserted_text"]
 
 BETWEEN_SCANS_SECONDS = 5.0
+LONG_TEXT = 1 << 16
+"""Characters. Opening a longer one takes a part of a second, a slice at a time."""
 REMEMBERED_OFFERS = 1024
 """For all clients: feedback on older answers is ignored."""
 
@@ -118,6 +120,7 @@ class Service:
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
         self.metrics = Metrics()
         self._offers: OrderedDict[str, ServedOffer] = OrderedDict()
+        self._opening = asyncio.Lock()
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
         self.privacy = AnyRoot(privacy, self.roots)
@@ -250,13 +253,18 @@ class Service:
         uri = f"mercury:/{text.path}"
         open_in(files, uri, text.path, language_of(text), text.text)
         if document := files.documents.get(uri):
-            await files.parsed(uri)
+            async with self._turn(text):
+                await files.parsed(uri)
             files.history = recorded(text, self.clock())
             text = replace(text, text=document.text)
         engine = cast("EngineLink", self.engine.for_client(client.name))  # whoever serves it starts and ends it
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
         return ApiPlace(text, uri, questions, client.user)
+
+    def _turn(self, text: Text) -> AbstractAsyncContextManager[object]:
+        """Long texts wait for each other: with 60 at once everybody else waited for 20 seconds."""
+        return self._opening if len(text.text) > LONG_TEXT else nullcontext()
 
     def _placed(self, text: Text) -> Text:
         """The text with paths resolved in the projects, where a client's are relative to one."""

@@ -1,12 +1,16 @@
 """What is asked over HTTP goes the way of what is typed in an editor."""
 
+import asyncio
 import hashlib
 
 import pytest
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.settings.schema import Settings, SuggestSettings
 from mercury_ls.web.access import Access
+from mercury_ls.web.service import LONG_TEXT, ApiClient, Wish
+from mercury_ls.web.text import Text
 from tests.engine.prompts.published import REWRITTEN, Case, Change
 from tests.mercury_ls.web.serving import client, served
 
@@ -128,6 +132,26 @@ async def test_what_only_reads_ahead_or_says_nothing_is_answered_without_the_eng
     async with served(engine) as (_, app), client(app) as asking:
         assert (await asking.post("/infill", json=body)).json()["content"] == ""
     assert engine.infills == 0
+
+
+@pytest.mark.parametrize(("length", "expected"), [(LONG_TEXT + 1, 1), (1000, 3)])
+async def test_long_texts_are_opened_one_after_the_other(monkeypatch, length, expected):
+    """With 60 at once everybody else waited for 20 seconds."""
+    now, counts, parsed = 0, [], OpenFiles.parsed
+
+    async def counted(files, uri):
+        nonlocal now
+        now += 1
+        counts.append(now)
+        await asyncio.sleep(0)
+        await parsed(files, uri)
+        now -= 1
+
+    monkeypatch.setattr(OpenFiles, "parsed", counted)
+    async with served(FakeEngine()) as (service, _):
+        text = Text("a.txt", "x" * length, 0)
+        await asyncio.gather(*(service.context(text, Wish(), ApiClient()) for _ in range(3)))
+    assert max(counts) == expected
 
 
 async def test_users_have_tokens_of_their_own():
