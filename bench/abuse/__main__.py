@@ -1,9 +1,11 @@
-"""The fuzzer: real processes, a fake engine, bounded and seeded.
+"""Hostile clients, models and servers against the real processes, bounded and seeded.
 
-python -m bench.abuse                                          20,000 messages
+python -m bench.abuse                                          the fuzzer: 20,000 messages, a fake engine
 python -m bench.abuse --messages 1000000 --minutes 90
 python -m bench.abuse --session 1-17                           one session again
 python -m bench.abuse --replay build/abuse/abuse-fuzz-1-17.jsonl     its very bytes
+python -m bench.abuse --campaign all --minutes 60              every other campaign, in an hour
+python -m bench.abuse --campaign schemas --seed 1 --case 17    one case again
 
 It ends what it started, and nothing else; what did not hold is printed with a command that shows it again. Linux only.
 """
@@ -18,13 +20,17 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from bench.abuse.campaigns import CAMPAIGNS, campaign
 from bench.abuse.fuzz import Fuzzed, FuzzResult, fuzz, replay
+from bench.abuse.ground import Campaigned
 from bench.abuse.report import complaints, summary, table
 from bench.abuse.steps import load
 from bench.harness.measures import machine
 
 FAILURES = Path("build/abuse")
-SESSION_MESSAGES, QUICK_MESSAGES = 1600, 160
+SESSION_MESSAGES, QUICK_MESSAGES, QUICK_SECONDS = 1600, 160, 3.0
 
 
 def main() -> None:
@@ -36,6 +42,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.abuse", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--campaign", choices=("fuzz", *CAMPAIGNS, "all"), default="fuzz")
+    parser.add_argument("--case", type=int, help="the number of one case of a campaign")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--minutes", type=float, default=15.0, help="at most")
     parser.add_argument("--messages", type=int, default=20_000)
@@ -60,6 +68,8 @@ async def to_the_end(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def run(given: argparse.Namespace) -> int:
+    if given.campaign != "fuzz":
+        return await run_campaigns(given)
     if given.replay:
         return tell(given.seed, await replay(*load(given.replay), given.failures))
     until = time.monotonic() + given.minutes * 60
@@ -70,6 +80,28 @@ async def run(given: argparse.Namespace) -> int:
         given.seed,
         await fuzz(given.seed, messages, until, size, workers, given.failures, given.session, tell_session),
     )
+
+
+async def run_campaigns(given: argparse.Namespace) -> int:
+    """One after the other, in equal parts of the time."""
+    names = [*CAMPAIGNS] if given.campaign == "all" else [given.campaign]
+    seconds = QUICK_SECONDS if given.quick else given.minutes * 60 / len(names)
+    wrong = 0
+    for name in names:
+        wrong += tell_campaign(await campaign(name, given.seed, seconds, given.case))
+    return 1 if wrong else 0
+
+
+def tell_campaign(found: Campaigned) -> int:
+    """How many things did not hold."""
+    print(
+        f"{found.name:12}{found.cases:6} cases in {found.seconds:.0f} s; /health {found.health_s * 1000:.0f} ms at "
+        f"worst of {found.probes}; {found.peak_mb:.0f} MB at most; {dict(sorted(found.outcomes.items()))}"
+    )
+    again = f"python -m bench.abuse --campaign {found.name} --seed {found.seed} --case N"
+    print("\n".join([*found.wrong, f"again: {again}"] if found.wrong else ["everything held"]))
+    print(json.dumps({**msgspec.to_builtins(found), "wrong": len(found.wrong), "machine": machine()}), flush=True)
+    return len(found.wrong)
 
 
 def tell_session(outcome: FuzzResult) -> None:

@@ -9,7 +9,7 @@ __all__ = ["CANARY", "HIDDEN", "REQUESTS", "hostile"]
 REQUESTS = sorted((Path(__file__).parent / "requests").glob("*.json"))
 CANARY = "canary_4711"
 HIDDEN = (".env", "shop/../.env", "keys/id_rsa", "/home/user/.ssh/config", "ignored/notes.py")
-"""The last one by a rule of the settings: `ignored/`."""
+"""The last one by a rule of the settings, `ignored/`."""
 CHANGE = f"@@ -1,2 +1,2 @@\n-{CANARY}_old = 1\n+{CANARY}_new = 2\n {CANARY}_below = 3\n"
 
 

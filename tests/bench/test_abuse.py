@@ -7,19 +7,24 @@ import re
 import sys
 import tempfile
 from asyncio.subprocess import PIPE
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from bench.abuse import hostile
 from bench.abuse.__main__ import parse, run
-from bench.abuse.client import Conversation, shortened
+from bench.abuse.campaigns import CAMPAIGNS, campaign, leaks
+from bench.abuse.client import Conversation, shortened, start
 from bench.abuse.fuzz import Driver, Fuzzed, FuzzResult, compare, moved
+from bench.abuse.ground import Ground
 from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.oracle import DOUBTFUL, INVALID, SHAPES, VALID, Oracle, due, fit, offset, replaced
 from bench.abuse.report import complaints, summary, table
 from bench.abuse.sandbox import MARK, Playground, sandbox
 from bench.abuse.steps import Check, End, Plan, Say, Wait, load, store
+from bench.harness.servers import Asked
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
 
@@ -295,3 +300,101 @@ async def test_the_quick_form_holds(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().out
     assert code == 0, said
     assert json.loads(said.splitlines()[-1])["survived"] == 1
+
+
+# Campaigns
+
+
+@pytest.fixture
+def ground(tmp_path):
+    return Ground(Playground(tmp_path), "hub", "1", 60.0)
+
+
+def test_a_case_can_be_made_again(ground, tmp_path):
+    numbers = [rng.random() for rng, _ in zip(ground.cases(), range(3), strict=False)]
+    again = Ground(Playground(tmp_path / "again"), "hub", "1", 60.0, only=2)
+    assert [rng.random() for rng in again.cases()] == [numbers[2]]
+
+
+def test_a_campaign_ends_in_time(tmp_path):
+    assert [*Ground(Playground(tmp_path), "hub", "1", -1.0).cases()] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda root: (root / "home/data").mkdir(), []),
+        (lambda root: (root / "made/model").touch(), []),
+        (lambda root: (root / "escaped").touch(), ["there is another file, or one is missing: escaped"]),
+        (lambda root: (root / "others/.bashrc").unlink(), ["one is missing: others/.bashrc"]),
+        (lambda root: (root / "others/settings.json").write_text("{}"), ["was changed: others/settings.json"]),
+    ],
+)
+def test_what_changes_outside_of_the_home_is_noticed(ground, tmp_path, change, expected):
+    for _, _ in zip(ground.cases(), range(2), strict=False):
+        change(tmp_path)
+        break
+    ground._check_outside()
+    assert len(ground.result.wrong) == len(expected)
+    for wrong, end in zip(ground.result.wrong, expected, strict=True):
+        assert wrong.endswith(end)
+
+
+PRINTS = "import sys; sys.stdout.write({!r}); sys.exit({})"
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("printed", "code", "expected"),
+    [
+        ("added tiny\n", 0, ""),
+        ("a\x1b[31m", 1, "printed '\\x1b'"),
+        ("a\u202eb", 1, "printed '\\u202e'"),
+        ("x" * 70_000, 1, "printed 70,000 characters"),
+        ("", 139, "ended with 139"),
+    ],
+)
+async def test_a_command_is_judged(ground, monkeypatch, printed, code, expected):
+    monkeypatch.setattr("bench.abuse.ground.start", partial(start, command=(sys.executable, "-c")))
+    await ground.command(PRINTS.format(printed, code))
+    assert [expected in problem for problem in ground.result.wrong] == ([True] if expected else [])
+
+
+@LINUX
+async def test_a_command_that_does_not_end_is_ended_and_noticed(ground, monkeypatch):
+    monkeypatch.setattr("bench.abuse.ground.start", partial(start, command=(sys.executable, "-c")))
+    assert (await ground.command("import time; time.sleep(99)", seconds=0.1)).code is None
+    assert "ended with None" in ground.result.wrong[0]
+
+
+async def test_a_health_that_is_late_bad_or_gone_is_noticed(ground, monkeypatch):
+    states, stop = iter(["ready", "unavailable", "gone"]), Event()
+    monkeypatch.setattr("bench.abuse.ground.PROBE_SECONDS", 0.0)
+    monkeypatch.setattr("bench.abuse.ground.health", lambda port: next(states))
+    ground._probe(0, stop)
+    assert [problem.split(" after")[0] for problem in ground.result.wrong] == [
+        "case 0: /health said 'unavailable'",
+        "case 0: /health said 'gone'",
+    ]
+
+
+def test_a_leak_is_noticed():
+    asked = [Asked("POST", "/", {}, body) for body in (b"x = 1", b"y = canary_4711_old", b"from .env import x")]
+    server = type("Told", (), {"asked": asked})()
+    assert [leak.partition(":")[0] for leak in leaks(server, ".env")] == [
+        "the name of a hidden file arrived",
+        "a canary arrived",
+    ]
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAMPAIGNS)
+async def test_the_quick_form_of_each_campaign_holds(name, monkeypatch):
+    """A few cases; on a machine that is busy with something else /health may be late."""
+    monkeypatch.setattr("bench.abuse.ground.WORST_HEALTH_SECONDS", 30.0)
+    monkeypatch.setattr("bench.abuse.campaigns.COMPLETION_SECONDS", 60.0)
+    found = await campaign(name, "quick", 2.0)
+    assert found.wrong == []
+    assert found.cases
+    assert found.probes
