@@ -15,6 +15,7 @@ from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.history import History
 from mercury_ls.completion.offers import Answer
 from mercury_ls.names.members import NameSources
 from mercury_ls.names.written import WrittenNames
@@ -181,6 +182,7 @@ def opened(
     session.questions.names = NameSources(analysers, patience=PATIENCE_SECONDS, reader=written)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
+    session.files.history = History()  # the file on disk has the text to be filled in, which nobody has deleted
     return session, uri
 
 

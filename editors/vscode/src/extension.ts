@@ -24,7 +24,7 @@ const SAMPLE = `class Rectangle:
 
 
 class Box:
-    def __init__(self, width, height, depth):
+    def __init__(self, width, height):
         `;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {

@@ -207,7 +207,7 @@ def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
 
 
 def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
-    with pytest.raises(TooLongError, match=r"\d+ tokens, and its context is 32768"):
+    with pytest.raises(TooLongError, match=r"\d+ tokens and an answer exceed its context of 32768"):
         next(forwards(engine.chat(request("word " * 20_000))))
 
 

@@ -156,7 +156,7 @@ def test_what_a_family_cannot_answer_stays_as_it_is():
     assert last.spans[0].p_accept == 0
     assert not runtime.rows
     assert engine.info().answers == ("block",)
-    assert "blocks only" in engine.info().notes[0]
+    assert "only suggests blocks" in engine.info().notes[0]
     engine, _ = engine_of("dream", says(""))
     assert engine.info().answers == ("line", "block")
     assert not engine.info().notes

@@ -63,5 +63,5 @@ def test_columns_of_several_rows_are_numbers():
 
 def test_a_row_without_a_distribution_is_an_error():
     found, _ = predicted(broken=True)
-    with pytest.raises(EngineError, match="no distribution"):
+    with pytest.raises(EngineError, match="not a distribution"):
         CHOOSER.best(found[0], b"")

@@ -308,9 +308,9 @@ def test_whatever_a_hub_answers_a_sentence_says_what_is_wrong(stand_in, home, se
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is no GGUF file"),
-        (b"\x1b[31m" * 9, "is no GGUF file"),
-        (b"GGUF\x03\0\0\0" + b"\xff" * 16, "says that it has"),
+        (b"", "is not a GGUF file"),
+        (b"\x1b[31m" * 9, "is not a GGUF file"),
+        (b"GGUF\x03\0\0\0" + b"\xff" * 16, "claims 18,446"),
         (b"GGUF\x03\0\0\0" + bytes(16), "the architecture is not named"),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_gguf_file_that_is_none_leaves_nothing(stand_in, home, content, said):
 def test_of_a_gguf_file_no_more_is_read_than_its_beginning(stand_in, home):
     stand_in.files = {"tiny.q8_0.gguf": b"GGUF"}
     stand_in.sends = {"tiny.q8_0.gguf": ({}, repeat(bytes(1 << 20)))}
-    for size, said in ((1 << 26, "is no GGUF file"), (1 << 49, "of disk are free")):
+    for size, said in ((1 << 26, "is not a GGUF file"), (1 << 49, "of disk are free")):
         stand_in.says = {"siblings": [{"rfilename": "tiny.q8_0.gguf", "size": size}]}
         check_refused(home, said)
 

@@ -242,7 +242,7 @@ def test_what_a_user_can_mend_is_said_in_one_line(module, arguments, said, tmp_p
 
 
 def test_the_fake_decodes_in_one_way(folder):
-    with pytest.raises(TrainingError, match="--decode ar out"):
+    with pytest.raises(TrainingError, match="leave out --decode ar"):
         evaluate.evaluate(Run(model="fake", decode="ar", sets=(folder,)))
 
 

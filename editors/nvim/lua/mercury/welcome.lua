@@ -1,7 +1,7 @@
 -- For those who are new: which key takes ghost text, said once in the life of an installation, and a sample to try.
 local M = {}
 
--- Its next lines are what the model that ships suggests.
+-- Its next lines are what the model that ships suggests once "s" is typed.
 local SAMPLE = [[
 class Rectangle:
     def __init__(self, width, height):
@@ -13,7 +13,7 @@ class Rectangle:
 
 
 class Box:
-    def __init__(self, width, height, depth):
+    def __init__(self, width, height):
         ]]
 
 local explained = false
