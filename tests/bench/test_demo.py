@@ -19,11 +19,11 @@ def check(colours: bool, *expected: str) -> None:
     assert tuple(diff(Screen(colours), ["one", "print(old)"], [EDIT])) == expected
 
 
-def test_a_diff_is_plain_where_there_are_no_colours():
+def test_diff_is_plain_where_there_are_no_colours():
     check(False, "   2 - print(old)", "   2 + print(newer)")
 
 
-def test_a_diff_sets_the_changed_word_off():
+def test_diff_highlights_changed_word():
     check(
         True,
         "\x1b[90m   2 \x1b[0m\x1b[31m- print(\x1b[0m\x1b[1;7;31mold\x1b[0m\x1b[31m)\x1b[0m",
@@ -45,7 +45,7 @@ def test_tab_is_pressed_for_what_was_going_to_be_typed(ghost, rest, accepted):
 
 
 @pytest.mark.slow
-def test_the_model_that_ships_does_well_at_the_chosen_moment(tmp_path):
+def test_shipped_model_does_well_at_chosen_moment(tmp_path):
     variables = home(tmp_path, MERCURY_ENGINE_MODEL="auto", MERCURY_ENGINE_DEADLINE_MS="60000")
     command = [sys.executable, "-m", "bench.demo"]
     try:

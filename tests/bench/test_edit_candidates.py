@@ -10,7 +10,7 @@ def test_classes_are_picked_one_by_one():
     assert {kind: found.count(kind) for kind in found} == {"repeat": 5, "none": 2, "rename": 1}
 
 
-def test_a_damaged_row_is_named_and_left_out(capsys):
+def test_damaged_row_is_named_and_left_out(capsys):
     whole = {
         "id": "whole",
         "class": "none",

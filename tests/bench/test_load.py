@@ -22,11 +22,11 @@ def usage(*memory: float) -> Usage:
     return Usage(memory=list(enumerate(memory)))
 
 
-def test_a_request_without_an_answer_is_lost_and_a_cancelled_one_is_not():
+def test_unanswered_request_is_lost_and_cancelled_one_is_not():
     assert lost([asked(5.0), asked(3.0, silence="cancelled"), asked(math.nan), asked(1.0, silence="error -32603")]) == 2
 
 
-def test_who_is_never_answered_is_seen():
+def test_starved_editor_is_seen():
     starved = [asked(5.0, source="", steps=0, silence="a newer request took its place")]
     found = summary([crowd([asked(5.0)]), crowd([asked(9.0), asked(11.0)], starved)])["crowds"]
     assert (found["1"]["fewest_answered_share"], found["2"]["fewest_answered_share"]) == (1.0, 0.0)
@@ -40,7 +40,7 @@ def test_growth_is_told_against_the_smallest_crowd():
     assert ratio(math.nan, 1.0) is None
 
 
-def test_a_soak_fails_where_memory_goes_on_growing_and_not_where_caches_fill():
+def test_soak_fails_where_memory_keeps_growing_and_not_where_caches_fill():
     fills, leaks = usage(100, 150, 200, 200, 200, 200, 200, 200), usage(*range(100, 180, 10))
     assert (fills.growth_mb, leaks.growth_mb) == (0, 40)
     grown = Crowd([[]], [leaks], fills)
@@ -59,7 +59,7 @@ def test_cancelled_requests_do_not_count_as_unanswered():
     assert answered_share([asked(1.0), asked(2.0, source="", silence="cancelled")]) == 1.0
 
 
-def test_each_editor_begins_with_another_session():
+def test_editors_begin_with_different_sessions():
     one, two = ended(Header(v=1), [], "one"), ended(Header(v=1), [], "two")
     assert [[s.name for s in turned([one, two], n)] for n in range(3)] == [
         ["one", "two"],

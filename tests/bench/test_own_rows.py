@@ -21,7 +21,7 @@ def area_N(width, height):
 CODE = "".join(FUNCTION.replace("N", str(n)) for n in range(8))
 
 
-def test_the_same_revision_gives_the_same_rows(tmp_path):
+def test_same_revision_gives_the_same_rows(tmp_path):
     committed(tmp_path, {"shapes.py": CODE})
     committed(tmp_path, {"shapes.py": CODE.replace("assert product > 3", "assert product > 4")})
     first = build(str(tmp_path), "HEAD", tmp_path / "a")
@@ -31,13 +31,13 @@ def test_the_same_revision_gives_the_same_rows(tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_a_file_gives_one_row_of_each_kind():
+def test_file_gives_one_row_of_each_kind():
     rows = fim_rows([ProjectFile("a.py", "python", CODE, "MIT")], "c")
     assert Counter(row.kind for row in rows) == {"single_line": 1, "multi_line": 1, "random_span": 1}
     assert all(row.prefix + row.middle + row.suffix == CODE for row in rows)
 
 
-def test_the_committed_rows_are_whole():
+def test_committed_rows_are_whole():
     rows = read_rows(SETS / "fim.jsonl")
     wanted = {(language, kind): count for language, count in PER_KIND.items() for kind in KINDS}
     assert Counter((row.language, row.kind) for row in rows) == wanted

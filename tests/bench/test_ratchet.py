@@ -27,21 +27,21 @@ def test_better_and_hardly_worse_is_none():
     check({"exact": 0.5}, {"exact": 0.9})
 
 
-def test_a_figure_that_is_no_longer_there_counts_as_nothing():
+def test_missing_figure_counts_as_nothing():
     check({"exact": 0.5}, {}, "exact is 0")
 
 
-def test_a_new_reason_for_silence_is_noticed():
+def test_new_reason_for_silence_is_noticed():
     before = {"fake": {}}
     now = {"fake": {"completions: quiet, broken": Watched(0.4, 0.07, "steady")}}
     assert "quiet, broken is 0.4, was 0" in next(compared(before, now))
 
 
-def test_an_engine_of_the_baseline_has_to_be_there():
+def test_engine_of_baseline_has_to_be_there():
     assert "not installed" in next(compared({"quicksilver": figures(exact=0.5)}, {}))
 
 
-def test_an_update_tightens_and_never_loosens():
+def test_update_tightens_and_never_loosens():
     before = {"fake": figures(exact=0.5, ece=0.1, shown=0.3)}
     now = {"fake": figures(exact=0.48, ece=0.05, shown=0.32)}
     assert merged(before, now) == {"fake": figures(exact=0.5, ece=0.05, shown=0.32)}
@@ -67,6 +67,6 @@ def test_neither_what_is_null_nor_what_a_models_passes_cost_is_watched(engine, w
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [models.FAKE, *models.shipped()])
-def test_no_figure_is_worse_than_the_baseline(engine):
+def test_figures_are_no_worse_than_the_baseline(engine):
     before = {name: figures for name, figures in read(BASELINE).items() if name == engine}
     assert list(compared(before, measured([engine]))) == []

@@ -34,7 +34,7 @@ class Saying:
         self.report = Report(accepted={"copy": 3})
 
 
-def test_a_runtime_agrees_with_itself_and_not_with_another():
+def test_runtime_agrees_with_itself_and_not_with_another():
     row = prefix_of(random_runtime(), TOKENIZER, ROWS[0])
     agreed, count = agreeing_rows(random_runtime(), random_runtime(), row)
     assert agreed == count == len(row)
@@ -42,7 +42,7 @@ def test_a_runtime_agrees_with_itself_and_not_with_another():
 
 
 @pytest.mark.slow
-def test_the_weights_that_ship_are_compared_with_their_own_values(folder, capsys):
+def test_shipped_weights_are_compared_with_their_own_values(folder, capsys):
     found = agreement(folder, ROWS)
     assert found["openvino_as_torch"] > 0.5
     assert found["verified_as_ar"] == 1.0

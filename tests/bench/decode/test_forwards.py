@@ -20,7 +20,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize(("new", "canvas"), [(1, 16), (5, 16), (3, 8)])
-def test_the_rows_of_a_pass_are_those_of_the_engine(new, canvas):
+def test_rows_of_pass_are_those_of_engine(new, canvas):
     timed = rows(random_runtime(), 10, new, canvas)
     real = fuse(
         10, HintedPrefix.without_hints(range(10 + new), range(10 + new)), new - 1, [Canvas(new - 1, masked(canvas))]
@@ -31,24 +31,24 @@ def test_the_rows_of_a_pass_are_those_of_the_engine(new, canvas):
     assert timed.mask_RC.tolist() == real.mask_RC.tolist()
 
 
-def test_a_canvas_alone_is_read_but_for_its_last_slot():
+def test_canvas_is_read_alone_without_its_last_slot():
     assert list(rows(random_runtime(), 10, 0, 4).wanted) == [0, 1, 2]
 
 
-def test_the_cursor_moves_from_the_middle_line_up_and_down():
+def test_cursor_moves_from_the_middle_line_up_and_down():
     row = {"path": "a.py", "language": "python", "prefix": "a\n\n", "middle": "bb\n", "suffix": "ccc\nd\n"}
     before = [asked.windows[0].text[: asked.spans[0].start] for asked in around_the_middle(row)]
     assert before == ["a\n\nbb", "a\n", "a\n\nbb\nccc"]
 
 
-def test_a_move_by_a_line_encodes_some_tokens_and_not_the_file(capsys):
+def test_move_by_line_encodes_some_tokens_and_not_the_file(capsys):
     found = moved_tokens(TOKENIZER, 2048)
     assert 0 < found["up"] < found["down"] < 300
     assert "tokens encoded by moving a line: up" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_the_last_line_has_every_figure(monkeypatch, tmp_path, capsys):
+def test_last_line_has_every_figure(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(forwards, "ANSWERS", (32,))
     monkeypatch.setattr(growth, "GROWTH_CONTEXTS", (256, 512))
     monkeypatch.setattr(forwards, "opened_peers", lambda runtime, directory: {})

@@ -59,7 +59,7 @@ class Scripted:
         self.kept.append(length)
 
 
-def test_a_token_costs_a_forward_and_the_context_is_read_once(folder):
+def test_token_costs_one_forward_and_context_is_read_once(folder):
     layout = Layout(folder)
     tokens = layout.tokenizer.encode("f area(self):\n")
     reader = Scripted([0, *tokens, 0, *tokens])
@@ -77,7 +77,7 @@ def test_next_edits_are_refused(folder):
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS)
-def test_every_weight_has_a_name_of_its_own_at_llama_cpp(config):
+def test_weights_have_unique_names_in_llama_cpp(config):
     names = shapes(replace(config, hints=False))
     assert len({gguf_name(name) for name in names}) == len(names)
 
@@ -146,7 +146,7 @@ def test_contenders_by_name(folder, tmp_path):
     assert open_contender(f"peer:{tmp_path}") == (tmp_path.name, "server")
 
 
-def test_who_cannot_be_asked_is_named_with_who_can():
+def test_unknown_peer_is_refused_with_the_known_ones():
     with pytest.raises(EngineError, match=r"not one of the peers ar, .*transformers, copy, ngram: .*'telepathy'"):
         open_contender("peer:telepathy")
     with pytest.raises(EngineError, match="no model is installed"):

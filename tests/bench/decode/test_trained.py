@@ -7,7 +7,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 
 
-def test_an_edit_is_asked_for_with_the_lines_beside_it():
+def test_edit_is_asked_for_with_lines_beside_it():
     text = "".join(f"line {number}\n" for number in range(100))
     snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
     at = text.index("line 50")
@@ -20,7 +20,7 @@ def test_an_edit_is_asked_for_with_the_lines_beside_it():
     assert window.text.endswith("line 80\n")
 
 
-def test_an_edit_at_the_end_of_a_file_without_a_last_line_end():
+def test_edit_at_end_of_file_covers_last_line_without_newline():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a\nb").snapshot()
     case = Case("repeat", snapshot, 0, History(), (TextEdit(2, 3, "c"),), ())
     asked = request(case, "session")

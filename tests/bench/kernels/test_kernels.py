@@ -35,7 +35,7 @@ RIGHT = {
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_every_case_computes_what_it_should():
+def test_kernel_cases_compute_what_they_should():
     found = list(cases(SMALL, 3, 70, DEVICE, lambda size: 2, torch.float32))
     assert len(found) == 7
     for case in found:
@@ -48,14 +48,14 @@ def test_every_case_computes_what_it_should():
 @pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter computes wrongly in bfloat16")
 @pytest.mark.parametrize("rows", [1, 8, 40, 72, 264])
 @pytest.mark.parametrize("name", ["bootstrap", *passes.MODELS])
-def test_every_kernel_is_right_at_the_sizes_of_real_models(name, rows):
+def test_kernels_are_right_at_the_sizes_of_real_models(name, rows):
     if name == "dream-7b" and torch.cuda.get_device_properties(0).total_memory < 16 << 30:
         pytest.skip("its vocabulary in double precision takes 4 GB")
     for case in cases(SHAPES[name], rows, 1024, DEVICE, lambda size: 1):
         assert error_of(case) <= TOLERANCE, case.name
 
 
-def test_a_kernel_that_does_not_run_is_wrong():
+def test_kernel_that_does_not_run_is_wrong():
     def fails(number):
         raise RuntimeError("out of resources")
 
@@ -63,14 +63,14 @@ def test_a_kernel_that_does_not_run_is_wrong():
     assert error_of(case) == math.inf
 
 
-def test_the_shapes_that_are_compiled_are_those_of_the_models():
+def test_compiled_shapes_are_those_of_models():
     for name, config in {"bootstrap": BOOTSTRAP, **passes.MODELS}.items():
         heads = config.heads, config.kv_heads, config.head_width
         expected = config.width, *heads, config.feed_forward, config.vocabulary
         assert SHAPES[name][:-1] == (*expected, HINTS if config.hints else 0, config.qk_norm, config.qkv_bias)
 
 
-def test_the_lines_of_a_kernel():
+def test_table_lists_kernel_with_time_limit_and_speed_up():
     assert table(RIGHT) == [
         "k: floor 2.00 µs, error 1.0e-03",
         "    ours                       4.00 µs    50% of the limit    2.00 x",
@@ -79,12 +79,12 @@ def test_the_lines_of_a_kernel():
 
 
 @pytest.mark.parametrize("error", [0.5, math.inf])
-def test_what_is_wrong_has_no_speed_up(error):
+def test_wrong_kernel_has_no_speed_up(error):
     assert "x" not in table(RIGHT | {"error": error})[-1]
     assert "WRONG" in table(RIGHT | {"error": error})[-1]
 
 
-def test_what_does_not_run_is_said():
+def test_kernel_that_does_not_run_is_reported():
     assert table(RIGHT | {"us": {"ours": 4.0, "flex, no mask": None}})[-1].split() == [
         "flex,",
         "no",
@@ -94,17 +94,17 @@ def test_what_does_not_run_is_said():
     ]
 
 
-def test_the_roof_is_bandwidth_then_arithmetic():
+def test_roofline_is_bandwidth_then_arithmetic():
     lines = roofline([RIGHT], H200)
     assert [round(10**y, 1) for _, y in lines["roof"]] == [4.3, 790.0, 790.0]
     assert lines["k"] == [(10.0, math.log10(80 / 4.0 / 1e6))]
 
 
-def test_no_cache_holds_all_sets():
+def test_sets_together_exceed_any_cache():
     assert [sets_beyond_cache(size) for size in (1 << 20, 100 << 20, 1 << 30)] == [128, 3, 1]
 
 
-def test_a_million_tokens_cost_an_hour_over_its_tokens():
+def test_million_tokens_cost_hour_over_its_tokens():
     assert cost(1e6, 3.6) == pytest.approx(0.001)
 
 
@@ -185,7 +185,7 @@ def test_passes_that_are_wrong_have_no_times(measured):
     assert "pass_us" not in figures["passes"][0]
 
 
-def test_what_was_measured_is_said_even_if_time_is_up(monkeypatch, capsys):
+def test_measurements_are_reported_even_if_time_is_up(monkeypatch, capsys):
     def interrupted():
         raise KeyboardInterrupt
 

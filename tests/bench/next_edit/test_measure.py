@@ -42,7 +42,7 @@ def changed(number: int, word: str = "new") -> TextEdit:
     return TextEdit(start, start + 3, word)
 
 
-def test_some_of_what_is_due_and_nothing_else_is_exact():
+def test_part_of_the_due_edit_and_nothing_else_is_exact():
     assert is_exact(TEXT, [changed(1)], [SECOND, THIRD])
     assert is_exact(TEXT, [changed(1), changed(2)], [SECOND, THIRD])
     assert not is_exact(TEXT, [changed(1), changed(0)], [SECOND, THIRD])
@@ -51,7 +51,7 @@ def test_some_of_what_is_due_and_nothing_else_is_exact():
     assert not is_exact(TEXT, [changed(1)], [])
 
 
-def test_an_answer_is_compared_with_what_it_touches():
+def test_answer_is_compared_with_what_it_touches():
     assert touched(TEXT, [changed(2)], [SECOND, THIRD]) == [SECOND, THIRD]
     assert touched(TEXT, [changed(0)], [THIRD]) == []
 
@@ -72,7 +72,7 @@ def outcome(kind: str, shown: bool, delta: float = 0.0) -> Outcome:
     return Outcome(kind, shown, delta == 100.0, shown, 1 if shown else 0, delta, 0.5, 1.0)
 
 
-def test_the_score_needs_both_shows_and_silence():
+def test_score_needs_both_shows_and_silence():
     loud = [outcome("repeat", True, 100.0), outcome("none", True)]
     mute = [outcome("repeat", False), outcome("none", False)]
     good = [outcome("repeat", True, 100.0), outcome("none", False)]
@@ -82,7 +82,7 @@ def test_the_score_needs_both_shows_and_silence():
     assert score([outcome("repeat", True, 50.0), outcome("none", False)])["score"] == 0.5
 
 
-def test_what_is_wrong_or_incomplete_counts_against_the_net_score():
+def test_wrong_or_incomplete_edits_lower_the_net_score():
     right, partly, silent = outcome("repeat", True, 100.0), outcome("repeat", True, 50.0), outcome("repeat", False)
     assert net([right, silent]) == 0.5
     assert net([right, partly]) == 0.0
@@ -104,7 +104,7 @@ def written(folder, row, times=1):
     return path
 
 
-def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
+def test_row_of_history_becomes_a_document_with_its_edits(tmp_path):
     row = row_of(
         ("other.py", "--- a/other.py\n+++ b/other.py\n@@ -7 +7 @@\n-x = old(0)\n+x = new(0)\n"),
         ("a.py", "@@ -1,2 +1,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"),
@@ -121,7 +121,7 @@ def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
     assert len(list(cases(written(tmp_path, row, times=5), every=2))) == 3
 
 
-def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):
+def test_file_of_a_row_may_be_a_window_of_it(tmp_path):
     """An edit above it moves it, and the lines of the diffs count from the beginning of the file."""
     row = row_of(
         ("a.py", "@@ -3,0 +4,2 @@\n+import one\n+import two\n"),
@@ -167,7 +167,7 @@ def test_edits_of_what_is_not_there_stay_as_they_were_made(tmp_path):
     )
 
 
-def test_a_window_of_history_knows_the_edits_beside_it():
+def test_window_of_history_knows_edits_beside_it():
     edits = (
         Edit("a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
         Edit("a.py", 8, "c = old(3)\n", "c = new(3)\n"),
@@ -201,7 +201,7 @@ def renamed_case() -> Case:
     return Case("rename", snapshot, 12, history, (TextEdit(32, 48, "b = new_name(2)\n"),), ())
 
 
-async def test_each_part_answers_alone_and_both_together():
+async def test_model_and_rules_answer_alone_and_together():
     outcomes = await measure_parts([renamed_case()] * 4, Local(FakeEngine()), 0.25)
     found = parted(outcomes)
     assert found["n"] == 4
@@ -219,12 +219,12 @@ async def test_each_part_answers_alone_and_both_together():
         (TextEdit(16, 17, "import os\n"), "no candidate"),
     ],
 )
-async def test_a_row_says_where_its_edit_was_lost(expected, stage):
+async def test_row_says_where_its_edit_was_lost(expected, stage):
     case = msgspec.structs.replace(drawn_case(), expected=(expected,))
     assert (await outcome_of(case, None, 0.99)).lost == stage
 
 
-def test_what_a_model_costs_is_counted_where_nothing_is_shown():
+def test_model_cost_is_counted_where_nothing_is_shown():
     silent = [replace(outcome("none", False), forwards=n, model_ms=10.0 * n) for n in (1, 3)]
     shown = replace(outcome("repeat", True), forwards=90, model_ms=900.0)
     assert cost_of([*silent]) == {"silent_forwards": 2.0, "silent_model_ms": 20.0}
@@ -235,7 +235,7 @@ def range_of(first: int, stop: int) -> dict:
     return {"start": {"line": first, "character": 0}, "end": {"line": stop, "character": 0}}
 
 
-def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path):
+def test_row_of_corpus_becomes_its_window_with_edits_made_again(tmp_path):
     edits = (Edit("a.py", 40, "a = old(1)\n", "a = new(1)\n"), Edit("b.py", 3, "old\n", "new\n"))
     window = "a = new(1)\nb = old(2)\nc = old(3)\n"
     expected = (Replacement(1, 2, "b = new(2)\n"), Replacement(2, 3, "c = new(3)\n"))
@@ -250,7 +250,7 @@ def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path
     assert (found.expected, found.also_ok) == ((SECOND,), (THIRD,))
 
 
-def test_the_ranking_reads_what_is_due_as_the_fit_writes_it():
+def test_ranking_reads_what_is_due_as_fit_writes_it():
     candidate = LabelledEdit(0, "repeat", "clone", {"likeness": 0.5}, True)
     due = {"bias": -0.3, "ranked": 0.7, "likeness": 1.1}
     (fitted,) = due_chances(due, [candidate], np.array([0.6]))

@@ -7,7 +7,7 @@ from mercury_engine.prompts.edits import FORMATS as KNOWN
 from mercury_ls.code.edits import TextEdit, applied
 
 
-def test_a_row_is_drawn_with_the_edit_and_what_is_due():
+def test_row_is_drawn_with_edit_and_what_is_due():
     row = row_of("a name", "a.py", "python", "f(⟦a→bb⟧)\ng(⟪a→bb⟫)\n⟪→h()\n⟫")
     assert row.before == "f(a)\ng(a)\n"
     assert row.edit == TextEdit(2, 3, "bb")
@@ -22,12 +22,12 @@ def test_rows_are_quiet_where_they_say_so(row):
     assert bool(row.due) != row.name.startswith("quiet")
 
 
-def test_each_format_is_asked():
+def test_formats_are_all_asked():
     assert {form.name for form in KNOWN} < {*FORMATS}
 
 
 @pytest.mark.parametrize("row", all_rows(), ids=lambda row: f"{row.kind}: {row.file}: {row.name}")
-def test_the_same_is_due_in_a_long_file(row):
+def test_same_edit_is_due_in_long_file(row):
     lines = iter(applied(row.text, row.due).splitlines())
     short = next((short for short in edit_rows() if row.file.endswith(short.file)), row)
     assert all(line in lines for line in applied(short.text, short.due).splitlines())
@@ -37,7 +37,7 @@ def test_the_same_is_due_in_a_long_file(row):
         assert distance >= (12 if row.kind == "distant" else 400)
 
 
-def test_some_of_what_is_due_is_right_if_it_is_all_that_was_shown():
+def test_part_of_the_due_edit_is_right_if_nothing_else_was_shown():
     row = row_of("a name", "a.py", "python", "f(⟦a→b⟧)\ng(⟪a→b⟫)\nh(⟪a→b⟫)\n")
     first, second = row.due
     assert row.is_due([first, second], frozenset([first, second]))

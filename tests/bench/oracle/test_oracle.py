@@ -55,7 +55,7 @@ def test_nearly_all_of_a_perfect_model_is_shown(options, lines, begun, whole):
     check_rows(judged, "request", lines=1.0, begun=1.0, whole=0.9)
 
 
-def test_a_perfect_answer_is_given_on_request_however_late():
+def test_perfect_answer_is_given_on_request_however_late():
     for first_ms in (700, 2000):
         check_rows(answered(Options(first_ms=first_ms)), "request", lines=1.0, begun=1.0, whole=0.9)
 
@@ -75,14 +75,14 @@ def test_somebody_who_types_saves_what_a_model_of_400_ms_can_save(editor):
 
 
 @pytest.mark.parametrize("wisdom", ["absent", "overlapping"])
-def test_who_keeps_little_sees_little_and_can_bring_it_back(wisdom: Wisdom):
+def test_user_who_keeps_little_sees_little_and_can_bring_it_back(wisdom: Wisdom):
     seldom = at_once(adapted(some(LINES, 60), TEXTS, wisdom, 0.05, 60, 20, virtual))
     assert seldom.shown <= 4
     assert at_once(comes_back(some(LINES, 23), TEXTS, wisdom, virtual)) >= 8
 
 
 @pytest.mark.slow
-async def test_the_real_processes_show_what_those_in_virtual_time_do():
+async def test_real_processes_agree_with_virtual_time():
     (outcome,) = await by_options(ROWS[::5], TEXTS, {"": Options(tokens_per_second=AT_ONCE)})
     check_rows(outcome.rows, "typing", lines=1.0, begun=1.0, whole=0.8)
     typed = await typed_by("Neovim", Options(tokens_per_second=AT_ONCE), tasks(10), "Neovim")

@@ -39,7 +39,7 @@ print(*tags)
 """
 
 
-def test_a_scenario_is_read():
+def test_scenario_is_read():
     scenario = scenario_of("to-list", SOURCE.replace(", 9:9", ", 3:9"))
     assert (scenario.language, scenario.file) == ("python", "article.py")
     assert scenario.text == "tags: list[str]\nprint(tags)\n\n"
@@ -61,7 +61,7 @@ def test_a_scenario_is_read():
         ("mercury-edit", "<|code_to_edit|>\nb\nc<|cursor|>\n<|/code_to_edit|>", "```\nB\nc\n```"),
     ],
 )
-def test_an_answer_makes_a_whole_text(form, prompt, answer):
+def test_answer_makes_a_whole_text(form, prompt, answer):
     assert whole(form, "a\nb\nc\nd\n", prompt, answer) == "a\nB\nc\nd\n"
 
 
@@ -71,7 +71,7 @@ def test_hunks_lead_from_one_text_to_the_other(after):
     assert applied(before, [*hunks(before, after)]) == after
 
 
-def test_a_text_that_stays_is_like_nothing():
+def test_unchanged_text_counts_as_no_edit():
     scenario = scenario_of("to-list", SOURCE.replace("9:9", "1:1"))
     assert not Result(scenario, scenario.text).is_shown
     assert Result(scenario, scenario.text).likeness == 0.0

@@ -8,7 +8,7 @@ FILES = [*sources(), *sources(unseen=True)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_row_is_its_file_with_a_gap(file):
+def test_rows_are_their_file_with_a_gap(file):
     cut = rows([file])
     assert cut
     for row in cut:
@@ -17,7 +17,7 @@ def test_every_row_is_its_file_with_a_gap(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_file_parses(file):
+def test_files_of_rows_parse(file):
     assert not [node for node in parse(file).nodes if node.is_error or node.is_missing]
 
 
@@ -28,7 +28,7 @@ def test_three_files_of_each_language_one_of_them_unseen():
     assert sorted({file.language for file in sources(unseen=True)}) == sorted(set(languages))
 
 
-def test_every_kind_is_cut_and_always_the_same():
+def test_row_kinds_are_all_cut_and_always_the_same():
     assert {row.kind for row in rows(FILES)} == set(KINDS)
     assert rows(FILES[:1]) == rows(FILES[:1]) != rows(FILES[:1], seed=1)
 
@@ -43,7 +43,7 @@ def kinds_of(middle: str) -> set[str]:
     }
 
 
-def test_what_the_kinds_are():
+def test_row_kinds_are_recognised_by_their_text():
     assert "rest of a line" in kinds_of(" Ledger(kept)")
     assert "line" in kinds_of("self.difference = difference")
     assert "empty body" in kinds_of("return {posting.account for posting in self.postings}")

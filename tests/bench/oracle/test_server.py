@@ -46,13 +46,13 @@ async def until(met: Any) -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_middle_comes_token_by_token():
+async def test_middle_comes_token_by_token():
     found = await streamed(FAST, prompt=GAP, n_predict=32)
     assert [message["content"] for message in found] == [" =", " ", "0", ""]
     assert found[-1]["stop_type"] == "eos"
 
 
-async def test_a_base_model_runs_on_until_its_tokens_are_used_up():
+async def test_base_model_runs_on_until_its_tokens_are_used_up():
     options = Options(tokens_per_second=1e6, runs_on=True)
     found = await streamed(options, prompt=GAP, n_predict=9)
     assert text_of(found) == " = 0\n    for line in lines"
@@ -72,7 +72,7 @@ async def test_log_probabilities_come_with_their_tokens():
     assert told == [-0.12, -0.12, -0.12]
 
 
-async def test_a_gap_in_two_fields():
+async def test_gap_in_two_fields():
     found = await streamed(FAST, "/infill", input_prefix=BEFORE, input_suffix=BEHIND, prompt="", n_predict=32)
     assert text_of(found) == " = 0"
 
@@ -86,13 +86,13 @@ async def test_vllm():
     assert [choice["finish_reason"] for choice in choices] == [None, None, None, "stop"]
 
 
-async def test_a_wrong_answer_stays_the_same():
+async def test_wrong_answer_stays_the_same():
     options = Options(tokens_per_second=1e6, right=0.0)
     first, second = [text_of(await streamed(options, prompt=GAP, n_predict=32)) for _ in range(2)]
     assert first == second != " = 0"
 
 
-async def test_a_client_that_hangs_up_before_the_first_token_is_counted():
+async def test_client_that_hangs_up_before_the_first_token_is_counted():
     async with serving([TEXT], Options(first_ms=3_600_000)) as oracle:
         _, writer = await sent(oracle, "/completion", prompt=GAP, n_predict=32, stream=True)
         await until(lambda: oracle.counts.requests)
@@ -101,7 +101,7 @@ async def test_a_client_that_hangs_up_before_the_first_token_is_counted():
         assert oracle.counts.tokens == 0
 
 
-async def test_nothing_is_said_to_a_client_that_has_left():
+async def test_client_that_has_left_is_sent_nothing():
     async with serving([TEXT], Options(tokens_per_second=0.001)) as oracle:
         reader, writer = await sent(oracle, "/completion", prompt=GAP, n_predict=32, stream=True)
         await reader.readuntil(b"data: ")

@@ -32,19 +32,19 @@ def check(text: str, middle: str | None) -> None:
     assert (place and place.middle) == middle
 
 
-def test_the_rest_of_a_line():
+def test_true_answer_is_the_rest_of_a_line():
     check("def total(lines):\n    amount =$0\n    for line in lines:\n", " 0")
 
 
-def test_the_same_line_twice_is_told_apart_by_what_is_above():
+def test_repeated_line_is_told_apart_by_lines_above():
     check("def count(lines):\n    amount = 0\n    for line in lines:\n        amount +=$0\n    return amount\n", " 1")
 
 
-def test_a_body_ends_where_the_text_behind_begins():
+def test_body_ends_where_suffix_begins():
     check("def total(lines):\n    $0\n\n\ndef count(lines):\n", CART[22:].partition("\n\n\n")[0])
 
 
-def test_the_end_of_a_file():
+def test_true_answer_is_found_at_end_of_file():
     check("class Shop:\n    $0\n", "name = 'corner'")
 
 
@@ -52,7 +52,7 @@ def test_other_files_in_front():
     check("# shop.py\nclass Shop:\n\ndef total(lines):\n    amount =$0\n    for line in lines:\n        x\n", " 0")
 
 
-def test_a_bracket_closed_by_the_editor():
+def test_bracket_closed_by_editor():
     check("def count($0):\n    amount = 0\n", "lines")
 
 
@@ -60,7 +60,7 @@ def test_something_else_was_typed_before():
     check("def total(rows):\n    result = 0\n    for line in$0\n        amount += line.price\n", " lines:")
 
 
-def test_nothing_is_like_it():
+def test_unlike_text_is_no_match():
     assert Truths([SHOP]).place("§", "§") is None
 
 
@@ -70,7 +70,7 @@ def test_tokens_are_the_text(text):
 
 
 @given(st.integers(0, len(CART)), st.integers(0, len(CART)), st.integers(0, 40))
-def test_what_is_cut_out_is_found_again(one, other, window):
+def test_cut_text_is_found_again(one, other, window):
     """In a window that begins somewhere."""
     start, end = sorted((one, other))
     place = Truths([CART]).place(CART[max(start - 60 - window, 0) : start], CART[end:])
@@ -80,7 +80,7 @@ def test_what_is_cut_out_is_found_again(one, other, window):
 
 
 @given(st.integers())
-def test_a_wrong_answer_is_never_the_right_one(seed):
+def test_wrong_answer_is_never_the_right_one(seed):
     place = TRUTHS.place("def total(lines):\n    amount =", "\n    for line in lines:\n")
     assert place is not None
     assert wrong(place, random.Random(seed)).strip() != place.middle.strip()

@@ -60,29 +60,29 @@ def ask(engine, what, how=complete):
 AREA = row("def area(width, height):\n    return $0\n", "width * height")
 
 
-def test_a_likely_answer_is_shown_and_given():
+def test_likely_answer_is_shown_and_given():
     found = ask(Says("width * height", 0.9), AREA)
     assert (found.shown, found.answer, found.p_accept) == ("width * height", "width * height", 0.9)
     assert (found.cost.passes, found.cost.drafts) == (2, ("w", "width * height"))
 
 
-def test_an_answer_under_the_bar_is_given_only_when_asked_outright():
+def test_answer_under_bar_is_given_only_when_asked_outright():
     found = ask(Says("width * height", 0.1), AREA)
     assert (found.shown, found.answer) == (None, "width * height")
     assert found.silence.startswith("unsure")
 
 
-def test_where_nothing_is_asked_of_the_engine_nothing_is_measured():
+def test_measurement_is_empty_where_the_engine_is_not_asked():
     found = ask(Says("width", 0.9), row("# wi$0dth\n", "x"))
     assert found.shown is None
     assert found.cost is None
 
 
-def test_the_steps_of_an_engine_that_keeps_no_count_are_its_passes():
+def test_steps_of_engine_that_keeps_no_count_are_its_passes():
     assert ask(FakeEngine(answers={"return": "1"}, passes=4), AREA).cost.passes == 4
 
 
-def test_what_is_filled_in_stands_between_prefix_and_suffix():
+def test_completion_stands_between_prefix_and_suffix():
     call = row("print(len($0)\n", "names)")
     before = len(call.prefix)
     assert filled(call, TextEdit(before, before, "names)")) == "names)"
@@ -137,7 +137,7 @@ def test_precision_is_of_what_is_shown_and_stands_beside_how_often_that_is():
     assert found["dropped"] == {"unsure": 2}
 
 
-def test_a_beginning_is_right_if_the_true_text_begins_with_it():
+def test_beginning_is_right_if_true_text_begins_with_it():
     given = [RowAnswer(shown=text, silence="", answer=text, p_accept=1.0, cost=None) for text in ("ye", "yet")]
     found = [answered("set", "us", row("$0", "yes"), each, None) for each in given]
     assert [each.right for each in found] == [True, False]
@@ -153,7 +153,7 @@ def test_calibration_and_passes():
     assert found["similarity_after_passes"][:2] == [0.0, 0.5]
 
 
-def test_a_peer_is_compared_row_by_row():
+def test_peer_is_compared_row_by_row():
     ours = [made(True, ms=10.0), made(False, ms=100.0)]
     theirs = [replace(each, cost=AnswerCost(3 * each.cost.milliseconds, 1.0, 6, None, ("yes",))) for each in ours]
     found = beside(ours, theirs)
@@ -162,7 +162,7 @@ def test_a_peer_is_compared_row_by_row():
     assert found["same_answer"][0] == 0.5
 
 
-def test_a_set_is_answered_by_all_in_turn(tmp_path):
+def test_set_is_answered_by_all_in_turn(tmp_path):
     path = tmp_path / "own" / "fim.jsonl"
     path.parent.mkdir()
     path.write_bytes(msgspec.json.encode(AREA) + b"\n")
@@ -186,7 +186,7 @@ def test_a_set_is_answered_by_all_in_turn(tmp_path):
     assert "times our time" in printed
 
 
-def test_what_cannot_be_executed_has_no_pass_rate():
+def test_code_that_cannot_be_executed_has_no_pass_rate():
     with executor([AREA]) as (execute, _):
         assert execute(AREA, "width") is None
     assert figures([made(True)])["pass_at_1"] is None
@@ -204,7 +204,7 @@ def test_next_edits_have_show_and_quiet_rates_with_intervals():
     assert all(low <= value <= high for value, low, high in (found["show"], found["quiet"], found["delta_chrf"]))
 
 
-def test_a_figure_without_anything_to_count_is_null():
+def test_figure_without_anything_to_count_is_null():
     found = next_edit_figures([outcome("none", True)])
     assert found["show"] is None
     assert found["delta_chrf"] is None

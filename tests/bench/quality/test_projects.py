@@ -28,7 +28,7 @@ def row(tmp_path):
     return FimRow(repo="some/where", commit=commit, prefix="x = area(", suffix=")\n", middle="2, 3", **known)
 
 
-def test_a_row_is_asked_among_the_files_of_its_commit_as_they_were(row, tmp_path):
+def test_row_is_asked_among_files_of_its_commit_as_they_were(row, tmp_path):
     projects, engine = Projects(tmp_path / "mirrors", tmp_path / "out"), Witness({"area(": "2, 3"})
 
     async def asked():
@@ -46,6 +46,6 @@ def test_a_row_is_asked_among_the_files_of_its_commit_as_they_were(row, tmp_path
     assert projects.of(row) is projects.of(row)
 
 
-def test_a_project_that_is_not_there_is_named(row, tmp_path):
+def test_missing_project_is_named(row, tmp_path):
     with pytest.raises(ValueError, match=r"nowhere/some\+where/repo: no clone of some/where, which rows come from"):
         Projects(tmp_path / "nowhere", tmp_path / "out").of(row)

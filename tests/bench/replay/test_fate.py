@@ -46,11 +46,11 @@ AT = len("x = ")
         "and changed a minute later",
     ],
 )
-def test_what_becomes_of_an_insertion(edits, expected):
+def test_fate_of_insertion_follows_the_later_edits(edits, expected):
     check("x = $0\nz\n", "f(1)", edits, expected)
 
 
-def test_a_rewrite_came_true_when_the_place_says_just_that():
+def test_rewrite_came_true_when_its_place_says_just_that():
     text, offer = "a = old(1)\n", ShownOffer(0, 4, 7, "new", rewrites=True)
     assert fates(text, [TypedEdit(0, 4, 7, "", 0), *typing("new", 4)], [offer])[0].typed
     assert not fates(text, [TypedEdit(0, 4, 7, "", 0), *typing("now", 4)], [offer])[0].typed
@@ -62,7 +62,7 @@ def test_characters_count_once_and_accepting_costs_a_key():
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3), st.text("ab", max_size=3)), max_size=8))
-def test_a_region_stays_what_it_was_while_nothing_touches_it(edits):
+def test_region_stays_what_it_was_while_nothing_touches_it(edits):
     text, region = "0123MARK4567", EditRegion(4, 8)
     for start, length, new in edits:
         start = min(start, len(text))

@@ -43,7 +43,7 @@ def final_text(session) -> str:
     return texts.documents[session.header.docs[0].d].text
 
 
-def test_a_vs_code_recording_counts_in_utf_16_and_edits_one_text_at_several_places():
+def test_vs_code_recording_counts_utf_16_and_edits_several_places():
     session = of_recording(RECORDING, "one")
     check(session)
     assert [(d.path, d.lang) for d in session.header.docs] == [("src/a.ts", "typescript")]
@@ -58,7 +58,7 @@ def test_a_vs_code_recording_counts_in_utf_16_and_edits_one_text_at_several_plac
     assert [event.edits for event in session.events if isinstance(event, Expected)] == [[(0, 0, 0, 5, "var")]]
 
 
-def test_a_second_content_of_a_document_is_a_change_and_a_stored_one_comes_back():
+def test_second_content_of_document_is_a_change_and_stored_one_comes_back():
     log = [
         entry("documentEncountered", id=0, relativePath="a.py"),
         entry("setContent", id=0, v=1, content="a = 1\n"),
@@ -82,7 +82,7 @@ BEFORE = "def old(x):\n    return x\n\n\nprint(old(1))\n"
 AFTER = "def new(x):\n    y = 2\n    return x\n\n\nprint(new(1))\n"
 
 
-def test_a_commit_is_typed_hunk_by_hunk_and_key_by_key():
+def test_commit_is_typed_hunk_by_hunk_and_key_by_key():
     session = commit(a=(BEFORE, AFTER))
     check(session)
     assert final_text(session) == AFTER
@@ -97,7 +97,7 @@ def test_a_commit_is_typed_hunk_by_hunk_and_key_by_key():
     assert (session.header.timing, session.header.licence) == ("modelled", "MIT")
 
 
-def test_the_same_commit_is_typed_in_the_same_way_every_time():
+def test_same_commit_is_typed_the_same_way_every_time():
     assert commit(a=(BEFORE, AFTER)) == commit(a=(BEFORE, AFTER))
 
 
@@ -106,7 +106,7 @@ def test_going_to_another_file_is_told():
     assert sum(isinstance(event, Focused) for event in session.events) == 1
 
 
-def test_what_is_not_small_or_no_code_is_no_session():
+def test_large_commits_and_non_code_make_no_session():
     assert commit(a=("", "x = 1\n" * 400)) is None
     assert of_commit("house", None, "c0ffee", {"notes.xyz": (b"a", b"b")}, load()) is None
     assert commit() is None
@@ -124,7 +124,7 @@ def test_typing_any_hunks_makes_the_commit(before, after):
         assert final_text(session) == "".join(["start\n", *after])
 
 
-def test_a_line_break_brings_the_indentation_along():
+def test_line_break_brings_indentation_along():
     assert list(keystrokes("a:\n    b\n")) == ["a", ":", "\n    ", "b", "\n"]
 
 

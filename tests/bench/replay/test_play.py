@@ -62,14 +62,14 @@ async def test_known_delays_are_measured_within_two_milliseconds(tmp_path):
     assert all(asked.draft_ms <= asked.final_ms for asked in player.asked if asked.source)
 
 
-async def test_a_pause_lets_an_answer_through_at_any_speed(tmp_path):
+async def test_pause_lets_answer_through_at_any_speed(tmp_path):
     player, _ = await play(tmp_path, typed("abc", gap=60_000), "neovim-plugin", [5])
     inline = [asked for asked in player.asked if asked.source]
     assert [(asked.is_shown, asked.steps, asked.tokens) for asked in inline] == [(True, 1, 2)] * 3
 
 
 @pytest.mark.parametrize(("client", "gap"), [("neovim-plugin", 40), ("vscode", 60)])
-async def test_an_older_request_is_cancelled_where_the_client_would_do_so(tmp_path, client, gap):
+async def test_older_request_is_cancelled_where_client_would_cancel_it(tmp_path, client, gap):
     player, notes = await play(tmp_path, typed("abc", gap=gap), client, [-1, -1, 0])
     inline = [asked.silence for asked in player.asked if asked.method == INLINE]
     assert inline == ["cancelled", "cancelled", ""]
@@ -102,11 +102,11 @@ async def test_vs_code_sends_each_key_and_asks_between_them(tmp_path):
     ],
     ids=["nothing", "a beginning", "all of it", "else", "taken back", "elsewhere"],
 )
-def test_an_answer_is_late_where_more_or_else_was_typed(edits, late):
+def test_answer_is_late_where_more_or_something_else_was_typed(edits, late):
     assert is_stale(ShownOffer(0, 4, 4, "xyz"), edits) == late
 
 
-async def test_what_was_typed_as_suggested_is_found_and_counted(tmp_path):
+async def test_typed_suggestion_is_found_and_counted(tmp_path):
     player, _ = await play(tmp_path, typed("123", gap=1000), "neovim-0.12", [0], text="23")
     found = figures([played(player)], Usage())
     # The first of three offers comes true; the two others say "23" where "3" and nothing came.
@@ -114,7 +114,7 @@ async def test_what_was_typed_as_suggested_is_found_and_counted(tmp_path):
     assert (found["characters_typed"], found["characters_saved"]) == (3, 1)
 
 
-async def test_a_request_that_is_never_answered_is_lost_and_ends_no_replay(tmp_path, monkeypatch):
+async def test_unanswered_request_is_lost_and_does_not_end_replay(tmp_path, monkeypatch):
     monkeypatch.setattr("bench.replay.player.LAST_SECONDS", 0.0)
     player, _ = await play(tmp_path, typed("a", gap=0), "vscode", [-1])
     assert math.isnan(player.asked[0].final_ms)
@@ -130,7 +130,7 @@ async def play_to_a_server_that_ends(folder: Path) -> None:
         await player.play(None)
 
 
-async def test_a_server_that_ends_meanwhile_ends_the_replay_with_that(tmp_path):
+async def test_replay_ends_with_the_error_of_a_dead_server(tmp_path):
     with pytest.raises(ConnectionError, match="the server is gone"):
         await play_to_a_server_that_ends(tmp_path)
 
@@ -139,7 +139,7 @@ def played(player: Player) -> Played:
     return Played("typed", player.asked, player.shown, player.logs, Usage())
 
 
-async def test_while_nothing_is_awaited_time_passes_as_fast_as_wanted():
+async def test_time_passes_as_fast_as_wanted_while_nothing_is_awaited():
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -150,7 +150,7 @@ async def test_while_nothing_is_awaited_time_passes_as_fast_as_wanted():
     assert (pace.now, slept) == (2000, [0.5])
 
 
-async def test_while_an_answer_is_awaited_time_passes_as_it_does():
+async def test_time_passes_as_it_does_while_an_answer_is_awaited():
     now, never = 0.0, asyncio.create_task(asyncio.Event().wait())
 
     async def wait(waiting: set, seconds: float) -> None:
@@ -174,7 +174,7 @@ async def test_while_an_answer_is_awaited_time_passes_as_it_does():
         (Saved(t=2000, d=0), 400),
     ],
 )
-def test_a_modal_editor_leaves_insert_mode_before_it_does_anything_else(after, left):
+def test_modal_editor_leaves_insert_mode_before_anything_else(after, left):
     events = list(typed("a", gap=0, t=100).events[:-1])
     later = Changed(t=9000, d=0, ver=9, c=[[1, 13, 1, 13, "b"]])
     found = script(RecordedSession(Header(v=1), (*events, after, later)), modal=True, cap_ms=None)
@@ -182,7 +182,7 @@ def test_a_modal_editor_leaves_insert_mode_before_it_does_anything_else(after, l
     assert moments == ([] if left is None else [left])
 
 
-def test_a_cap_shortens_pauses_and_nothing_else():
+def test_cap_shortens_pauses_and_nothing_else():
     found = script(typed("abc", gap=900), modal=False, cap_ms=500)
     assert [moment for moment, _ in found] == [0, 500, 1000, 1500, 1500]
 
@@ -218,7 +218,7 @@ def test_neovim_sends_changes_as_often_as_its_recording_does():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "named"), [("fake", "fake"), ("shipped", None), ("config", None)])
-def test_only_what_is_set_up_here_is_read_from_this_users_settings(model, named):
+def test_user_settings_are_read_only_where_set_up_here(model, named):
     with engine_server(model) as (runtime, environment):
         assert environment.get("MERCURY_ENGINE_MODEL") == named
         assert ("XDG_CONFIG_HOME" in environment) == (model != "config")
@@ -226,7 +226,7 @@ def test_only_what_is_set_up_here_is_read_from_this_users_settings(model, named)
 
 
 @pytest.mark.slow
-async def test_the_real_server_answers_and_holds_the_same_text():
+async def test_real_server_answers_and_holds_the_same_text():
     before = "total = compute(1)\nother = 2345678\n"
     session = typed("; total = c", gap=400, before=before, t=2000)
     with engine_server("fake") as (runtime, environment):

@@ -42,7 +42,7 @@ def test_columns_count_in_the_unit_of_the_header_or_of_the_change():
     assert texts.documents[0].text == "a😀y\nc\n"
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_written_session_is_read_again(tmp_path):
     events = [OPENED, changed(), Cursor(t=6, d=0, sel=[(0, 4, 0, 4)]), Saved(t=9, d=0)]
     session = ended(Header(v=1, id="one", source="git"), events, "one")
     write(session, tmp_path / "one.jsonl")
@@ -62,13 +62,13 @@ def test_what_is_written_is_read_again(tmp_path):
         ([OPENED, changed(c=[[0, 0, "x"]])], "is no"),
     ],
 )
-def test_a_session_that_cannot_be_played_is_refused_with_its_line(events, problem):
+def test_unplayable_session_is_refused_with_its_line(events, problem):
     last = Ended(t=9, sha256={})
     with pytest.raises(SessionError, match=problem):
         check(RecordedSession(Header(v=1), (*events, last)), "s.jsonl")
 
 
-def test_a_session_that_was_cut_off_or_changed_is_refused():
+def test_truncated_or_changed_session_is_refused():
     with pytest.raises(SessionError, match="not `end`"):
         check(RecordedSession(Header(v=1), (OPENED,)))
     session = ended(Header(v=1), [OPENED, changed()])
@@ -77,7 +77,7 @@ def test_a_session_that_was_cut_off_or_changed_is_refused():
         check(other)
 
 
-def test_a_damaged_line_is_named(tmp_path):
+def test_damaged_line_is_named(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('{"ev":"header","v":1}\n{"ev":"open","t":0}\n')
     with pytest.raises(SessionError, match=r"bad.jsonl:2: not a line of mls-session/1 .*`d`"):
@@ -106,7 +106,7 @@ def test_edits_at_offsets_make_a_session_that_checks(edits):
     assert desk.text(0) == text
 
 
-def test_the_committed_sessions_check_and_stay_small():
+def test_committed_sessions_check_and_stay_small():
     paths = sorted(COMMITTED.glob("*.jsonl"))
     assert {read(path).header.source for path in paths} == {"git", "neovim-0.12"}
     assert sum(path.stat().st_size for path in COMMITTED.iterdir()) <= LARGEST

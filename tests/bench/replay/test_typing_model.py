@@ -28,7 +28,7 @@ def key(text: str, at: int = 5, before: str = "a", removed: int = 0) -> Stroke:
         (Stroke(5, 0, "bcd", "a", 8, "accept"), key("a", at=4), "accept"),
     ],
 )
-def test_the_kind_of_a_keystroke(stroke, last, kind):
+def test_keystroke_kinds_are_told_apart(stroke, last, kind):
     assert kind_of(stroke, last) == kind
 
 
@@ -45,7 +45,7 @@ def test_pauses_are_those_before_each_kind_of_key():
     }
 
 
-def test_a_bracket_that_the_editor_closes_leaves_the_cursor_inside():
+def test_bracket_that_editor_closes_leaves_cursor_inside():
     first, second = typed((100, 0, "()"), (200, 1, "x"))
     session = ended(Header(v=1), [OPENED, first, Cursor(t=101, d=0, sel=[(0, 1, 0, 1)]), second])
     assert list(fit([session])) == ["boundary"]
@@ -63,7 +63,7 @@ def test_drawn_pauses_have_the_quantiles_that_were_fitted():
     assert 10 <= drawn[0] <= drawn[-1] <= 500
 
 
-def test_the_fitted_model_knows_every_kind_that_a_typist_needs():
+def test_fitted_model_knows_every_kind_that_typist_needs():
     model = load()
     assert {"in_word", "boundary", "newline", "after_jump", "backspace", "delete_first"} <= set(model)
     assert all(found.ms == tuple(sorted(found.ms)) for found in model.values())

@@ -43,7 +43,7 @@ FOUND = {
 }
 
 
-def test_the_table_has_what_was_measured_with_its_command():
+def test_table_has_what_was_measured_with_its_command():
     found = table(FOUND)
     shown = "shown by default; of those exact, beginning right"
     shares = "50% [20% 80%]; 100% [30% 100%]; 90% [25% 100%]"
@@ -70,7 +70,7 @@ REPLAY = LEVELS | {
 }
 
 
-def test_what_was_replayed_is_told_quiet_and_with_a_core_busy():
+def test_replay_is_reported_quiet_and_with_a_busy_core():
     found = table({"replay": REPLAY, "replay_busy": REPLAY | {"inline_p50_ms": None}})
     asked = "40 requests while typing, as neovim-0.12 sends them"
     latency = "latency of the 5 suggestions shown by the model, p50, p90, p99"
@@ -82,7 +82,7 @@ def test_what_was_replayed_is_told_quiet_and_with_a_core_busy():
     assert "of 9 shown" not in found
 
 
-def test_a_crowd_is_told_beside_one_editor_alone():
+def test_crowd_is_reported_beside_one_editor_alone():
     alone = {"p90_ms": 50.0, "p90_ratio": 1.0, "starved": 0, "lost": 0}
     crowds = {"1": alone, "8": {"p90_ms": 120.0, "p90_ratio": 2.4, "starved": 0, "lost": 0}}
     found = table({"load": {"command": "python -m bench.load x.jsonl", "crowds": crowds}})
@@ -116,7 +116,7 @@ REAL = {
 }
 
 
-def test_a_perfect_model_is_told_by_rows_requests_users_editors_and_edits():
+def test_perfect_model_is_reported_by_rows_requests_users_and_edits():
     measured = {"oracle": ORACLE, "oracle_real": REAL}
     found = table(measured)
     for line in (
@@ -140,12 +140,12 @@ def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == drawn(FOUND).keys() == names
 
 
-def test_what_came_while_typing_is_drawn_level_by_level():
+def test_suggestions_while_typing_are_drawn_level_by_level():
     found = {"replay": {"levels": {"inline": [1.0, 2.0, 9.0], "cold": []}}}
     assert plots.typing(found) == {"suggestion": [(1.0, 0.0), (2.0, 0.5), (9.0, 1.0)]}
 
 
-def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
+def test_memory_is_drawn_for_sessions_of_the_largest_crowd_and_for_rows():
     line = [[0.0, 100.0], [1.0, 110.0]]
     found = {
         "replay": {"engine_memory_mb": line},
@@ -163,19 +163,19 @@ def test_numbers_go_between_their_marks_and_nothing_else_is_touched(tmp_path):
     assert "old" not in page.read_text()
 
 
-def test_a_page_without_a_place_for_numbers_is_refused(tmp_path):
+def test_page_without_place_for_numbers_is_refused(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("nothing")
     with pytest.raises(ValueError, match="have no place"):
         write(page, FOUND)
 
 
-def test_the_page_says_what_was_measured():
+def test_page_says_what_was_measured():
     assert parts(PAGE.read_text(encoding="utf-8"))[1] == section(json.loads(FIGURES.read_bytes()))
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed(quick):
+def test_measurements_belong_to_the_table_and_read_committed_files(quick):
     sets = {"fim": [Path("bench/sets/fim.jsonl")], "next_edit": [Path("bench/sets/next_edit.jsonl")]}
     given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
     planned = list(runs(given))
@@ -191,19 +191,19 @@ def measure(code: str) -> dict:
     return measured(Measurement("one", ("-c", code)))
 
 
-def test_the_last_line_of_a_measurement_is_what_it_found():
+def test_last_line_of_measurement_is_its_result():
     found = measure("print('a table'); print('{\"ms\": 3}')")
     assert found["ms"] == 3
     assert found["command"].startswith("python -c")
 
 
-def test_a_measurement_that_fails_is_said_to_have_failed():
+def test_failed_measurement_is_reported_as_failed():
     assert "boom" in measure("raise SystemExit('boom')")["error"]
     assert "no JSON" in measure("print('done')")["error"]
     assert "no JSON" in measure("pass")["error"]
 
 
-def test_a_measurement_that_hangs_is_given_up(monkeypatch):
+def test_hanging_measurement_is_given_up(monkeypatch):
     monkeypatch.setattr(command, "PATIENCE_SECONDS", 0.05)
     assert "not done" in measure("import time; time.sleep(60)")["error"]
 
@@ -212,7 +212,7 @@ def marks(drawn: str) -> int:
     return drawn.count("<circle")
 
 
-def test_a_line_of_few_points_is_marked_and_one_of_many_is_not():
+def test_line_of_few_points_is_marked_and_one_of_many_is_not():
     assert marks(plot.draw("t", "x", "y", {"few": [(0, 0), (1, 1)]})) == 2
     assert marks(plot.draw("t", "x", "y", {"many": [(n, n) for n in range(1, 40)]})) == 0
 
@@ -225,6 +225,6 @@ def test_decades_stand_equally_far_apart():
     assert plot.decades([1.0]).ticks == [0.1, 1]
 
 
-def test_an_axis_begins_at_zero_and_ends_at_a_round_number():
+def test_axis_begins_at_zero_and_ends_at_round_number():
     assert plot.from_zero([0.3, 0.97]).ticks[-1] == 1.0
     assert plot.from_zero([1.0]).ticks == [0.0, 0.25, 0.5, 0.75, 1.0]
