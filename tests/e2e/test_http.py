@@ -36,7 +36,7 @@ def serving(tmp_path):
         process.kill()
 
 
-def test_a_suggestion_is_fetched_taken_and_counted(serving, tmp_path):
+def test_suggestion_is_fetched_taken_and_counted(serving, tmp_path):
     process, port = serving
     while asked(port, "/health")[1]["status"] != "ok":
         pass

@@ -112,7 +112,7 @@ def in_process(weights: Path, request: InfillRequest) -> str:
     raise AssertionError("the last attempt asks from the cursor itself")
 
 
-async def test_what_listens_there_is_found_out(llama):
+async def test_llama_server_is_recognised(llama):
     found = probe(replace(record(llama), protocol="", prompt="", model=""))
     assert found.protocol == "openai"
     assert [(each.name, each.prompt) for each in found.models] == [(MODEL, "codestral")]
@@ -214,12 +214,12 @@ async def until_told(editor: Raw, wanted: str, copy: str) -> str:
     return reason
 
 
-async def test_an_editor_gets_the_servers_answers(editor, weights):
+async def test_editor_gets_the_answers_of_the_server(editor, weights):
     for name in ("return.py", "call.py"):
         assert await suggested(editor, name, "plain") == in_process(weights, asked(name)).rstrip()
 
 
-async def test_the_server_dies_and_comes_back(editor, llama):
+async def test_server_dies_and_comes_back(editor, llama):
     before = await suggested(editor, "return.py", "alive")
     llama.kill()
     assert "mercury-ls model use bootstrap" in await until_told(editor, f"{llama.address} does not answer", "dead")
@@ -227,7 +227,7 @@ async def test_the_server_dies_and_comes_back(editor, llama):
     assert await until_suggested(editor, "return.py", "back") == before
 
 
-async def test_a_server_that_hangs_delays_nothing_longer_than_the_deadline(editor, llama):
+async def test_hanging_server_delays_nothing_beyond_deadline(editor, llama):
     llama.suspend()
     set_deadline(editor, 500)
     try:

@@ -81,7 +81,7 @@ async def test_running_editors_switch_without_a_restart(environment, editors, tm
         await until_model(editor, "bootstrap")
 
 
-async def test_an_editor_that_names_a_model_itself_is_said_to_win(environment, editors):
+async def test_model_named_by_editor_is_said_to_win(environment, editors):
     await editors(engine={"model": "fake"})
     code, _, errors = await command(environment, "use", "bootstrap")
     assert code == 1
@@ -89,13 +89,13 @@ async def test_an_editor_that_names_a_model_itself_is_said_to_win(environment, e
     assert "its own settings name engine.model" in errors
 
 
-async def test_a_variable_that_names_a_model_is_said_to_win(environment):
+async def test_model_named_by_variable_is_said_to_win(environment):
     code, _, errors = await command({**environment, "MERCURY_ENGINE_MODEL": "fake"}, "use", "bootstrap")
     assert code == 1
     assert 'environment MERCURY_ENGINE_MODEL sets engine.model = "fake", which wins' in errors
 
 
-async def test_what_does_not_load_is_not_chosen(environment):
+async def test_model_that_does_not_load_is_not_chosen(environment):
     code, _, errors = await command(environment, "use", "nothing")
     assert code == 1
     assert "'nothing' is neither an installed model" in errors

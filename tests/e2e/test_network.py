@@ -45,7 +45,7 @@ async def use(variables: dict[str, str], root: Path, state: str, options=None) -
 
 
 @pytest.mark.parametrize("model", ["fake", "auto"])
-async def test_nothing_is_sent_unless_configured(denied, project, model):
+async def test_network_is_unused_unless_configured(denied, project, model):
     """Nor by a library: of a model's runtime, say."""
     variables, file = denied
     before = set(Path(variables["HOME"]).iterdir())
@@ -55,7 +55,7 @@ async def test_nothing_is_sent_unless_configured(denied, project, model):
     assert left <= {"cache", "config", "data", "state"}
 
 
-async def test_a_configured_address_is_where_it_goes(denied, project):
+async def test_requests_go_to_configured_address(denied, project):
     variables, file = denied
     options = {"mercury": {"engine": {"address": "http://127.0.0.1:9"}}}
     await use(variables, project, "unavailable", options)

@@ -66,7 +66,7 @@ AFTER = TEXT.replace("area", "surface")
 NOW = TEXT.replace("area", "surface", 1)
 
 
-async def test_a_rename_is_carried_on_in_one_answer(server, uri):
+async def test_rename_is_carried_on_in_one_answer(server, uri):
     answer = await server.request("mercury/nextEdit", place(uri, 2))
     assert applied(NOW, answer["edits"]) == AFTER
     assert {edit["textDocument"]["version"] for edit in answer["edits"]} == {2}
@@ -84,7 +84,7 @@ async def test_sidekick_gets_it_in_copilots_words(environment, project):
         assert {edit["command"]["command"] for edit in answer["edits"]} == {"github.copilot.didAcceptCompletionItem"}
 
 
-async def test_an_answer_for_another_version_is_none(server, uri):
+async def test_answer_for_another_version_is_none(server, uri):
     assert (await server.request("textDocument/copilotInlineEdit", place(uri, 1)))["edits"] == []
     assert await server.request("mercury/nextEdit", place(uri, 1)) is None
 
@@ -99,7 +99,7 @@ async def test_code_actions_offer_only_what_is_there_already(server, uri):
 
 
 @pytest.mark.parametrize("context", [{"triggerKind": 1}, {"only": ["refactor.rewrite"]}], ids=["Helix", "Eglot"])
-async def test_a_code_action_that_the_user_asks_for_is_looked_for(server, uri, context):
+async def test_code_action_that_user_asks_for_is_looked_for(server, uri, context):
     cursor = place(uri)["position"]
     here = {"start": cursor, "end": cursor}
     asked = {"textDocument": {"uri": uri}, "range": here, "context": {"diagnostics": [], **context}}
@@ -113,7 +113,7 @@ async def test_code_actions_asked_for_at_every_move_look_for_nothing(server, uri
     assert await server.request("textDocument/codeAction", asked) == []
 
 
-async def test_what_was_applied_by_hand_is_no_longer_offered(server, uri):
+async def test_edit_applied_by_hand_is_no_longer_offered(server, uri):
     first = (await server.request("mercury/nextEdit", place(uri)))["edits"]
     edit = first[0]
     where = [edit["range"][end][part] for end in ("start", "end") for part in ("line", "character")]
@@ -122,13 +122,13 @@ async def test_what_was_applied_by_hand_is_no_longer_offered(server, uri):
     assert len(rest["edits"]) == len(first) - 1
 
 
-async def test_a_refusal_is_heard(server, uri):
+async def test_rejected_edit_is_not_offered_again(server, uri):
     answer = await server.request("mercury/nextEdit", place(uri))
     server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
     assert await server.request("mercury/nextEdit", place(uri)) is None
 
 
-async def test_nothing_is_proposed_when_the_user_takes_it_back(server, uri):
+async def test_undo_by_the_user_proposes_nothing(server, uri):
     server.replace(uri, (0, 4, 0, 11), "area")
     assert await server.request("mercury/nextEdit", place(uri)) is None
 
@@ -147,7 +147,7 @@ async def rewriting(tmp_path_factory) -> AsyncIterator[dict[str, str]]:
         await task
 
 
-async def test_a_next_edit_model_rewrites_around_the_cursor(rewriting, project):
+async def test_next_edit_model_rewrites_around_cursor(rewriting, project):
     async with Raw(rewriting, project) as server:
         await server.until("ready")
         uri = server.open("signed.py", TEXT)
@@ -181,7 +181,7 @@ async def zeta(tmp_path_factory) -> AsyncIterator[tuple[dict[str, str], FakeServ
         stop_engine(variables)
 
 
-async def test_a_next_edit_model_behind_a_server_of_somebody_else(zeta, project):
+async def test_next_edit_model_behind_foreign_server_proposes_edits(zeta, project):
     variables, theirs = zeta
     async with Raw(variables, project) as server:
         await server.until("ready")

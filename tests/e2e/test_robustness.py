@@ -44,7 +44,7 @@ async def test_after_a_message_too_large_all_is_as_before(server, project):
 
 
 @pytest.mark.parametrize("header", [b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", b"rubbish " * 2000])
-async def test_a_process_whose_input_was_rubbish_ends_with_it(environment, project, header):
+async def test_process_whose_input_was_rubbish_ends_with_it(environment, project, header):
     async with Raw(environment, project) as server:
         server.write(header)
         assert (await server.read())["error"]["code"] == -32600
@@ -68,14 +68,14 @@ async def test_a_process_whose_input_was_rubbish_ends_with_it(environment, proje
         ("workspace/executeCommand", {"command": "mercury.didAccept", "arguments": [5]}, -32602),
     ],
 )
-async def test_every_bad_request_is_answered(server, method, params, code):
+async def test_bad_requests_are_answered(server, method, params, code):
     server.send({"jsonrpc": "2.0", "id": 77, "method": method, "params": params})
     assert await server.error(77) == code
     server.send({"jsonrpc": "2.0", "method": method, "params": params})
     assert (await server.request("mercury/status", {}))["version"]
 
 
-async def test_nothing_is_answered_before_initialize_and_after_shutdown(environment, project):
+async def test_requests_before_initialize_and_after_shutdown_go_unanswered(environment, project):
     async with Raw(environment, project, initialize=False) as server:
         server.send({"jsonrpc": "2.0", "id": 1, "method": "mercury/status", "params": {}})
         assert await server.error(1) == -32002
@@ -102,7 +102,7 @@ async def test_huge_and_binary_documents_are_politely_declined(server):
     assert "binary" in await server.why(binary)
 
 
-async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, project):
+async def test_engine_crashes_in_mid_request_and_comes_back(environment, project):
     async with Raw(environment, project) as server:
         await server.until("ready")
         uri = server.open("crash.py", "total = compute(1)\nother = 2\ntotal = ")
@@ -142,7 +142,7 @@ async def test_files_of_the_engine_may_be_deleted(environment, project, lost):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="stops a process")
-async def test_a_stopped_engine_is_replaced(environment, project):
+async def test_stopped_engine_is_replaced(environment, project):
     async with Raw(environment, project) as first:
         await first.until("ready")
         stopped = engine_process(environment)
@@ -155,7 +155,7 @@ async def test_a_stopped_engine_is_replaced(environment, project):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no ulimit")
-async def test_a_server_and_its_engine_work_with_32_open_files(tmp_path_factory, project):
+async def test_server_and_its_engine_work_with_32_open_files(tmp_path_factory, project):
     alone = home(tmp_path_factory.mktemp("few"))
     few_files = ["sh", "-c", 'ulimit -n 32; exec "$@"', "sh", *COMMAND]
     async with Raw(alone, project, command=few_files) as server:
@@ -165,14 +165,14 @@ async def test_a_server_and_its_engine_work_with_32_open_files(tmp_path_factory,
     stop_engine(alone)
 
 
-async def test_a_client_that_disappears_takes_its_server_along(environment, project):
+async def test_client_that_disappears_takes_its_server_along(environment, project):
     async with Raw(environment, project) as server:
         server.open("gone.py", "x = 1\n")
         server.process.stdin.close()
         assert await asyncio.wait_for(server.process.wait(), 20) == 0
 
 
-async def test_a_thousand_keystrokes_leave_nothing_behind(environment, project):
+async def test_thousand_keystrokes_leave_nothing_behind(environment, project):
     text = "".join(f"value_{number} = compute({number})\n" for number in range(2000)) + "value = "
     async with Raw(environment, project) as server:
         await server.until("ready")
@@ -196,7 +196,7 @@ async def memory(server: Raw) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
-async def test_nothing_but_the_protocol_is_on_standard_output(environment, project):
+async def test_standard_output_carries_only_the_protocol(environment, project):
     noisy = {**environment, "PYTHONPATH": str(noisy_site(project)), "PYTHONUNBUFFERED": "1"}
     async with Raw(noisy, project) as server:
         assert (await server.request("mercury/status", {}))["version"]
@@ -219,7 +219,7 @@ sys.addaudithook(noise)
     return folder
 
 
-async def test_a_cancelled_request_is_answered_as_cancelled(environment, project):
+async def test_cancelled_request_is_answered_as_cancelled(environment, project):
     options = {"mercury": {"suggest": {"delayMs": 5000}}}
     async with Raw(environment, project, options=options) as server:
         uri = server.open("cancel.py", "total = compute(1)\nother = 2\ntotal = ")
@@ -262,7 +262,7 @@ def engine_process(environment) -> int:
         return int(file.read())
 
 
-async def test_a_recording_is_a_session_file(environment, tmp_path):
+async def test_recording_is_a_session_file(environment, tmp_path):
     root = tmp_path.resolve()
     options = {"mercury": {"record": {"enabled": True, "directory": str(root / "recordings")}}}
     async with Raw(environment, root, options=options) as server:
@@ -289,7 +289,7 @@ async def test_taking_back_what_is_answered_already_is_not_worth_a_word(environm
     assert "Cancel" not in log.read_text(encoding="utf-8")
 
 
-async def test_a_malformed_message_is_worth_one_line_of_the_log(environment, project):
+async def test_malformed_message_is_worth_one_line_of_log(environment, project):
     log = project / "malformed.log"
     async with Raw(environment, project, arguments=["--log-file", str(log), "--log-level", "warning"]) as server:
         server.send({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": 5}}})
@@ -302,7 +302,7 @@ async def test_a_malformed_message_is_worth_one_line_of_the_log(environment, pro
     assert "Invalid Params" in commanded
 
 
-async def test_what_is_told_before_initialize_is_ignored(environment, project):
+async def test_notifications_before_initialize_are_ignored(environment, project):
     log = project / "early.log"
     arguments = ["--log-file", str(log), "--log-level", "warning"]
     async with Raw(environment, project, initialize=False, arguments=arguments) as server:

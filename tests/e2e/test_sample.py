@@ -35,7 +35,7 @@ async def newcomer(tmp_path_factory, tmp_path):
 
 
 @pytest.mark.parametrize("file", SAMPLES)
-async def test_the_next_lines_are_suggested(newcomer, file):
+async def test_next_lines_are_suggested(newcomer, file):
     (text,) = re.findall(SAMPLES[file], (EDITORS / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     uri = newcomer.open("untitled:Untitled-1", text)
     row, column = text.count("\n"), len(text.rpartition("\n")[2])

@@ -18,7 +18,7 @@ def reload(path):
         """
 
 
-async def test_the_capabilities_say_what_the_server_can(editor):
+async def test_capabilities_say_what_server_can_do(editor):
     capabilities = editor.result.capabilities
     assert capabilities.inline_completion_provider is not None
     assert capabilities.position_encoding == "utf-16"
@@ -28,7 +28,7 @@ async def test_the_capabilities_say_what_the_server_can(editor):
     assert not any("copilot" in command for command in capabilities.execute_command_provider.commands)
 
 
-async def test_a_suggestion_continues_the_line(editor):
+async def test_suggestion_continues_line(editor):
     uri = editor.open("store.py", STORE)
     (item,) = await editor.inline(uri, 7, 8)
     assert item.insert_text == "return file.read()"
@@ -65,7 +65,7 @@ async def test_accepting_is_counted_once(editor):
     assert (await editor.request("mercury/status")).accepted == before + 1
 
 
-async def test_what_is_refused_counts_once(editor):
+async def test_rejection_counts_once(editor):
     uri = editor.open("refuse.py", STORE)
     before = (await editor.request("mercury/status")).rejected
     (item,) = await editor.inline(uri, 7, 8)
@@ -81,7 +81,7 @@ async def test_asked_by_hand_there_are_alternatives(editor):
     assert {item.insert_text for item in items} == {"quantity", "weight"}
 
 
-async def test_the_menus_entry_is_continued_in_its_own_range(editor):
+async def test_menu_entry_is_continued_in_its_own_range(editor):
     uri = editor.open("menu.py", "result = compute(alpha)\nother = 1\nresult = comp")
     entry = lsp.SelectedCompletionInfo(lsp.Range(lsp.Position(2, 9), lsp.Position(2, 13)), "compute")
     (item,) = await editor.inline(uri, 2, 13, selected_completion_info=entry)
@@ -136,7 +136,7 @@ async def test_untitled_buffers_are_documents_too(editor):
     assert item.insert_text == "return file.read()"
 
 
-async def test_the_cells_of_a_notebook_see_each_other(editor):
+async def test_cells_of_notebook_see_each_other(editor):
     first, second = (f"vscode-notebook-cell:{editor.root.as_posix()}/book.ipynb#W{n}" for n in (1, 2))
     cells = [lsp.NotebookCell(lsp.NotebookCellKind.Code, uri) for uri in (first, second)]
     texts = ["frame = read_table(source, header=None)\n", "frame = read_table("]
@@ -150,7 +150,7 @@ async def test_the_cells_of_a_notebook_see_each_other(editor):
     assert item.insert_text == "source, header=None)"
 
 
-async def test_a_newer_request_supersedes_an_older_one(editor):
+async def test_newer_request_supersedes_older_one(editor):
     uri = editor.open("newest.py", STORE)
     editor.client.workspace_did_change_configuration(
         lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"delayMs": 200}}})

@@ -175,7 +175,7 @@ async def test_engines_that_are_killed_in_turn_cost_no_request(team):
     assert set(load.statuses) == {200}
 
 
-async def test_a_user_has_a_limit_of_requests_at_a_time(team):
+async def test_user_has_limit_of_concurrent_requests(team):
     async with team.client("ada") as ada, team.client("grace") as grace:
         many = [ada.post("/v1/completions", json=ASKED) for _ in range(16)]
         answers = await asyncio.gather(*many, grace.post("/v1/completions", json=ASKED))
@@ -184,14 +184,14 @@ async def test_a_user_has_a_limit_of_requests_at_a_time(team):
     assert statuses[-1] == 200
 
 
-async def test_nobody_else_is_let_in(team):
+async def test_strangers_are_not_let_in(team):
     async with team.client("ada") as client:
         for token in ("", "Bearer wrong", f"Bearer {team.tokens['ada']}x"):
             answer = await client.post("/v1/completions", json=ASKED, headers={"authorization": token})
             assert answer.status_code == 401
 
 
-def test_it_listens_to_this_machine_only(team):
+def test_team_server_listens_to_this_machine_only(team):
     inodes = set()
     for pid in team.processes():
         for each in Path(f"/proc/{pid}/fd").glob("*"):
@@ -209,7 +209,7 @@ def test_it_listens_to_this_machine_only(team):
     assert set(listening) <= {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
 
-def test_its_processes_write_files_for_their_user_only(team):
+def test_team_processes_write_files_for_their_user_only(team):
     masks = [Path(f"/proc/{pid}/status").read_text(encoding="utf-8") for pid in team.processes()]
     assert {re.search(r"Umask:\s*(\d+)", mask)[1] for mask in masks} == {"0077"}
 
@@ -282,7 +282,7 @@ class NoReplicas:
 @pytest.mark.parametrize(
     ("method", "is_lost", "tries"), [("infill", False, 5), ("infill", True, 2), ("chat", False, 5), ("chat", True, 1)]
 )
-async def test_a_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypatch, method, is_lost, tries):
+async def test_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypatch, method, is_lost, tries):
     from ray.exceptions import ActorDiedError
     from ray.serve.exceptions import DeploymentUnavailableError
 
@@ -303,7 +303,7 @@ async def test_a_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypa
 
 
 @pytest.mark.parametrize(("cluster", "said"), [("", "started"), ("10.0.0.1:6379", "reached")])
-def test_where_ray_fails_its_reason_is_told(cluster, said, monkeypatch):
+def test_ray_failure_is_reported_with_its_reason(cluster, said, monkeypatch):
     from mercury_ls.team import engines
 
     def fail(*_, **__):

@@ -47,7 +47,7 @@ async def test_doctor_says_what_is_missing_and_what_to_do(machine):
     assert told.stderr == ""
 
 
-async def test_a_rename_is_carried_on_without_an_engine(machine, project):
+async def test_rename_is_carried_on_without_engine(machine, project):
     async with Raw(machine("bootstrap"), project) as server:
         await server.until("unavailable")
         uri = server.open("shapes.py", TEXT)
@@ -57,7 +57,7 @@ async def test_a_rename_is_carried_on_without_an_engine(machine, project):
         assert "mercury-ls model add http" in await server.why(uri, 1, 25)
 
 
-async def test_a_server_completes(machine, project, tmp_path):
+async def test_server_completes(machine, project, tmp_path):
     choice = {"text": "width * height", "finish_reason": "stop"}
     with serving({"/v1/completions": document({"choices": [choice]})}) as theirs:
         (tmp_path / "theirs").mkdir()
