@@ -9,7 +9,7 @@ from mercury_ls.settings.schema import find
 from tests.editors.documented import EDITORS, blocks
 
 
-def test_every_editor_takes_at_most_three_steps():
+def test_editors_take_at_most_three_steps():
     for readme in EDITORS.glob("*/README.md"):
         text = readme.read_text(encoding="utf-8")
         section = re.search(r"^## From nothing to the first suggestion$(.*?)^## |\Z", text, re.DOTALL | re.MULTILINE)

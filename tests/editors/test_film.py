@@ -19,19 +19,19 @@ def frame(text: str, seconds: float) -> Frame:
     return Frame(seconds, photograph(screen), (0, 0), True, "Tab", "a & b")
 
 
-def test_each_frame_has_its_share_of_the_time():
+def test_frames_have_their_share_of_the_time():
     drawn = filmed("one", "two", "three")
     assert "animation:f 6.00s step-end infinite" in drawn
     assert [f"{share}%{{" in drawn for share in ("0.000", "16.667", "50.000")] == [True] * 3
 
 
-def test_where_nothing_moves_the_longest_frame_is_seen():
+def test_longest_frame_is_seen_where_nothing_moves():
     drawn = filmed("one", "two", "three")
     assert ".f{transform:translateY(-172px);animation:" in drawn
     assert "@media(prefers-reduced-motion:reduce){.f{animation:none}}</style>" in drawn
 
 
-def test_what_stands_in_several_frames_is_drawn_once():
+def test_parts_common_to_several_frames_are_drawn_once():
     assert filmed("one", "two", "one").count(">one</text>") == 1
 
 
@@ -42,7 +42,7 @@ def test_colours_and_styles_are_the_terminals():
     assert f'<text x="30" y="15" textLength="18" style="{style}">ab</text>' in drawn
 
 
-def test_it_is_well_formed_whatever_is_written():
+def test_film_is_well_formed_whatever_is_written():
     drawn = filmed("<a> & 'b' \"c\"")
     texts = [node.text for node in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
     assert set(texts) == {"<a> & 'b' \"c\"", "a <title>", "Tab", "a & b"}

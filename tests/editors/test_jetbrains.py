@@ -16,7 +16,7 @@ TEMPLATE = json.loads((EDITORS / "jetbrains/template.json").read_text(encoding="
 MAPPINGS = {mapping["languageId"]: mapping["fileType"] for mapping in TEMPLATE["fileTypeMappings"]}
 
 
-def test_it_starts_the_server_on_every_system():
+def test_plugin_starts_the_server_on_every_system():
     assert TEMPLATE["programArgs"].keys() == {"default", "windows"}
     for command in TEMPLATE["programArgs"].values():
         program, *arguments = command.removeprefix('sh -c "').removesuffix('"').split()
@@ -24,12 +24,12 @@ def test_it_starts_the_server_on_every_system():
         assert parser().parse_args(arguments).stdio
 
 
-def test_it_knows_no_other_language():
+def test_plugin_knows_no_other_language():
     assert MAPPINGS.keys() == {language.id for language in LANGUAGES}
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.id)
-def test_it_takes_the_files_of_a_language(language: Language):
+def test_plugin_takes_the_files_of_a_language(language: Language):
     patterns = [*(f"*{extension}" for extension in language.extensions), *language.filenames]
     assert MAPPINGS[language.id]["patterns"] == patterns
 
@@ -46,7 +46,7 @@ async def ide(tmp_path):
 
 
 @pytest.mark.parametrize("behind", ["", "  ", "\n", "  \n\nprint(paid)\n"], ids=repr)
-async def test_what_is_drawn_is_what_accepting_makes_of_the_text(ide, behind):
+async def test_drawn_text_is_what_accepting_makes_of_the_text(ide, behind):
     await ide.open(LINES + behind, len(LINES))
     assert await ide.pause() == Ghost("", REST)
     ide.accept()
@@ -67,7 +67,7 @@ def check_insertion(marked: str, text: str, wanted: str | None):
     assert as_insertion(TextEdit(start, end, text), whole, cursor) == insertion
 
 
-def test_only_what_is_an_insertion_at_the_cursor_is_served():
+def test_insertions_at_the_cursor_alone_are_served():
     check_insertion("f(«$0»)", "x", "x")
     check_insertion("f(«$0)»", "x)", "x")
     check_insertion("«f($0)»", "f(x)", "x")
@@ -78,7 +78,7 @@ def test_only_what_is_an_insertion_at_the_cursor_is_served():
     check_insertion("x = «$0  »", "1", "1")
 
 
-async def test_nothing_is_asked_before_a_pause_and_what_was_typed_counts(ide):
+async def test_requests_wait_for_a_pause_and_typed_text_counts(ide):
     await ide.open(LINES, len(LINES))
     ide.type("return tax(")
     assert [m for m in ide.client.sent if "items" in str(m)] == []

@@ -18,5 +18,5 @@ LINES = f"{LINE}\n        amount = 0"
         ([LINES, f"{BEGUN}    def cheapest"], "stale or wrong"),
     ],
 )
-def test_what_was_wrong_is_named(screens, wrong):
+def test_wrong_answer_is_named(screens, wrong):
     assert contradicts(screens).partition(":")[0] == wrong

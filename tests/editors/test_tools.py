@@ -16,18 +16,18 @@ from tests.editors.tools import EDITORS, Tool, UnreachableError, bring, found, m
         ("sources.list", "deb http://mirror.test/debian-security s main\ndeb http://mirror.test/debian b main\n"),
     ],
 )
-def test_the_mirror_is_the_machines_own(tmp_path, name, text):
+def test_mirror_is_that_of_the_machine(tmp_path, name, text):
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert mirror(tmp_path) == "http://mirror.test/debian"
 
 
-def test_a_machine_without_one_is_told_what_to_do(tmp_path):
+def test_machine_without_mirror_is_told_what_to_do(tmp_path):
     with pytest.raises(UnreachableError, match="names no Debian mirror; add one"):
         mirror(tmp_path)
 
 
-def test_an_editor_that_is_here_is_not_brought_again(tmp_path, monkeypatch):
+def test_present_editor_is_not_fetched_again(tmp_path, monkeypatch):
     monkeypatch.setenv("MERCURY_LS_EDITORS", str(tmp_path))
     (name, *_) = EDITORS
     assert found(name) is None
@@ -36,7 +36,7 @@ def test_an_editor_that_is_here_is_not_brought_again(tmp_path, monkeypatch):
     assert bring(name) == found(name) == tmp_path / name / "nvim"
 
 
-def test_an_editor_that_cannot_be_brought_is_named_and_the_others_are_brought(tmp_path, monkeypatch, capsys):
+def test_unavailable_editor_is_named_and_the_others_are_fetched(tmp_path, monkeypatch, capsys):
     def unreachable(folder):
         raise UnreachableError("the mirror is away")
 

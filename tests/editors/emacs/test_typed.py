@@ -41,12 +41,12 @@ def test_tab_inserts_exactly_what_was_shown(editor, copies):
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
 
 
-def test_one_undo_takes_back_just_what_was_taken(editor):
+def test_undo_takes_back_just_what_was_accepted(editor):
     editor.keys("\t\x1f")
     assert editor.saved() == f"{SHOP.text}{TYPED}\n"
 
 
-def test_nothing_is_inserted_that_was_not_taken(editor):
+def test_suggestion_that_was_not_accepted_is_not_inserted(editor):
     editor.type(" + 1)")
     assert editor.saved() == f"{SHOP.text}{TYPED} + 1)\n"
 
@@ -61,7 +61,7 @@ def test_tab_indents_where_nothing_is_shown(fresh):
 
 
 @pytest.mark.parametrize("fresh", ["lsp-mode"], indirect=True)
-def test_a_killed_server_leaves_the_text_alone_and_is_started_again_when_told_so(editor):
+def test_killed_server_leaves_text_alone_and_is_restarted_on_command(editor):
     editor.kill_server()
     editor.until(lambda: "(y or n)" in editor.lines[-1], "the question")
     editor.keys("y")

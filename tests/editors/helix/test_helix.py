@@ -27,7 +27,7 @@ def take(editor) -> None:
     editor.normal()
 
 
-def test_a_suggestion_is_an_entry_of_the_menu(helix, copies):
+def test_suggestion_is_a_menu_entry(helix, copies):
     editor = suggesting(helix)
     assert not copies or editor.entry == "it" + SHOP.rest.removesuffix(")")
 
@@ -64,7 +64,7 @@ def test_several_lines_are_shown_whole_and_inserted_as_shown(helix, copies):
     assert not copies or saved == BLOCK.whole + "\n"
 
 
-def test_what_was_taken_is_undone_in_one_step(helix):
+def test_accepted_suggestion_is_undone_in_one_step(helix):
     editor = suggesting(helix)
     shown = editor.entry
     editor.keys("\t")
@@ -92,7 +92,7 @@ def test_tab_indents_where_no_menu_is(helix):
     assert editor.saved() == SHOP.text + "    1\n"
 
 
-def test_a_next_edit_is_a_code_action_over_several_places_and_one_undo_step(helix):
+def test_next_edit_is_a_code_action_over_several_places_and_one_undo_step(helix):
     editor = helix(SHAPES)
     editor.keys("ggwwcsurface")
     editor.normal()
@@ -108,7 +108,7 @@ def test_a_next_edit_is_a_code_action_over_several_places_and_one_undo_step(heli
     assert editor.saved() == CARRIED
 
 
-def test_a_killed_server_leaves_the_text_alone_and_can_be_started_again(helix):
+def test_killed_server_leaves_text_alone_and_can_be_restarted(helix):
     editor = suggesting(helix)
     editor.kill_server()
     editor.until(lambda: "exited: mercury" in editor.lines[-1], "the notice")

@@ -23,7 +23,7 @@ def both(editor, **options) -> None:
     editor.start(name="mercury-copilot", **options)
 
 
-def test_a_next_edit_goes_to_sidekick_alone(served):
+def test_next_edit_goes_to_sidekick_alone(served):
     both(served)
     served.open(SHAPES)
     served.attached("mercury-copilot")
@@ -43,7 +43,7 @@ def test_neither_of_our_clients_is_in_the_menu_beside_ghost_text(served):
     assert served.lua(menu) == 0
 
 
-def test_what_the_menu_is_told_to_offer_is_not_painted_beside_it(served):
+def test_suggestion_offered_by_the_menu_is_not_painted_beside_it(served):
     """Whoever wants suggestions in the menu as well gets them there, and the ghost text waits until it is closed."""
     served.lua("vim.lsp.config('mercury', { init_options = { suggest = { completion_fallback = 'on' } } })")
     served.start(ghost="own")

@@ -41,7 +41,7 @@ def test_subcommands_are_completed(bare, typed, offered):
 
 
 @pytest.mark.parametrize("typed", ["stat", "next stat"])
-def test_an_unknown_subcommand_is_named(bare, typed):
+def test_unknown_subcommand_is_named(bare, typed):
     bare.command(f"Mercury {typed}")
     bare.says("stat: no such command")
 
@@ -113,7 +113,7 @@ def test_why_and_status_tell_that_it_was_toggled_off(served):
     assert "suggestions are off for python" in served.page
 
 
-def test_the_sample_is_a_file_to_try_that_is_never_written(served):
+def test_sample_file_is_never_written(served):
     served.start()
     served.command("Mercury sample")
     served.ready()
@@ -185,7 +185,7 @@ def test_restart_starts_a_server_that_died(bare):
     bare.attached()
 
 
-def test_a_server_that_keeps_dying_is_left_alone(bare):
+def test_server_that_keeps_dying_is_left_alone(bare):
     bare.start(["false"])
     bare.open(SHOP.text)
     bare.says("keeps dying")
@@ -232,7 +232,7 @@ def test_wrong_options_are_told_and_the_others_apply(bare):
     assert bare.lua("return require('mercury.options').current.debounce_ms") == 7
 
 
-def test_this_plugin_draws_unless_neovims_own_is_on_everywhere(bare):
+def test_plugin_draws_unless_neovim_does_everywhere(bare):
     face = "return require('mercury.client').chosen_face()"
     assert bare.lua(face) == "own"
     if bare.lua("return vim.lsp.inline_completion ~= nil"):
@@ -269,7 +269,7 @@ def test_two_of_our_clients_never_suggest_twice(editor):
     assert status(editor, "mercury-copilot")["decisions"] == []
 
 
-def test_the_copilot_client_alone_has_ghost_text(served):
+def test_copilot_client_alone_has_ghost_text(served):
     served.start(name="mercury-copilot")
     served.open(SHOP.text)
     served.attached("mercury-copilot")

@@ -89,7 +89,7 @@ def write(editor: Watched, text: str, begun: str = "") -> int:
     return keys
 
 
-def test_what_is_shown_grows_and_never_flickers(program, tmp_path):
+def test_suggestion_grows_and_never_flickers(program, tmp_path):
     options = Options(first_ms=FIRST_MS)
     (house := tmp_path / "h").mkdir()
     with (

@@ -30,13 +30,13 @@ def reach(editor, text: str) -> None:
     editor.until(lambda: editor.text == text, f"the text {text!r}")
 
 
-def test_it_appears_where_the_cursor_is(editor):
+def test_ghost_text_appears_where_the_cursor_is(editor):
     shown = suggested(editor)
     row, column = editor.cursor
     assert editor.ghosts == [[row - 1, column, shown]]
 
 
-def test_it_appears_in_the_very_turn_that_brings_the_answer(editor):
+def test_ghost_text_appears_in_the_turn_that_brings_the_answer(editor):
     suggested(editor)
     assert editor.lua("return _G.turns")[-1] == editor.ghosts
 
@@ -54,7 +54,7 @@ def test_accepting_inserts_what_was_shown_and_undoing_takes_just_that(editor):
     reach(editor, SHOP.text)
 
 
-def test_what_is_typed_after_accepting_is_undone_by_itself(editor):
+def test_text_typed_after_accepting_is_undone_by_itself(editor):
     shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-l>  # all")
@@ -66,7 +66,7 @@ def test_what_is_typed_after_accepting_is_undone_by_itself(editor):
     reach(editor, SHOP.before)
 
 
-def test_the_server_hears_of_an_accepted_suggestion(editor):
+def test_server_hears_of_accepted_suggestion(editor):
     suggested(editor)
     mapped(editor)
     editor.keys("<C-l>")
@@ -92,7 +92,7 @@ def one_word(editor, shown: str, taken: int) -> int:
     return now
 
 
-def test_a_word_is_one_undo_step(editor):
+def test_word_is_one_undo_step(editor):
     shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-j>")
@@ -102,7 +102,7 @@ def test_a_word_is_one_undo_step(editor):
     reach(editor, SHOP.before)
 
 
-def test_a_line_is_taken_and_the_lines_below_stay(editor):
+def test_line_is_taken_and_lines_below_stay(editor):
     shown = suggested(editor, BLOCK)
     line = "\n" + shown.splitlines()[1]
     assert shown.startswith(line + "\n"), f"the model stayed within a line: {shown!r}"
@@ -142,7 +142,7 @@ def test_typing_something_else_takes_it_off_the_screen_at_once(editor):
     assert wrong == []
 
 
-def test_nothing_is_inserted_that_was_not_shown(editor):
+def test_text_that_was_not_shown_is_not_inserted(editor):
     suggested(editor)
     mapped(editor)
     editor.keys("Q<C-l>R")
@@ -178,12 +178,12 @@ def test_columns_are_right_behind_wide_characters(editor):
     reach(editor, WIDE.before + shown)
 
 
-def test_it_is_painted_into_the_line_and_covers_nothing(editor):
+def test_ghost_text_is_painted_into_the_line_and_covers_nothing(editor):
     shown = suggested(editor)
     assert editor.screen_line == editor.line + shown
 
 
-def test_a_bracket_that_was_closed_ahead_is_neither_covered_nor_doubled(editor):
+def test_auto_closed_bracket_is_neither_covered_nor_doubled(editor):
     editor.lua("vim.keymap.set('i', '(', '()<Left>')")
     editor.open(SHOP.text)
     editor.ready()
@@ -201,13 +201,13 @@ def test_a_bracket_that_was_closed_ahead_is_neither_covered_nor_doubled(editor):
     reach(editor, SHOP.text.removesuffix("    ") + painted)
 
 
-def test_there_is_no_entry_in_the_ordinary_menu_beside_it(editor):
+def test_ordinary_menu_has_no_entry_beside_ghost_text(editor):
     editor.open(SHOP.text)
     editor.ready()
     assert not editor.lua("return vim.lsp.get_clients({ bufnr = 0 })[1].server_capabilities.completionProvider")
 
 
-def test_it_comes_back_after_the_server_was_killed(editor):
+def test_ghost_text_comes_back_after_the_server_was_killed(editor):
     shown = suggested(editor)
     mapped(editor)
     editor.press("<Esc>", "n")

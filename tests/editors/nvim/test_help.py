@@ -18,7 +18,7 @@ def tags(pattern: str) -> set[str]:
     return {match[1] for tag in TAGS if (match := re.fullmatch(pattern, tag))}
 
 
-def test_every_mapping(bare):
+def test_mappings_are_documented(bare):
     code = """
         local found = {}
         for _, mode in ipairs({ "n", "i" }) do
@@ -31,36 +31,36 @@ def test_every_mapping(bare):
     assert set(bare.lua(code)) == tags(r"(<Plug>\(mercury-.*\))")
 
 
-def test_every_command(bare):
+def test_commands_are_documented(bare):
     documented = re.findall(r"^:Mercury (\w+)", HELP, re.MULTILINE)
     assert bare.lua("return require('mercury.command').names") == list(dict.fromkeys(documented))
 
 
-def test_every_default_key(bare):
+def test_default_keys_are_documented(bare):
     defaults = bare.lua("return require('mercury.keys').defaults")
     documented = re.findall(r"^(insert|normal)   ((?:<\S+> ?)+)", HELP, re.MULTILINE)
     assert [(mode[0], key) for mode, keys in documented for key in keys.split()] == [(m, k) for m, k, _ in defaults]
     assert all(f"`{key}`" in README for _, key, _ in defaults)
 
 
-def test_every_colour_and_what_it_is(bare):
+def test_colours_and_their_links_are_documented(bare):
     documented = dict(re.findall(r"^(Mercury\w+) .*`(\w+)`", HELP, re.MULTILINE))
     assert tags(r"hl-(Mercury\w+)") == documented.keys()
     for group, link in documented.items():
         assert bare.lua("return vim.api.nvim_get_hl(0, { name = ... }).link", group) in (link, "ComplHint")
 
 
-def test_every_option_and_its_default(bare):
+def test_options_and_their_defaults_are_documented(bare):
     documented = dict(re.findall(r"\*mercury-option-(\w+)\*\n\s+Default `(.*?)`", HELP))
     code = "local o = {}; for k, v in pairs(require('mercury.options').defaults) do o[k] = vim.inspect(v) end return o"
     assert documented == bare.lua(code)
 
 
-def test_every_function(bare):
+def test_functions_are_documented(bare):
     assert set(bare.lua("return vim.tbl_keys(require('mercury'))")) == tags(r"mercury\.(\w+)\(\)")
 
 
-def test_every_link_leads_somewhere(bare, tmp_path):
+def test_links_lead_somewhere(bare, tmp_path):
     copy = shutil.copytree(PLUGIN / "doc", tmp_path / "plugin/doc")
     bare.command(f"helptags {copy}")
     bare.command(f"set runtimepath-={PLUGIN} runtimepath+={copy.parent}")

@@ -28,7 +28,7 @@ def installers(bare, tmp_path):
     return make
 
 
-def test_the_command_is_shown_and_nothing_runs_without_a_yes(bare, installers):
+def test_command_is_shown_and_nothing_runs_without_yes(bare, installers):
     log = installers("uv", "pipx")
     bare.lua(ANSWER, 2)
     bare.command("Mercury install")
@@ -46,7 +46,7 @@ def test_the_command_is_shown_and_nothing_runs_without_a_yes(bare, installers):
     ],
     ids=["uv", "pipx", "pip"],
 )
-def test_the_best_installer_runs_once_agreed(bare, installers, names, call):
+def test_best_installer_runs_once_agreed(bare, installers, names, call):
     log = installers(*names)
     bare.lua(ANSWER, 1)
     bare.command("Mercury install")
@@ -54,7 +54,7 @@ def test_the_best_installer_runs_once_agreed(bare, installers, names, call):
     assert call in log.read_text()
 
 
-def test_what_fails_is_told(bare, installers):
+def test_failed_installation_is_reported(bare, installers):
     installers("uv", code=7)
     bare.lua(ANSWER, 1)
     bare.command("Mercury install")
@@ -70,7 +70,7 @@ def test_without_an_installer_it_says_which_to_get(bare, installers):
 @pytest.mark.parametrize(
     ("server", "is_told"), [("0.0.9", True), ("99.0.0", False), ("newest", False), (None, False)], ids=str
 )
-def test_a_server_older_than_the_plugin_is_named(bare, server, is_told):
+def test_server_older_than_plugin_is_named(bare, server, is_told):
     told = bare.lua("return require('mercury.version').complaint({ version = ... })", server)
     assert bool(told) == is_told
     assert not told or ("0.0.9" in told and ":Mercury install" in told)

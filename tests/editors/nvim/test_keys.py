@@ -12,7 +12,7 @@ from tests.editors.scenes import SHOP
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 
-def test_the_plugin_maps_no_key_but_its_own_names(bare):
+def test_plugin_maps_no_key_but_its_own_names(bare):
     code = """
         local found = {}
         for _, mode in ipairs({ "n", "i", "v", "s", "c" }) do
@@ -105,7 +105,7 @@ def test_tab_keeps_its_meaning_in_a_snippet(editor):
     reach(editor, "for a in b:\nx = 1")
 
 
-def test_a_key_for_the_next_edit_keeps_its_meaning_without_one(bare):
+def test_key_for_next_edit_keeps_its_meaning_without_one(bare):
     bare.map("n", "<Tab>", "next_edit")
     assert bare.lua("return require('mercury').or_key('next_edit', '<Tab>')()") == "<Tab>"
 
@@ -115,7 +115,7 @@ def with_keys(editor, before: str = "") -> None:
     editor.start(keys=True)
 
 
-def test_the_default_keys_take_suggestions_in_parts_and_whole(served):
+def test_default_keys_take_suggestions_in_parts_and_whole(served):
     with_keys(served)
     shown = suggested(served)
     served.keys("<C-Right>")
@@ -132,7 +132,7 @@ def test_the_default_keys_take_suggestions_in_parts_and_whole(served):
         ("vim.keymap.set('i', '<Tab>', function() return 'my' .. 'own' end, { expr = true })", "myownx = 1"),
     ],
 )
-def test_where_nothing_is_suggested_a_default_key_is_what_it_was(bare, mapped, text):
+def test_default_key_keeps_its_meaning_where_nothing_is_suggested(bare, mapped, text):
     with_keys(bare, mapped)
     bare.open("x = 1")
     bare.press("I", "i")
@@ -140,7 +140,7 @@ def test_where_nothing_is_suggested_a_default_key_is_what_it_was(bare, mapped, t
     reach(bare, text)
 
 
-def test_the_default_tab_goes_on_in_a_snippet(bare):
+def test_default_tab_goes_on_in_snippet(bare):
     with_keys(bare)
     bare.open("x = 1")
     bare.press("O", "i")
@@ -149,7 +149,7 @@ def test_the_default_tab_goes_on_in_a_snippet(bare):
     reach(bare, "for a in b:\nx = 1")
 
 
-def test_a_key_that_the_user_has_given_to_an_action_of_ours_stays(bare):
+def test_key_that_user_gave_to_our_action_stays(bare):
     with_keys(bare, "vim.keymap.set('i', '<Tab>', '<Plug>(mercury-accept-word)')")
     assert bare.lua("return vim.fn.maparg('<Tab>', 'i')") == "<Plug>(mercury-accept-word)"
 
@@ -174,7 +174,7 @@ HINTS = [
 
 
 @pytest.mark.parametrize(("mapped", "hint"), HINTS)
-def test_the_first_suggestion_ever_comes_with_its_key_and_no_other_does(bare, mapped, hint):
+def test_first_suggestion_ever_shows_its_key_and_later_ones_do_not(bare, mapped, hint):
     bare.lua(mapped)
     bare.lua("require('mercury.welcome').explain()")
     bare.says(hint)
@@ -184,7 +184,7 @@ def test_the_first_suggestion_ever_comes_with_its_key_and_no_other_does(bare, ma
 
 
 @pytest.mark.parametrize("left", ["<Esc>", "<C-c>"])
-def test_a_message_in_insert_mode_is_on_the_screen_until_that_mode_is_left(bare, left):
+def test_message_in_insert_mode_stays_until_that_mode_is_left(bare, left):
     bare.press("i", "i")
     bare.lua("require('mercury.welcome').explain()")
     bare.says("accepts the grey text")
@@ -195,6 +195,6 @@ def test_a_message_in_insert_mode_is_on_the_screen_until_that_mode_is_left(bare,
     bare.until(lambda: bare.last_screen_line.startswith("-- INSERT --"), "the mode")
 
 
-def test_an_unknown_action_is_named(bare):
+def test_unknown_action_is_named(bare):
     with pytest.raises(RuntimeError, match=r'or_key\("jump"\): no such action'):
         bare.lua("require('mercury').or_key('jump', '<Tab>')")

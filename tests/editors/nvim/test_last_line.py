@@ -54,7 +54,7 @@ def test_lines_are_added_behind_the_last(editor, before, edits, shown, after):
         ("one\n2\n3\n", [edit(1, 0, 0, "", to=2), edit(2, 0, 0, "", to=3)], [["-", 1, "2"], ["-", 2, "3"]], "one\n"),
     ],
 )
-def test_the_last_lines_go(editor, before, edits, shown, after):
+def test_last_lines_can_be_removed(editor, before, edits, shown, after):
     check(editor, before, edits, shown, after)
 
 
@@ -69,7 +69,7 @@ def test_the_last_lines_go(editor, before, edits, shown, after):
         ("\n", [edit(0, 0, 0, "one\n", to=1)], [["+", 0, "one"]], "one\n"),
     ],
 )
-def test_the_last_line_changes(editor, before, edits, shown, after):
+def test_last_line_can_be_changed(editor, before, edits, shown, after):
     check(editor, before, edits, shown, after)
 
 
@@ -84,7 +84,7 @@ def test_the_last_line_changes(editor, before, edits, shown, after):
         ([edit(1, 0, 3, "2")], [["-", 1, "two"], ["+", 1, "2"]], "one\n2"),
     ],
 )
-def test_a_last_line_without_an_end_gets_one_only_where_the_editor_adds_it(editor, edits, shown, after, options, end):
+def test_last_line_gets_an_end_only_where_editor_adds_it(editor, edits, shown, after, options, end):
     check(editor, OPEN, edits, shown, after + end, options)
 
 
@@ -97,7 +97,7 @@ def test_a_last_line_without_an_end_gets_one_only_where_the_editor_adds_it(edito
         ([edit(1, 0, 3, "")], [["-", 1, "two"]], "one\n"),
     ],
 )
-def test_a_last_line_end_that_an_edit_brings_is_not_added_twice(editor, edits, shown, after, options, more):
+def test_last_line_end_from_edit_is_not_added_twice(editor, edits, shown, after, options, more):
     check(editor, OPEN, edits, shown + more, after, options)
 
 
@@ -120,7 +120,7 @@ def test_neighbours_are_made_in_any_order_without_touching_each_other(editor, fi
     reach(editor, "1111 + 2\nend\n")
 
 
-def test_the_end_of_a_file_in_another_buffer_is_kept_too(editor):
+def test_end_of_file_in_another_buffer_is_kept_too(editor):
     editor.open("one\n", "other.py")
     editor.attached()
     editor.command("set hidden")
@@ -136,7 +136,7 @@ def test_the_end_of_a_file_in_another_buffer_is_kept_too(editor):
     assert (editor.folder / "other.py").read_text() == "one\ntwo\n"
 
 
-def test_what_is_added_behind_the_last_line_is_jumped_to(editor):
+def test_text_added_behind_the_last_line_is_jumped_to(editor):
     text = "-one\n" + "\n" * 80
     offered(editor, edit(81, 0, 0, "two\n"), text=text)
     shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["+", 80, "two"])
@@ -146,7 +146,7 @@ def test_what_is_added_behind_the_last_line_is_jumped_to(editor):
     reach(editor, text[1:] + "two\n")
 
 
-def test_a_last_line_that_goes_is_jumped_to(editor):
+def test_last_line_that_is_removed_is_jumped_to(editor):
     text = "-one\n" + "\n" * 79 + "two\n"
     offered(editor, edit(80, 0, 0, "", to=81), text=text)
     shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["-", 80, "two"])

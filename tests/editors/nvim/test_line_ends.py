@@ -40,7 +40,7 @@ def scripted(editor, face: str, suggestion: str) -> None:
 
 
 @copied
-def test_in_a_file_with_crlf_what_was_shown_is_inserted_and_written(editor):
+def test_crlf_file_gets_what_was_shown_inserted_and_written(editor):
     shown = suggested(editor, CRLF)
     assert editor.lua("return vim.bo.fileformat") == "dos"
     assert "\n" in shown
@@ -53,7 +53,7 @@ def test_in_a_file_with_crlf_what_was_shown_is_inserted_and_written(editor):
 
 
 @copied
-def test_in_a_file_with_crlf_a_line_is_taken_and_the_lines_below_stay(editor):
+def test_crlf_file_has_one_line_taken_and_the_lines_below_stay(editor):
     shown = suggested(editor, CRLF)
     line = "\n" + shown.splitlines()[1]
     mapped(editor)
@@ -63,7 +63,7 @@ def test_in_a_file_with_crlf_a_line_is_taken_and_the_lines_below_stay(editor):
 
 
 @copied
-def test_in_a_file_with_crlf_a_line_end_is_typed_through(editor):
+def test_crlf_line_end_is_typed_through(editor):
     shown = suggested(editor, CRLF)
     editor.lua("_G.frames = {}")
     editor.keys("<CR>")
@@ -85,7 +85,7 @@ def test_words_lines_and_the_whole_are_taken_whatever_ends_a_line(bare, face, en
 
 
 @pytest.mark.parametrize("end", [*ENDS, "\n"])
-def test_what_was_taken_is_counted_in_the_text_that_the_server_sent(bare, face, end):
+def test_accepted_text_is_counted_as_the_server_sent_it(bare, face, end):
     scripted(bare, face, OFFERED.format(end))
     bare.keys("<C-k>")
     reach(bare, "if empty:\nné🦀:")
@@ -96,7 +96,7 @@ def test_what_was_taken_is_counted_in_the_text_that_the_server_sent(bare, face, 
     assert lengths == [len(part.encode("utf-16-le")) // 2 for part in ("né🦀:", f"né🦀:{end}    pass")]
 
 
-def test_a_next_edit_has_the_line_ends_of_its_file(bare):
+def test_next_edit_has_line_ends_of_its_file(bare):
     bare.start([sys.executable, SERVER, str(bare.folder)])
     bare.open("-one\r\ntwo\r\n", "area.py")
     bare.attached()

@@ -137,7 +137,7 @@ def suggest(editor, text: str) -> None:
 
 @copying
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
+def test_name_that_only_another_server_knows_is_suggested(beside, name):
     editor, journal = beside(NEWEST, command(name))
     editor.until(lambda: editor.lua(READY), f"{name} to answer")
     write_behind(editor)
@@ -152,7 +152,7 @@ def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
 
 @copying
 @pytest.mark.parametrize("name", SERVERS)
-def test_of_a_call_the_parameters_are_known(beside, name):
+def test_call_parameters_are_known(beside, name):
     editor, journal = beside(NEWEST.removesuffix("([Basket()])"), command(name))
     editor.until(lambda: editor.lua(READY), f"{name} to answer")
     write_behind(editor, "(")
@@ -162,7 +162,7 @@ def test_of_a_call_the_parameters_are_known(beside, name):
 
 @copying
 @pytest.mark.parametrize("answer", ["hang", "die", 5, {"items": 5}, NONSENSE, {"items": NONSENSE}])
-def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, served, answer):
+def test_hanging_dying_or_talking_nonsense_server_is_not_waited_for(beside, served, answer):
     editor, journal = beside(WRITTEN, other(served.folder, completion=answer))
     write_behind(editor)
     editor.shows("extend([])")
@@ -178,7 +178,7 @@ def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, 
 
 
 @copying
-def test_no_server_is_asked_if_the_setting_is_off(beside, served):
+def test_servers_are_not_asked_if_the_setting_is_off(beside, served):
     served.lua("vim.lsp.config('mercury', { init_options = { context = { analysed_names = false } } })")
     editor, journal = beside(WRITTEN, other(served.folder, completion=[{"label": "append"}]))
     write_behind(editor)
@@ -249,7 +249,7 @@ NAMES = [
         (None, [], False),
     ],
 )
-def test_what_is_inserted_is_told_and_texts_keywords_and_snippets_are_not(scripted, result, items, is_incomplete):
+def test_inserted_names_are_reported_but_not_texts_keywords_and_snippets(scripted, result, items, is_incomplete):
     editor = scripted(completion=result)
     assert asked(editor) == {"result": {"items": items, "isIncomplete": is_incomplete}}
     sent = [json.loads(line) for line in (editor.folder / "other.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -258,7 +258,7 @@ def test_what_is_inserted_is_told_and_texts_keywords_and_snippets_are_not(script
     assert question["context"]["triggerKind"] == 1
 
 
-def test_a_call_has_the_parameters_of_all_its_signatures(scripted):
+def test_call_has_parameters_of_all_its_signatures(scripted):
     signatures = [
         {"label": "f(x: 'é', y)", "parameters": [{"label": [2, 8]}, {"label": "y"}]},
         {"label": "f()"},
@@ -268,18 +268,18 @@ def test_a_call_has_the_parameters_of_all_its_signatures(scripted):
     assert asked(editor, signature=True) == {"result": answer}
 
 
-def test_a_version_that_is_gone_is_answered_with_nothing(scripted):
+def test_outdated_version_is_answered_with_nothing(scripted):
     editor = scripted(completion=ITEMS)
     assert asked(editor, behind=1) == {"result": None}
 
 
 @pytest.mark.parametrize("answer", ["hang", "die", 5])
-def test_where_everybody_fails_there_is_an_error(scripted, answer):
+def test_error_is_returned_where_every_server_fails(scripted, answer):
     editor = scripted(completion=answer)
     assert asked(editor, timeoutMs=50)["err"]["code"] == -32800
 
 
-def test_where_nobody_is_there_nothing_is_known(bare):
+def test_list_is_incomplete_where_there_is_no_other_server(bare):
     bare.start([sys.executable, str(HERE / "scripted_server.py"), str(bare.folder)], ghost="own")
     bare.open("'🦀'; a.b")
     bare.attached()

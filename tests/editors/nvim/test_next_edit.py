@@ -63,7 +63,7 @@ def answer(editor, *edits: dict, **more: str) -> None:
     part.rename(editor.folder / "answer.json")
 
 
-def test_it_is_asked_for_again_once_the_engine_is_ready(editor):
+def test_next_edit_is_asked_for_again_once_the_engine_is_ready(editor):
     editor.open(TEXT, "area.py")
     editor.attached()
     answer(editor, FIRST)
@@ -76,7 +76,7 @@ def test_it_is_asked_for_again_once_the_engine_is_ready(editor):
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
 
 
-def test_a_model_that_rewrites_is_asked_at_once(editor):
+def test_model_that_rewrites_is_asked_at_once(editor):
     editor.lua("require('mercury').setup(...)", {"servers": [], "next_edit_debounce_ms": 3_600_000})
     editor.open(TEXT, "area.py")
     editor.attached()
@@ -110,7 +110,7 @@ def reach(editor, text: str) -> None:
 CHANGED = TEXT[1:]
 
 
-def test_what_other_servers_report_is_told(editor):
+def test_diagnostics_of_other_servers_are_reported(editor):
     editor.open("ß = hight\n", "area.py")
     editor.attached()
     report = """
@@ -123,7 +123,7 @@ def test_what_other_servers_report_is_told(editor):
     assert diagnostic == {"range": {"start": start, "end": stop}, "severity": 2, "message": "hight is not defined"}
 
 
-def test_it_is_asked_for_with_version_and_place(editor):
+def test_next_edit_is_asked_for_with_version_and_place(editor):
     offered(editor, FIRST)
     asked = told(editor, "mercury/nextEdit")
     versions = [change["textDocument"]["version"] for change in journal(editor, "textDocument/didChange")]
@@ -132,12 +132,12 @@ def test_it_is_asked_for_with_version_and_place(editor):
     assert asked["context"] == {"triggerKind": 2, "closedFiles": True}
 
 
-def test_a_change_in_a_line_strikes_the_old_and_shows_the_new(editor):
+def test_change_in_line_strikes_old_and_shows_new(editor):
     offered(editor, FIRST)
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
 
 
-def test_an_insertion_is_ghost_text_where_the_server_says_so(editor):
+def test_insertion_is_ghost_text_where_server_says_so(editor):
     offered(editor, edit(1, 24, 24, "  # fixed", display="ghost"))
     shows(editor, ["~", 1, "  # fixed"])
 
@@ -190,7 +190,7 @@ def test_ranges_follow_the_parts_that_were_taken(editor):
     reach(editor, "# a\n# b\n" + CHANGED.replace("hight", "height"))
 
 
-def test_what_is_away_from_the_cursor_is_jumped_to_first(editor):
+def test_distant_edit_is_jumped_to_first(editor):
     text = TEXT + "\n" * 80 + "aera()\n"
     offered(editor, edit(85, 0, 4, "area"), text=text)
     shows(editor, ["-", 85, "aera"], ["+", 85, "area"], ["?", 0, "  ↓ next edit: line 86 (<Tab>)"])
@@ -202,7 +202,7 @@ def test_what_is_away_from_the_cursor_is_jumped_to_first(editor):
     reach(editor, text.replace("aera()", "area()")[1:])
 
 
-def test_an_edit_of_another_open_file_is_jumped_to(editor):
+def test_edit_of_another_open_file_is_jumped_to(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
@@ -227,7 +227,7 @@ def test_dismissing_clears_it_and_tells_the_server(editor):
     editor.until(lambda: editor.lua(reason) is None, "the server to know more")
 
 
-def test_an_answer_for_another_version_is_not_shown(editor):
+def test_answer_for_another_version_is_not_shown(editor):
     offered(editor, edit(1, 19, 24, "height", ahead=-1))
     taken(editor)
     answer(editor, SECOND)
@@ -235,7 +235,7 @@ def test_an_answer_for_another_version_is_not_shown(editor):
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
 
 
-def test_an_answer_that_a_change_overtook_does_not_keep_the_next_from_being_asked(editor):
+def test_overtaken_answer_does_not_keep_next_from_being_asked(editor):
     editor.lua("require('mercury.options').current.next_edit_debounce_ms = 500")
     (editor.folder / "hold").touch()
     offered(editor, FIRST)
@@ -253,14 +253,14 @@ def test_typing_clears_it(editor):
     assert editor.lua(SCREEN) == []
 
 
-def test_a_change_after_it_was_shown_makes_it_void(editor):
+def test_change_after_it_was_shown_voids_next_edit(editor):
     offered(editor, FIRST)
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '# new' }); require('mercury').next_edit()")
     assert editor.text == "# new\n" + CHANGED.removesuffix("\n")
 
 
-def test_a_change_that_takes_its_place_away_clears_it_without_an_error(editor):
+def test_change_that_removes_its_place_clears_edit_without_error(editor):
     offered(editor, SECOND)
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
     editor.keys("5G2|D")
@@ -269,7 +269,7 @@ def test_a_change_that_takes_its_place_away_clears_it_without_an_error(editor):
     assert editor.rpc("nvim_exec2", "messages", {"output": True})["output"] == ""
 
 
-def test_a_range_to_the_end_of_the_file_takes_its_last_line(editor):
+def test_range_to_the_end_of_file_takes_its_last_line(editor):
     offered(editor, edit(4, 0, 0, "print(area(2, 3))\n", to=5))
     editor.until(lambda: editor.lua(SCREEN), "the offer")
     editor.keys("5G<Tab>")
@@ -293,7 +293,7 @@ def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_p
     assert journal(editor, "mercury/nextEdit") == []
 
 
-def test_an_offer_for_another_file_goes_with_the_edit_that_it_followed_from(editor):
+def test_offer_for_another_file_goes_with_the_edit_it_followed_from(editor):
     (editor.folder / "other.py").write_text("aera\n", encoding="utf-8")
     offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
     shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])

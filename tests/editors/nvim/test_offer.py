@@ -66,7 +66,7 @@ def listed(editor) -> None:
     assert editor.page == LISTED
 
 
-def test_what_changes_elsewhere_is_said_before(editor):
+def test_changes_elsewhere_are_announced_first(editor):
     beside(editor, summary="1 here, 1 in other.py", note="pyright can rename this: undo and use rename")
     shows(
         editor,
@@ -77,7 +77,7 @@ def test_what_changes_elsewhere_is_said_before(editor):
     )
 
 
-def test_the_first_key_lists_what_would_change_unseen_and_the_second_makes_it(editor):
+def test_first_key_lists_unseen_changes_and_the_second_makes_them(editor):
     beside(editor)
     listed(editor)
     assert lines(editor, "area.py") == CHANGED.removesuffix("\n")
@@ -89,7 +89,7 @@ def test_the_first_key_lists_what_would_change_unseen_and_the_second_makes_it(ed
     editor.says("2 files changed: :wall writes, :Mercury next undo reverts")
 
 
-def test_what_is_left_out_is_not_made_and_the_server_hears_how_many_were(editor):
+def test_unticked_change_is_not_made_and_server_hears_how_many_were(editor):
     beside(editor)
     listed(editor)
     editor.keys("G")
@@ -104,7 +104,7 @@ def test_what_is_left_out_is_not_made_and_the_server_hears_how_many_were(editor)
 
 
 @pytest.mark.parametrize("key", ["<CR>", "g<Tab>"])
-def test_a_key_goes_to_an_edit_and_makes_nothing(editor, key):
+def test_jump_key_goes_to_edit_and_changes_nothing(editor, key):
     beside(editor)
     listed(editor)
     editor.keys("G" + key)
@@ -121,7 +121,7 @@ def test_closing_the_list_keeps_the_offer(editor):
     assert editor.page == LISTED
 
 
-def test_the_list_is_a_command_too_and_says_where_there_is_nothing(editor):
+def test_list_is_also_a_command_and_says_where_there_is_nothing(editor):
     offered(editor, FIRST)
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
     editor.command("Mercury next preview")
@@ -151,7 +151,7 @@ def made(editor) -> None:
     editor.until(lambda: len(journal(editor, "mercury/nextEdit")) == 2, "the next question")
 
 
-def test_one_command_takes_an_offer_back_in_all_files(editor):
+def test_undo_command_takes_an_offer_back_in_all_files(editor):
     beside(editor)
     made(editor)
     editor.command("silent wall")
@@ -162,7 +162,7 @@ def test_one_command_takes_an_offer_back_in_all_files(editor):
     editor.says("there is no next edit to undo")
 
 
-def test_a_change_since_is_never_lost_by_taking_back(editor):
+def test_later_change_is_never_lost_by_taking_back(editor):
     beside(editor)
     made(editor)
     editor.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('other.py'), 0, 0, false, { '# mine' })")
@@ -172,7 +172,7 @@ def test_a_change_since_is_never_lost_by_taking_back(editor):
     assert lines(editor, "other.py") == "# mine\narea"
 
 
-def test_what_was_wiped_since_cannot_be_taken_back_and_is_named(editor):
+def test_wiped_file_cannot_be_taken_back_and_is_named(editor):
     beside(editor)
     made(editor)
     editor.command("silent wall")
@@ -182,7 +182,7 @@ def test_what_was_wiped_since_cannot_be_taken_back_and_is_named(editor):
     reach(editor, MADE)
 
 
-def test_in_a_buffer_without_a_window_two_offers_are_two_steps(editor):
+def test_offers_in_a_buffer_without_a_window_are_two_steps(editor):
     beside(editor)
     made(editor)
     answer(editor, edit(1, 4, 10, "give"), {**edit(0, 4, 4, "()"), "file": "other.py", "oldText": ""})
@@ -213,7 +213,7 @@ def test_files_that_are_not_open_are_changed_but_not_written(editor):
     assert (lines(editor, "other.py"), lines(editor, "third.py")) == ("aera", "aera")
 
 
-def test_a_file_that_has_changed_since_voids_the_whole_offer(editor):
+def test_file_changed_since_voids_the_whole_offer(editor):
     closed(editor, OTHER, THIRD)
     (editor.folder / "third.py").write_text("# mine\naera\n", encoding="utf-8")
     editor.keys("<Tab>")
@@ -224,7 +224,7 @@ def test_a_file_that_has_changed_since_voids_the_whole_offer(editor):
     assert lines(editor, "other.py") == "aera"
 
 
-def test_a_file_that_must_not_be_written_voids_the_whole_offer(editor):
+def test_read_only_file_voids_the_whole_offer(editor):
     editor.lua("vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', command = 'setlocal readonly' })")
     closed(editor, OTHER, THIRD)
     editor.keys("<Tab>")
@@ -234,7 +234,7 @@ def test_a_file_that_must_not_be_written_voids_the_whole_offer(editor):
     reach(editor, CHANGED)
 
 
-def test_a_swap_file_asks_no_question(editor):
+def test_swap_file_asks_no_question(editor):
     editor.lua("vim.o.directory = ...; vim.o.swapfile = true", str(editor.folder))
     closed(editor, OTHER)
     (editor.folder / "other.py.swp").write_bytes(b"b0VIM 9.0" + bytes(4096))
@@ -245,7 +245,7 @@ def test_a_swap_file_asks_no_question(editor):
     assert not editor.waits_for_enter
 
 
-def test_what_must_not_be_hidden_stays_in_its_window(editor):
+def test_buffer_that_must_not_be_hidden_stays_in_its_window(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, OTHER)
@@ -279,7 +279,7 @@ def test_another_server_that_renames_is_named(editor):
     assert told(editor, "mercury/nextEdit")["context"]["renameProvider"] == "pyright"
 
 
-def test_an_offer_on_the_screen_does_not_keep_a_newer_one_away(editor):
+def test_offer_on_screen_does_not_keep_newer_one_away(editor):
     editor.open("aera\n", "other.py")
     editor.attached()
     offered(editor, OTHER)
@@ -289,7 +289,7 @@ def test_an_offer_on_the_screen_does_not_keep_a_newer_one_away(editor):
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
 
 
-def test_the_server_hears_what_was_shown(editor):
+def test_server_hears_what_was_shown(editor):
     offered(editor, FIRST)
     assert told(editor, "textDocument/didShowInlineEdit")["item"]["command"]["arguments"] == ["one"]
     editor.keys("jk")

@@ -46,7 +46,7 @@ def test_fifteen_projects_are_one_process(served):
 
 
 @pytest.mark.parametrize("model", ["fake"], indirect=True)
-def test_an_edit_at_once_in_another_project_is_known(served):
+def test_edit_at_once_in_another_project_is_known(served):
     served.start()
     served.open(SHAPES, project(served, "first"))
     served.ready()
@@ -56,7 +56,7 @@ def test_an_edit_at_once_in_another_project_is_known(served):
 
 
 @pytest.mark.parametrize("model", ["fake"], indirect=True)
-def test_an_edit_before_the_first_server_is_there_is_known(served):
+def test_edit_before_the_first_server_is_there_is_known(served):
     served.open(SHAPES)
     rename(served)
     served.start()
@@ -79,7 +79,7 @@ def test_projects_that_are_opened_while_the_server_starts_are_in_it(served):
 
 
 @pytest.mark.parametrize("model", ["fake"], indirect=True)
-def test_a_project_with_settings_of_its_own_has_a_server_of_its_own(served):
+def test_project_with_its_own_settings_has_its_own_server(served):
     served.start()
     served.open(SHAPES, project(served, "plain"))
     served.ready()

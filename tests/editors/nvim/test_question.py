@@ -23,7 +23,7 @@ end
 """
 
 
-def test_a_stronger_model_is_offered_installed_and_used(program, tmp_path):
+def test_stronger_model_is_offered_installed_and_used(program, tmp_path):
     made = checkpoint(tmp_path / "made")
     files = {path.name: path.read_bytes() for path in made.iterdir()}
     (house := tmp_path / "h").mkdir()

@@ -21,16 +21,16 @@ def quiet(editor, begin: str, end: str) -> None:
     assert editor.suggestion() == shown[2:]
 
 
-def test_while_several_cursors_are_at_work(editor):
+def test_silent_with_several_cursors(editor):
     quiet(editor, "vim.b.visual_multi = 1", "vim.b.visual_multi = nil")
 
 
-def test_while_another_completion_menu_is_open(editor):
+def test_silent_while_another_completion_menu_is_open(editor):
     menu = "package.loaded['blink.cmp'] = { is_visible = function() return true end }"
     quiet(editor, menu, "package.loaded['blink.cmp'] = nil")
 
 
-def test_while_a_snippet_is_filled_in(editor):
+def test_silent_while_a_snippet_is_filled_in(editor):
     editor.open(SHOP.text)
     editor.ready()
     editor.keys("G")
@@ -45,7 +45,7 @@ def test_while_a_snippet_is_filled_in(editor):
     assert editor.asks() > before
 
 
-def test_while_a_macro_is_recorded(editor):
+def test_silent_while_a_macro_is_recorded(editor):
     shown = suggested(editor)
     editor.press("<Esc>", "n")
     editor.keys("qa")
@@ -60,7 +60,7 @@ def test_while_a_macro_is_recorded(editor):
     assert editor.suggestion() == shown[1:]
 
 
-def test_while_a_macro_is_played(editor):
+def test_silent_while_a_macro_is_played(editor):
     editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.fn.setreg('a', vim.keycode('GA' .. ... .. '<Esc>'))", SHOP.typed)
@@ -70,14 +70,14 @@ def test_while_a_macro_is_played(editor):
     assert editor.asks() == before
 
 
-def test_where_the_buffer_cannot_be_changed(editor):
+def test_silent_where_the_buffer_cannot_be_changed(editor):
     editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.bo.modifiable = false")
     assert editor.lua("return require('mercury.quiet').reason(0)") == "the buffer is not modifiable"
 
 
-def test_in_special_buffers_no_server_is_attached(editor):
+def test_special_buffers_get_no_server(editor):
     editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.cmd.new(); vim.bo.buftype = 'nofile'; vim.bo.filetype = 'python'")
@@ -85,7 +85,7 @@ def test_in_special_buffers_no_server_is_attached(editor):
     assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
 
 
-def test_while_snoozing(editor):
+def test_silent_while_snoozing(editor):
     shown = suggested(editor)
     editor.lua("vim.cmd('Mercury snooze 5')")
     editor.shows("")

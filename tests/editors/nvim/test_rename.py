@@ -45,7 +45,7 @@ def carry(editor) -> None:
     reach(editor, CARRIED)
 
 
-def test_all_places_are_made_at_once_and_undone_in_one_step(renamed):
+def test_places_are_all_changed_at_once_and_undone_in_one_step(renamed):
     carry(renamed)
     renamed.keys("u")
     reach(renamed, RENAMED)
@@ -75,7 +75,7 @@ def test_another_server_carries_on_after_a_kill(shapes):
     carry(shapes)
 
 
-def test_a_kill_takes_what_was_offered_off_the_screen(renamed):
+def test_killed_server_takes_its_offer_off_screen(renamed):
     replaced(renamed, lambda: kill_server(renamed))
     shows(renamed)
     reach(renamed, RENAMED)

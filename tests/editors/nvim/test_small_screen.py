@@ -48,7 +48,7 @@ def test_commands_and_their_pages(small):
         small.keys("q<Esc>" if small.lua("return vim.api.nvim_win_get_config(0).relative") else "<Esc>")
 
 
-def test_a_server_that_is_killed(small):
+def test_killed_server_asks_for_no_key_press(small):
     small.start()
     suggested(small)
     small.press("<Esc>", "n")
@@ -57,7 +57,7 @@ def test_a_server_that_is_killed(small):
     calm(small)
 
 
-def test_a_server_that_cannot_start(small):
+def test_server_that_cannot_start_asks_for_no_key_press(small):
     small.start(["false"])
     small.open(SHOP.text)
     small.says("keeps dying")
@@ -71,7 +71,7 @@ def test_several_wrong_options_and_no_program(small):
     calm(small)
 
 
-def test_a_long_message_of_the_server_is_shortened_and_kept(bare):
+def test_long_message_of_server_is_shortened_and_kept(bare):
     bare.rpc("nvim_ui_try_resize", 80, 12)
     bare.start([sys.executable, SERVER, str(bare.folder)])
     bare.open("aera", "area.py")

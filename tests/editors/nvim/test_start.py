@@ -30,7 +30,7 @@ def fresh(request, program, environment, tmp_path) -> Iterator[Neovim]:
         yield editor
 
 
-def test_the_steps_lead_to_a_suggestion_that_tab_takes(fresh):
+def test_steps_lead_to_suggestion_that_tab_takes(fresh):
     shown = suggested(fresh)
     fresh.keys("<Tab>")
     reach(fresh, SHOP.before + shown)

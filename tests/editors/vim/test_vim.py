@@ -41,7 +41,7 @@ def test_tab_inserts_exactly_what_was_shown(vim, copies):
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
 
 
-def test_one_undo_takes_back_just_what_was_taken(vim):
+def test_undo_takes_back_just_what_was_accepted(vim):
     editor = suggesting(vim)
     shown = editor.line
     editor.keys("\t")
@@ -50,13 +50,13 @@ def test_one_undo_takes_back_just_what_was_taken(vim):
     assert editor.saved() == SHOP.text + "\n"
 
 
-def test_nothing_is_inserted_that_was_not_taken(vim):
+def test_suggestion_that_was_not_accepted_is_not_inserted(vim):
     editor = suggesting(vim)
     editor.type("2 + 1)")
     assert editor.saved() == SHOP.before + "2 + 1)\n"
 
 
-def test_it_is_shown_on_request_in_all_its_lines(vim, copies):
+def test_suggestion_is_shown_on_request_in_all_its_lines(vim, copies):
     editor = suggesting(vim, LINES, ask="\x0c")
     start = editor.screen.cursor.y
     shown = [editor.line, *editor.lines[start + 1 : editor.lines.index("~", start)]]
@@ -66,7 +66,7 @@ def test_it_is_shown_on_request_in_all_its_lines(vim, copies):
     assert editor.saved() == BLOCK.text.removesuffix("    ") + "\n".join(shown) + "\n"
 
 
-def test_the_documented_settings_reach_the_server(vim, tmp_path):
+def test_documented_settings_reach_server(vim, tmp_path):
     (settings,) = blocks("vim", "json")
     (tmp_path / "coc-settings.json").write_text(settings, encoding="utf-8")
     editor = vim(BLOCK.text)
@@ -99,7 +99,7 @@ def test_tab_jumps_to_each_place_of_a_next_edit_and_makes_it(vim):
     assert editor.saved() == CARRIED
 
 
-def test_a_code_action_makes_all_places_one_undo_step(vim):
+def test_code_action_makes_all_places_one_undo_step(vim):
     editor = renamed(vim)
     editor.keys("\\m")
     editor.until(lambda: "mercury: rename" in editor.told(), "the code action")
@@ -110,7 +110,7 @@ def test_a_code_action_makes_all_places_one_undo_step(vim):
     editor.shows(RENAMED)
 
 
-def test_a_killed_server_is_started_again(vim):
+def test_killed_server_is_started_again(vim):
     editor = suggesting(vim)
     editor.kill_server()
     editor.ready(servers=2)

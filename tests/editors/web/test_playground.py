@@ -44,7 +44,7 @@ def value(page):
     return page.locator("#text").input_value()
 
 
-def test_what_is_typed_is_drafted_pass_by_pass_and_taken_with_tab(page):
+def test_typed_text_is_drafted_pass_by_pass_and_taken_with_tab(page):
     written(page, COPIED)
     said(page, "Tab takes it")
     passes = page.locator("#passes button")
@@ -90,7 +90,7 @@ def test_offsets_count_characters_as_the_server_does(page):
     assert value(page) == text + "return width * height"
 
 
-def test_what_the_model_reads_is_shown(page):
+def test_model_input_is_shown(page):
     page.locator("summary", has_text="Another open file").click()
     page.locator("#other").fill("def volume(width, height, depth):\n    return area(width, height) * depth\n")
     page.locator("#text").focus()
@@ -113,7 +113,7 @@ def test_statistics_are_this_machines(page):
     assert "p50" in page.locator("#latency").inner_text()
 
 
-def test_the_token_leaves_the_address_and_is_asked_for_without(page, browser, server):
+def test_token_leaves_the_address_and_is_asked_for_without(page, browser, server):
     assert "token" not in page.url
     other = browser.new_page()
     other.goto(f"http://127.0.0.1:{server.port}/")
@@ -125,7 +125,7 @@ def test_the_token_leaves_the_address_and_is_asked_for_without(page, browser, se
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_system_until_it_is_turned(browser, server, scheme):
+def test_theme_follows_the_system_until_it_is_switched(browser, server, scheme):
     page = browser.new_page(color_scheme=scheme)
     page.goto(server.address)
     background = "getComputedStyle(document.body).backgroundColor"
@@ -140,7 +140,7 @@ def test_it_follows_the_system_until_it_is_turned(browser, server, scheme):
     page.close()
 
 
-def test_what_is_taken_can_be_undone_and_is_counted(page):
+def test_accepted_text_can_be_undone_and_is_counted(page):
     written(page, COPIED)
     said(page, "Tab takes it")
     with page.expect_response("**/feedback") as told:
@@ -150,14 +150,14 @@ def test_what_is_taken_can_be_undone_and_is_counted(page):
     assert value(page) == COPIED
 
 
-def test_where_the_cursor_has_moved_nothing_is_taken(page):
+def test_suggestion_is_not_taken_where_the_cursor_has_moved(page):
     written(page, COPIED)
     said(page, "Tab takes it")
     page.keyboard.press("ArrowUp")
     said(page, "The cursor has moved")
 
 
-def test_a_wrong_token_is_told_and_the_keyboard_stays_in_place(browser, server):
+def test_wrong_token_is_reported_and_keyboard_stays_in_place(browser, server):
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/#token=wrong")
     page.locator("#refused", has_text="not the server's token").wait_for()
@@ -168,7 +168,7 @@ def test_a_wrong_token_is_told_and_the_keyboard_stays_in_place(browser, server):
     page.close()
 
 
-def test_a_server_that_is_gone_is_told(browser, server):
+def test_lost_server_is_reported(browser, server):
     page = browser.new_page()
     page.goto(server.address)
     said(page, "Tab takes it|Nothing is suggested")
@@ -181,7 +181,7 @@ def test_a_server_that_is_gone_is_told(browser, server):
     page.close()
 
 
-def test_a_narrow_window_scrolls_in_one_direction(browser, server):
+def test_narrow_window_scrolls_in_one_direction(browser, server):
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.goto(server.address)
     said(page, "Tab takes it|Nothing is suggested")

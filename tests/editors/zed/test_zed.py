@@ -24,18 +24,18 @@ EXTENSION = EDITORS / "zed"
 MANIFEST = tomllib.loads((EXTENSION / "extension.toml").read_text(encoding="utf-8"))
 
 
-def test_every_language_of_ours_is_registered_by_its_name_in_zed():
+def test_languages_are_registered_by_their_names_in_zed():
     server = MANIFEST["language_servers"]["mercury"]
     ids = server["language_ids"]
     assert sorted(server["languages"]) == sorted(ids)
     assert {find(id, "").id for id in ids.values()} == {language.id for language in LANGUAGES}
 
 
-def test_it_carries_the_licence_that_zeds_registry_asks_for():
+def test_extension_carries_the_licence_that_the_registry_asks_for():
     assert (EXTENSION / "LICENSE").read_bytes() == (EDITORS.parent / "LICENSE").read_bytes()
 
 
-def test_the_documented_settings_name_real_ones():
+def test_documented_settings_name_real_ones():
     servers = [json.loads(block)["lsp"]["mercury"] for block in blocks("zed", "json")]
     for server in servers:
         trees = [server.get(name, {}) for name in ("settings", "initialization_options")]
@@ -43,7 +43,7 @@ def test_the_documented_settings_name_real_ones():
             assert all(setting(f"{group}.{name}") for name in values)
 
 
-def test_the_documented_address_is_where_the_server_listens():
+def test_documented_address_is_where_server_listens():
     predictions = json.loads(blocks("zed", "json")[1])["edit_predictions"]
     address = parser().parse_args(["serve", "--http"]).http
     assert predictions["open_ai_compatible_api"]["api_url"] == f"http://{address}/v1/completions"
@@ -55,7 +55,7 @@ MENU = {"completion": {"completionItem": {"snippetSupport": True, "insertReplace
 
 @pytest.mark.editor
 @pytest.mark.slow
-def test_what_it_starts_carries_on_what_was_typed_in_one_entry_of_the_menu(environment, tmp_path, copies):
+def test_menu_entry_continues_typed_text(environment, tmp_path, copies):
     """With the documented settings, handed over as the extension does; how sure a model is, is its own affair."""
     own = json.loads(blocks("zed", "json")[0])["lsp"]["mercury"]
     assert own["binary"]["arguments"] == ["--stdio"]
@@ -99,14 +99,14 @@ def cargo(tmp_path):
 
 @pytest.mark.editor
 @pytest.mark.slow
-def test_it_compiles_against_the_apis_signatures(cargo, tmp_path):
+def test_extension_compiles_against_the_signatures_of_the_api(cargo, tmp_path):
     extension = shutil.copytree(EXTENSION, tmp_path / "zed")
     cargo("check", "--config", f'patch.crates-io.zed_extension_api.path="{HERE / "api"}"', folder=extension)
 
 
 @pytest.mark.editor
 @pytest.mark.slow
-def test_it_behaves(cargo, tmp_path):
+def test_extension_behaves_as_its_own_tests_say(cargo, tmp_path):
     tree = tmp_path / "clone"
     shutil.copytree(EXTENSION, tree / "editors/zed")
     crates = shutil.copytree(HERE, tree / "tests/editors/zed", ignore=shutil.ignore_patterns("target"))
