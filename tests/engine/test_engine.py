@@ -31,7 +31,7 @@ from tests.engine.tiny import (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decode", ["policy", "ar", "ar+copy"])
-def test_what_was_learnt_is_said_exactly(decode):
+def test_learned_text_is_said_exactly(decode):
     answering = engine(learnt_runtime(), decode=decode)
     for asked, answers in asked_by_heart():
         found = final(answering, replace(asked, effort="medium"))
@@ -53,7 +53,7 @@ def test_drafts_are_accepted_where_rows_cost_little():
 
 
 @pytest.mark.slow
-def test_where_rows_cost_as_much_as_steps_there_are_only_steps():
+def test_steps_are_used_alone_where_rows_cost_as_much():
     answering = engine(learnt_runtime(), costs=STEEP)
     for asked, _ in asked_by_heart():
         list(answering.infill(replace(asked, effort="medium")))
@@ -70,7 +70,7 @@ def test_holes_that_are_drafted_together_take_two_forwards():
 
 
 @pytest.mark.slow
-def test_an_instant_answer_is_one_forward():
+def test_instant_answer_is_one_forward():
     (head, body) = BLOCKS[0]
     answering = engine(learnt_runtime(), bar=0.3)
     (only,) = answering.infill(request(f"{LINES[4][:4]}$0\n", effort="instant"))
@@ -115,7 +115,7 @@ def test_deleting_what_stood_there_before_takes_one_forward():
 
 
 @pytest.mark.slow
-def test_a_likely_answer_is_worth_showing_and_a_random_one_is_not():
+def test_likely_answer_is_worth_showing_and_random_one_is_not():
     likely = final(engine(learnt_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
     random = final(engine(random_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
     assert likely.p_accept > 0.5 > 0.1 > random.p_accept
@@ -140,7 +140,7 @@ def test_new_snippets_and_edits_are_read_after_a_jump_and_not_while_typing():
     assert frozen_under(engine(random_runtime()), typed, more, jumped) > 60 + CANVAS
 
 
-def test_a_rewrite_always_sees_the_newest_edits():
+def test_rewrite_always_sees_newest_edits():
     asked = request("a = [[1]]\n", mode="edit")
     edited = replace(asked, edits=(Edit("shapes.py", 1, "b = 1", "b = 2"),))
     assert frozen_under(engine(random_runtime()), asked, edited) > frozen_under(engine(random_runtime()), asked, asked)
@@ -225,7 +225,7 @@ def test_info_says_who_answers_and_how():
     ("spans", "message"),
     [((), "0 spans"), ((Span(3, 0, 0, "line"),), "name one of them"), ((Span(0, 0, 99, "line"),), "not a range")],
 )
-def test_a_request_that_cannot_be_is_refused_by_name(spans, message):
+def test_impossible_request_is_refused_by_name(spans, message):
     asked = InfillRequest(session="s", windows=request("x$0").windows, spans=spans)
     with pytest.raises(EngineError, match=message):
         list(engine(random_runtime()).infill(asked))
@@ -233,13 +233,13 @@ def test_a_request_that_cannot_be_is_refused_by_name(spans, message):
         list(engine(random_runtime()).warm(asked))
 
 
-def test_a_tokenizer_of_another_model_is_refused():
+def test_tokenizer_of_another_model_is_refused():
     small = TorchRuntime(create(replace(TINY, vocabulary=330), 0))
     with pytest.raises(ModelError, match="the tokenizer has 490 tokens, the model 330"):
         MercuryEngine(small, TOKENIZER, costs=FLAT)
 
 
-def test_a_gpu_that_is_asked_for_and_missing_is_an_error(tmp_path, monkeypatch):
+def test_requested_but_missing_gpu_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(EngineError, match=r"engine\.device is 'gpu', but torch finds no GPU: `pip install"):
         open_engine(tmp_path, Resources("gpu"))
@@ -254,7 +254,7 @@ def test_a_gpu_that_is_asked_for_and_missing_is_an_error(tmp_path, monkeypatch):
         (9 << 30, IDLE_MEMORY, (9 << 30) - 100),
     ],
 )
-def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch, memory, idle, most):
+def test_engine_keeps_to_its_given_resources(tmp_path, monkeypatch, memory, idle, most):
     (tmp_path / "model.safetensors").write_bytes(b"\0" * 100)
     shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
     given = {}
@@ -269,7 +269,7 @@ def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch
     assert (given["threads"], given["sizes"]) == (3, (idle, most))
 
 
-def test_a_gpu_keeps_as_much_as_there_is(monkeypatch):
+def test_gpu_keeps_as_much_as_there_is(monkeypatch):
     given = []
     monkeypatch.setattr(SessionPool, "__init__", lambda self, cache, *sizes: given.extend(sizes))
     runtime = TorchRuntime(create(TINY, 0))
@@ -289,7 +289,7 @@ def test_info_tells_of_clients_that_lost_their_place_and_of_what_is_used():
 
 
 @pytest.mark.slow
-def test_a_folder_is_opened_and_answers_like_the_reference(tmp_path):
+def test_folder_is_opened_and_answers_like_the_reference(tmp_path):
     save(learnt_runtime().model, tmp_path)
     shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
     opened = open_engine(tmp_path, Resources("cpu", threads=1, memory=1 << 30))

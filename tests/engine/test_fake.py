@@ -26,15 +26,15 @@ def check(text, expected, mode="line", **fields):
     assert filled.complete
 
 
-def test_a_line_is_copied_from_where_the_text_before_it_stood_already():
+def test_line_is_copied_from_where_prefix_already_stood():
     check("total = price * count\nprint(total)\ntotal = pri$0\n", "ce * count")
 
 
-def test_the_longest_match_wins_over_the_nearest():
+def test_longest_match_wins_over_nearest():
     check("if ready: launch(rocket)\nif steady: wait(rocket)\nif ready: $0", "launch(rocket)")
 
 
-def test_what_stands_after_the_cursor_is_not_proposed_again():
+def test_text_after_the_cursor_is_not_proposed_again():
     check("print(first, end)\nprint($0)", "first, end")
 
 
@@ -42,7 +42,7 @@ def test_snippets_are_read_too():
     check("socket.set$0", "timeout(3)", snippets=(Snippet("net.py", "socket.settimeout(3)\n"),))
 
 
-def test_a_block_ends_where_the_indentation_does():
+def test_block_ends_where_indentation_does():
     check(
         "def a(x):\n    if x:\n        return 1\n    return 2\n\nb = 1\n\ndef c(x):$0",
         "\n    if x:\n        return 1\n    return 2",
@@ -50,7 +50,7 @@ def test_a_block_ends_where_the_indentation_does():
     )
 
 
-def test_nothing_to_copy_is_an_empty_complete_answer_that_nobody_should_be_shown():
+def test_answer_is_empty_and_complete_where_there_is_nothing_to_copy():
     filled = final(FakeEngine(), request("import $0"))
     assert (filled.text, filled.complete) == ("", True)
     assert filled.p_accept < 0.1
@@ -77,18 +77,18 @@ def test_seeds_give_different_alternatives():
     assert texts == ["beta)", "alpha)", "beta)"]
 
 
-def test_an_answer_over_the_budget_is_cut_and_not_complete():
+def test_answer_over_budget_is_cut_and_not_complete():
     asked = replace(request("sum = a + b + c\nsum = $0"), spans=(Span(0, 22, 22, "line", 3),))
     filled = final(FakeEngine(), asked)
     assert (filled.text, filled.complete) == ("a +", False)
 
 
-def test_the_last_edit_is_repeated_where_the_old_words_still_stand():
+def test_last_edit_is_repeated_where_old_words_still_stand():
     edit = Edit("shapes.py", 0, "size = 1", "length = 1")
     check("$0print(size, resize)$0", "print(length, resize)", mode="edit", edits=(edit,))
 
 
-def test_an_edit_span_without_the_old_words_stays_as_it_is():
+def test_edit_span_without_old_words_stays_as_it_is():
     edit = Edit("shapes.py", 0, "size = 1", "length = 1")
     check("$0print(weight)$0", "print(weight)", mode="edit", edits=(edit,))
 
@@ -104,7 +104,7 @@ def test_drafts_are_masked_wrong_and_revised_but_the_final_is_not():
     assert [draft.final for draft in drafts] == [False, False, True]
 
 
-def test_every_token_has_a_confidence_in_every_draft():
+def test_tokens_have_a_confidence_in_every_draft():
     for draft in FakeEngine(answers=lambda before: "a = f(b)\n    c").infill(request("$0", effort="high")):
         assert len(draft.spans[0].confidence) == 10
 
@@ -113,17 +113,17 @@ def test_effort_is_the_number_of_drafts():
     assert {effort: len(list(FakeEngine().infill(request(AREA, effort=effort)))) for effort in PASSES} == PASSES
 
 
-def test_the_same_request_gives_the_same_drafts():
+def test_same_request_gives_the_same_drafts():
     asked = request(AREA, mode="block", effort="high")
     assert list(FakeEngine().infill(asked)) == list(FakeEngine().infill(asked))
 
 
-def test_every_span_is_answered():
+def test_spans_are_all_answered():
     (draft,) = FakeEngine(answers={"x": "y"}).infill(request("x$0", span=3, effort="instant"))
     assert [filled.text for filled in draft.spans] == ["y", "y", "y"]
 
 
-def test_a_script_is_chosen_by_the_marker_nearest_before_the_span():
+def test_script_is_chosen_by_nearest_marker_before_span():
     engine = FakeEngine(answers={"# one": "1", "# two": "2"}, passes=1)
     assert final(engine, request("# one\n# two\n$0\n# one")).text == "2"
     assert final(engine, request("nothing$0")).p_accept < 0.1
@@ -144,7 +144,7 @@ def test_pause_sees_every_forward_and_the_counters_see_what_is_open():
     assert engine.open == 0
 
 
-def test_a_region_is_rewritten_by_the_script():
+def test_region_is_rewritten_by_script():
     window = Window("shapes.py", "python", "size = 1\nprint(size)\n")
     asked = InfillRequest(session="s", windows=(window,), spans=(Span(0, 0, 21, "region"),), cursor=4)
     assert final(FakeEngine({"print(size)": "show(size)"}), asked).text == "size = 1\nshow(size)\n"
@@ -152,11 +152,11 @@ def test_a_region_is_rewritten_by_the_script():
     assert final(FakeEngine({"other": "text"}), asked).p_accept < 0.1
 
 
-def test_it_says_that_it_is_no_model():
+def test_fake_engine_says_that_it_is_no_model():
     assert FakeEngine().info().engine == "fake"
 
 
-def test_those_who_watch_see_masks_wrong_tokens_and_how_they_are_revised():
+def test_watchers_see_masks_wrong_tokens_and_how_they_are_revised():
     copied = "def a(x):\n    if x:\n        return one(x)\n    return two(x)\n\ndef c(x):$0"
     asked = request(copied, "block", effort="high", slots=True)
     frames = [draft.spans[0].slots for draft in FakeEngine().infill(asked)]
@@ -170,5 +170,5 @@ def test_those_who_watch_see_masks_wrong_tokens_and_how_they_are_revised():
     assert any(slot.revised for slot in last)
 
 
-def test_nobody_watches_unless_asked():
+def test_watching_is_off_unless_asked_for():
     assert all(not draft.spans[0].slots for draft in FakeEngine().infill(request(AREA)))

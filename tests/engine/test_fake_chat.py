@@ -23,18 +23,18 @@ def check(asked, text="", *, engine=None, finish="stop", calls=()):
     return last
 
 
-def test_it_echoes():
+def test_fake_engine_echoes():
     check(request(), "You said: hello")
 
 
-def test_what_is_scripted_is_said():
+def test_scripted_text_is_said():
     check(request(), "hi", engine=FakeEngine(says={"hell": "hi"}))
     check(request(), "1 of 1", engine=FakeEngine(says=lambda asked: f"1 of {len(asked.messages)}"))
     called = (ToolCall("7", "add", "{}"),)
     check(request(tools=(ADD,)), engine=FakeEngine(says={"hell": called}), finish="tool_calls", calls=[("add", {})])
 
 
-def test_a_text_ends_before_a_stop_and_at_the_limit():
+def test_text_ends_before_stop_and_at_limit():
     check(request(stops=(":", "said")), "You ")
     check(request(most_tokens=3), "You said", finish="length")
 
@@ -44,7 +44,7 @@ def test_json_has_the_shape_of_the_schema():
     check(request(schema=ADD.parameters), '{"a": 3, "b": "x"}')
 
 
-def test_a_tool_is_called_where_it_must_be_or_the_user_names_it():
+def test_tool_is_called_where_it_must_be_or_user_names_it():
     called = {"finish": "tool_calls", "calls": [("add", {"a": 3, "b": "x"})]}
     check(request(tools=(ADD,), tool_choice="required"), **called)
     check(request(tools=(ADD,), tool_choice="add"), **called)

@@ -74,7 +74,7 @@ def test_answers_do_not_depend_on_what_is_asked_at_the_same_time(first, second, 
     check(last[1].spans[0], *second)
 
 
-def test_a_repeated_question_takes_fewer_forwards():
+def test_repeated_question_takes_fewer_forwards():
     answering = engine(random_runtime())
     counts = []
     for _ in range(2):
@@ -86,7 +86,7 @@ def test_a_repeated_question_takes_fewer_forwards():
 
 @settings(max_examples=20)
 @given(st.sampled_from([0, 60, len(TEXT)]), st.sampled_from(["s", "sel", "self.wi", "é", "x = ", "re", "    "]))
-def test_an_answer_begins_with_what_was_forced(place, typed):
+def test_answer_begins_with_forced_text(place, typed):
     answer = decoded(engine(random_runtime()), ask(place, typed))
     spelled = TOKENIZER.decode_bytes(choice.token for choice in answer.choices)
     forced = answer.question.prompt.forced

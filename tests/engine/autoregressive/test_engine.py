@@ -32,24 +32,24 @@ def check(marked, says, expected, *, complete=True, **fields):
     return filled
 
 
-def test_a_line_ends_where_the_model_ends_it_or_with_the_line():
+def test_line_ends_where_model_or_line_ends():
     check("x = $0\n", "self.width", "self.width")
     check("x = $0\n", "self.width\ny = 1", "self.width")
     check("x = $0\r\n", "self.width\r\ny = 1", "self.width")
 
 
-def test_a_begun_word_is_spelled_again_and_not_repeated():
+def test_begun_word_is_spelled_again_and_not_repeated():
     check("x = self.wi$0\n", "dth + 1\n", "dth + 1")
     check("    $0\n", "return 1\n", "return 1")
     check("x = sé$0\n", "lf\n", "lf")
 
 
-def test_a_block_ends_where_its_statement_does():
+def test_block_ends_where_its_statement_does():
     rest = "\n\nself.height\n" * 3
     check("def area(self):$0\n" + rest, "\n    return self.width" + rest, "\n    return self.width", mode="block")
 
 
-def test_the_budget_ends_an_answer_unfinished():
+def test_budget_ends_answer_unfinished():
     filled = check("x =$0", " self.width" * 9, "", complete=False, budget=0)
     assert filled.p_accept == 0
     check("x =$0", " self" * 9, " self self", complete=False, budget=2)
@@ -71,7 +71,7 @@ def test_several_spans_are_answered_one_after_the_other():
     assert [filled.text for filled in final(engine(runtime), asked).spans] == ["width", "height"]
 
 
-def test_the_mean_log_probability_decides_what_is_shown_by_default():
+def test_mean_log_probability_decides_what_is_shown_by_default():
     def chance(sure):
         return final(engine(Scripted("self.width", sure=sure)), request("$0\n")).spans[0].p_accept
 
@@ -79,7 +79,7 @@ def test_the_mean_log_probability_decides_what_is_shown_by_default():
     assert chance(0.95) > 0.25 > chance(0.85)
 
 
-def test_an_answer_that_nobody_would_accept_is_given_up_unless_more_effort_is_asked_for():
+def test_hopeless_answer_is_given_up_unless_more_effort_is_asked_for():
     def tokens(**fields):
         return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)
 
@@ -97,7 +97,7 @@ class Clock:
         return self.now
 
 
-def test_the_last_draft_comes_before_the_deadline():
+def test_last_draft_comes_before_deadline():
     answering = engine(Scripted("x = self" + ".width" * 40), clock=Clock(), drafting=False)
     *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12))
     assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
@@ -107,13 +107,13 @@ def test_the_last_draft_comes_before_the_deadline():
     assert not last.spans[0].complete
 
 
-def test_a_draft_with_nothing_new_is_the_same_again():
+def test_draft_with_nothing_new_is_the_same_again():
     *drafts, _ = engine(Scripted("x = self.width"), drafting=False).infill(request("a = 1\n" * 150 + "x = $0\n"))
     assert drafts[0] is drafts[1]
     assert drafts[-2] is not drafts[-1]
 
 
-def test_what_a_deadline_left_is_read_by_the_next_request():
+def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
     runtime = Scripted("x = self")
     answering, asked = engine(runtime, clock=Clock()), request("a = 1\n" * 80 + "x = $0\n", deadline_ms=5)
     for _ in range(9):
@@ -167,14 +167,14 @@ def test_drafts_from_the_file_save_forwards():
     assert steep <= plain
 
 
-def test_a_seed_asks_for_another_answer():
+def test_seed_asks_for_another_answer():
     answering = engine(random_runtime())
     asked = [final(answering, request("x = $0\n", seed=seed, effort="medium")).spans[0].text for seed in range(4)]
     assert len(set(asked)) == 4
     assert asked[0] == final(answering, request("x = $0\n", effort="medium")).spans[0].text
 
 
-def test_those_who_watch_see_tokens_come_one_by_one():
+def test_watchers_see_tokens_come_one_by_one():
     asked = request("x = self.wi$0\n")
     drafts = list(engine(Scripted("x = self.width"), drafting=False).infill(replace(asked, slots=True)))
     counts = [len(draft.spans[0].slots) for draft in drafts]
@@ -185,14 +185,14 @@ def test_those_who_watch_see_tokens_come_one_by_one():
     assert last.text == final(engine(Scripted("x = self.width")), asked).spans[0].text == "dth"
 
 
-def test_what_a_model_cannot_answer_is_refused_with_a_remedy():
+def test_unsupported_request_is_refused_with_a_remedy():
     with pytest.raises(EngineError, match=r"not 'region'.*model list"):
         final(engine(Scripted("")), request("x = [[1]]", mode="region"))
     with pytest.raises(EngineError, match="no token '<PRE>'"):
         engine(Scripted(""), ModelRecord(name="other", kind="fim", prompt="codellama"))
 
 
-def test_the_engine_says_what_it_is():
+def test_engine_describes_itself():
     runtime = Scripted(" self")
     answering = engine(runtime, room=Room(runtime, FIM.name, weights=1000))
     final(answering, request("x = $0\n"))

@@ -16,12 +16,12 @@ def answered(members=(), marked="return self.$0\n", **options):
 
 
 @pytest.mark.parametrize("costs", [FLAT, STEEP])
-def test_an_answer_begins_with_a_name_that_exists(costs):
+def test_answer_begins_with_name_that_exists(costs):
     assert not answered(costs=costs).text.startswith(NAMES)
     assert answered((HERE,), costs=costs).text.startswith(NAMES)
 
 
-def test_a_begun_name_is_finished():
+def test_begun_name_is_finished():
     assert answered((HERE,), "return self.wi$0\n").text.startswith(("dth", "th_name"))
 
 
@@ -31,5 +31,5 @@ def test_drafts_change_nothing_where_names_compete():
     assert drafted.confidence == pytest.approx(plain.confidence, rel=1e-3, abs=1e-5)
 
 
-def test_what_is_known_elsewhere_changes_nothing():
+def test_names_known_elsewhere_change_nothing():
     assert answered((Members("other", ("width",), (0,)),)).text == answered().text

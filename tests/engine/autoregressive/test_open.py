@@ -71,7 +71,7 @@ def test_answers_are_those_of_transformers(saved, drafting):
 
 
 @pytest.mark.slow
-def test_a_folder_is_opened_as_its_record_says(saved):
+def test_folder_is_opened_as_its_record_says(saved):
     _, folder = saved
     answering = open_autoregressive(folder, FIM, Resources("cpu", threads=1))
     *_, last = answering.infill(request(f"{TEXT}$0", budget=4))
@@ -83,6 +83,6 @@ def test_a_folder_is_opened_as_its_record_says(saved):
 
 
 @pytest.mark.slow
-def test_the_tokens_of_another_prompt_are_missed(saved):
+def test_prompt_tokens_missing_from_the_model_are_refused(saved):
     with pytest.raises(EngineError, match="no token"):
         open_autoregressive(saved[1], ModelRecord(name="x", kind="fim", prompt="starcoder"), Resources("cpu", 1))

@@ -50,16 +50,16 @@ def check(says, expected, *, complete=True, changes=True, refused=""):
     assert filled.refused == refused
 
 
-def test_the_window_becomes_what_the_model_writes():
+def test_window_becomes_what_model_writes():
     check(RENAMED, RENAMED)
 
 
-def test_an_answer_that_cannot_be_used_leaves_the_window():
+def test_unusable_answer_leaves_window_as_it_is():
     check("nothing of use", WINDOW, changes=False, refused="it is nothing of use")
     check(WINDOW, WINDOW, changes=False)
 
 
-def test_an_unfinished_answer_leaves_the_window():
+def test_unfinished_answer_leaves_window_as_it_is():
     check(RENAMED + "a = 1\n" * 40, WINDOW, complete=False, changes=False, refused=CUT.reason)
 
 
@@ -70,7 +70,7 @@ def test_drafts_show_the_window_until_the_answer_is_whole():
     assert last == RENAMED
 
 
-def test_what_is_copied_does_not_say_how_sure_the_model_is():
+def test_copied_text_does_not_say_how_sure_the_model_is():
     def chance(sure, says):
         return final(Scripted(says, sure=sure)).p_accept
 
@@ -80,21 +80,21 @@ def test_what_is_copied_does_not_say_how_sure_the_model_is():
     assert len(final(Scripted(WINDOW.replace("self.width * ", ""))).confidence) <= 2
 
 
-def test_the_old_text_is_drafted():
+def test_old_text_is_drafted():
     plain, drafted = Scripted(RENAMED), Scripted(RENAMED)
     assert final(plain, drafting=False) == final(drafted)
     assert len(drafted.reads) <= 8
     assert len(plain.reads) >= len(TOKENIZER.encode(RENAMED))
 
 
-def test_a_model_with_both_formats_also_fills_gaps():
+def test_model_with_both_formats_also_fills_gaps():
     answering = engine(Scripted("x = self.width\n"), RECORD)
     assert answering.info().answers == ("line", "block", "edit", "region")
     *_, last = answering.infill(request("x = $0\n"))
     assert last.spans[0].text == "self.width"
 
 
-def test_the_same_model_is_asked_in_another_format():
+def test_same_model_is_asked_in_another_format():
     fills = engine(Scripted(RENAMED), ModelRecord(name="tiny", kind="fim", prompt="qwen"))
     edits = fills.in_format(RECORD)
     assert (fills.info().answers, edits.info().answers[-1]) == (("line", "block", "edit"), "region")

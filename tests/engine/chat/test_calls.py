@@ -47,7 +47,7 @@ def dialogue(tokens, template):
         (LLAMA, HERMES, False, "<|eot_id|>"),
     ],
 )
-def test_a_template_tells_how_its_model_calls_and_ends(tokens, template, calls, has_tools, end):
+def test_template_tells_how_its_model_calls_and_ends(tokens, template, calls, has_tools, end):
     found = dialogue(tokens, template)
     assert (found.calls, found.has_tools, found.end) == (calls, has_tools, end)
 
@@ -70,7 +70,7 @@ def test_calls_are_read_as_far_as_they_are_complete(tokens, text, said, calls):
     assert len({call.id for call in heard.calls}) == len(calls)
 
 
-def test_a_template_without_tools_has_them_in_a_system_message(tokens):
+def test_template_without_tools_has_them_in_system_message(tokens):
     messages = (
         Message("system", "Be brief."),
         Message("user", "Hi"),

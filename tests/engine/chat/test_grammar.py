@@ -54,7 +54,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("schema", "forced", "closed"), CASES)
-def test_an_answer_can_be_forced_and_ended_at_any_time(talker, schema, forced, closed):
+def test_answer_can_be_forced_and_ended_at_any_time(talker, schema, forced, closed):
     guide = guide_of(talker, schema)
     assert forced.startswith(spelled(talker, guide.forced()))
     ending = spelled(talker, guide.closing())
@@ -63,7 +63,7 @@ def test_an_answer_can_be_forced_and_ended_at_any_time(talker, schema, forced, c
         assert ending == closed
 
 
-def test_what_is_taken_back_was_never_taken(talker):
+def test_undone_token_was_never_accepted(talker):
     guide = guide_of(talker, {"type": "object", "additionalProperties": {"type": "integer"}})
     fresh = guide.allowed().tolist()
     tokens = talker.vocabulary.encode('{"a": 12, "é')
@@ -76,7 +76,7 @@ def test_what_is_taken_back_was_never_taken(talker):
     assert guide.allowed().tolist() == fresh
 
 
-def test_a_character_that_has_begun_is_finished(talker):
+def test_begun_character_is_finished(talker):
     guide = guide_of(talker, {"type": "string"})
     first, second = "é".encode()
     assert say(talker, guide, '"')
@@ -87,7 +87,7 @@ def test_a_character_that_has_begun_is_finished(talker):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_supported_schema_has_an_ending_that_is_true_to_it(talker, seed):
+def test_schemas_have_endings_that_are_true_to_them(talker, seed):
     schema = random_schema(seed)
     ending = spelled(talker, guide_of(talker, schema).closing())
     jsonschema.Draft202012Validator(schema).validate(json.loads(ending))
@@ -110,12 +110,12 @@ def test_every_supported_schema_has_an_ending_that_is_true_to_it(talker, seed):
         (False, "it must be an object"),
     ],
 )
-def test_what_cannot_be_kept_to_is_refused(talker, schema, match):
+def test_unsupported_schema_is_refused(talker, schema, match):
     with pytest.raises(RequestError, match=match):
         guide_of(talker, schema)
 
 
-def test_a_tool_whose_parameters_cannot_be_kept_to_is_refused(talker):
+def test_tool_with_unsupported_parameters_is_refused(talker):
     with pytest.raises(RequestError, match="not JSON"):
         guide_of(talker, tools=(Tool("t", parameters="{"),), tool_choice="t")
 
@@ -129,7 +129,7 @@ def test_a_tool_whose_parameters_cannot_be_kept_to_is_refused(talker):
         ("none", {"type": "null"}, ["null"]),
     ],
 )
-def test_a_choice_of_tools_says_how_an_answer_may_begin(talker, choice, schema, starts):
+def test_tool_choice_says_how_answer_may_begin(talker, choice, schema, starts):
     fields = {"tools": (ADD, RED), "tool_choice": choice}
     assert all(say(talker, guide_of(talker, schema, **fields), start) for start in starts)
     others = {"null", '<tool_call>\n{"name": "add"', '<tool_call>\n{"name": "red"', "text"} - {*starts}
@@ -156,18 +156,18 @@ def nested(depth):
         ('{"const": "\\ud800"}', "hex escape"),
     ],
 )  # fmt: skip
-def test_a_hostile_schema_is_refused_with_its_reason(talker, schema, reason):
+def test_hostile_schema_is_refused_with_its_reason(talker, schema, reason):
     """5,000 properties of which none is required took 10 s to compile, 10,000 took 50."""
     asked = ChatRequest(session="s", messages=(Message("user", "x"),), schema=schema)
     with pytest.raises(RequestError, match=reason):
         talker.grammars.guide(asked, talker.dialogue.calls)
 
 
-def test_what_never_ends_has_no_ending(talker):
+def test_endless_schema_has_no_ending(talker):
     assert guide_of(talker, LINKED).closing() is None
 
 
-def test_a_text_may_go_over_to_calls_and_calls_end_it(talker):
+def test_text_may_turn_into_calls_and_calls_end_it(talker):
     guide = guide_of(talker, tools=(ADD, RED))
     assert guide.allowed() is None
     assert say(talker, guide, "I add.\n<tool_call>")
@@ -177,7 +177,7 @@ def test_a_text_may_go_over_to_calls_and_calls_end_it(talker):
     assert not say(talker, guide, "and so on")
 
 
-def test_a_call_that_was_taken_back_leaves_text(talker):
+def test_undone_call_leaves_text(talker):
     guide = guide_of(talker, tools=(ADD,))
     tokens = talker.vocabulary.encode("x <tool_call>\n")
     assert all(guide.take(token) for token in tokens)
@@ -197,7 +197,7 @@ def chain(length):
     return {"$ref": "#/$defs/d0", "$defs": {**steps, f"d{length}": {"type": "integer"}}}
 
 
-def test_a_long_chain_of_references_is_refused_before_it_is_compiled(talker):
+def test_long_chain_of_references_is_refused_before_it_is_compiled(talker):
     with pytest.raises(
         RequestError, match=r"the schema is too deep: .* 5,00\d levels together, and the limit is 2,000"
     ):
@@ -205,13 +205,13 @@ def test_a_long_chain_of_references_is_refused_before_it_is_compiled(talker):
     assert guide_of(talker, chain(50)) is not None
 
 
-def test_a_schema_that_crashes_the_compiler_costs_nobody_else_anything(talker, monkeypatch):
+def test_schema_that_crashes_compiler_costs_nobody_else_anything(talker, monkeypatch):
     monkeypatch.setattr(schemas, "MOST_DEPTH", 10**9)
     with pytest.raises(RequestError, match="the compiler took more than 10 s, or crashed; make it simpler"):
         guide_of(talker, chain(6000))
     assert guide_of(talker, {"const": "after a crash"}) is not None
 
 
-def test_a_very_long_pattern_is_refused(talker):
+def test_very_long_pattern_is_refused(talker):
     with pytest.raises(RequestError, match="a pattern of 20,000 characters; the limit is 10,000"):
         guide_of(talker, {"type": "string", "pattern": "a" * 20_000})

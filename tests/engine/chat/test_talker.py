@@ -62,7 +62,7 @@ def forwards(replies):
     return (reply for reply in replies if reply.step)
 
 
-def test_a_slow_template_or_schema_of_others_holds_no_completion_up(engine, monkeypatch):
+def test_slow_template_or_schema_does_not_hold_up_completions(engine, monkeypatch):
     go, render = Event(), Dialogue.render
     monkeypatch.setattr(Dialogue, "render", lambda self, request: go.wait(60) and render(self, request))
     slow, given_up = engine.chat(request("slow")), engine.chat(request("given up"))
@@ -121,7 +121,7 @@ def test_calls_are_true_to_their_schemas(engines, choice):
         assert all(isinstance(json.loads(call.arguments)["a"], int) for call in last.calls)
 
 
-def test_a_draft_of_a_call_is_no_text(engine):
+def test_draft_of_call_is_not_text(engine):
     for said in engine.chat(request(tools=(ADD,), tool_choice="add", most_tokens=90)):
         assert said.text == ""
 
@@ -133,7 +133,7 @@ def test_text_ends_before_a_stop(engine):
     assert (last.text, last.finish) == (plain.text[: plain.text.index(stop)], "stop")
 
 
-def test_a_seed_draws_the_same_again_and_another_something_else(engine):
+def test_seed_draws_the_same_again_and_another_seed_something_else(engine):
     texts = [[*engine.chat(request(temperature=1.0, seed=seed))][-1].text for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 
@@ -144,7 +144,7 @@ def test_less_effort_takes_fewer_passes(engine):
     assert passes[0] < passes[-1] / 5
 
 
-def test_a_late_answer_is_closed_without_another_forward(engine, monkeypatch):
+def test_late_answer_is_closed_without_another_forward(engine, monkeypatch):
     talker, now = engine._talker, [0.0]
     monkeypatch.setattr(talker, "clock", lambda: now[0])
     monkeypatch.setattr(talker, "forward_ms", 0.0)
@@ -157,13 +157,13 @@ def test_a_late_answer_is_closed_without_another_forward(engine, monkeypatch):
     jsonschema.validate(json.loads(said[-1].text), PERSON)
 
 
-def test_a_late_text_ends_where_it_stands(engine, monkeypatch):
+def test_late_text_ends_where_it_stands(engine, monkeypatch):
     monkeypatch.setattr(engine._talker, "clock", lambda: 0.0)
     *_, last = engine.chat(request(deadline_ms=0))
     assert (last.text, last.finish, last.answer_tokens) == ("", "length", 0)
 
 
-def test_the_next_turn_reads_what_is_new(engine):
+def test_next_turn_reads_only_new_text(engine):
     asked = request("a long question " * 20, most_tokens=20, effort="instant")
     *_, last = engine.chat(asked)
     rows = engine._talker.rows
@@ -174,7 +174,7 @@ def test_the_next_turn_reads_what_is_new(engine):
 
 
 @pytest.mark.parametrize("between", ["", "what is the title of this?"])
-def test_a_prompt_with_one_line_more_reads_the_line_whatever_else_the_session_asked(engines, between):
+def test_prompt_longer_by_one_line_reads_only_that_line(engines, between):
     engine = engines[LEFT_TO_RIGHT]
     talker, text = engine._talker, "total = total + 1\n" * 60
     *_, last = engine.chat(request(text, session="s" + between, most_tokens=1))
@@ -196,7 +196,7 @@ def test_conversations_stay_encoded_as_far_as_there_is_memory(engines, monkeypat
     assert len(talker._kept) == 1
 
 
-def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
+def test_closed_answer_leaves_conversation_usable(engine):
     answer = engine.chat(request("closed"))
     next(answer)
     assert len(engine._talker.room.promised) == 1
@@ -206,7 +206,7 @@ def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
     assert [*engine.chat(request("closed"))][-1].text == [*engine.chat(fresh)][-1].text
 
 
-def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
+def test_conversation_beyond_context_is_refused_with_its_length(engine):
     with pytest.raises(TooLongError, match=r"\d+ tokens and an answer exceed its context of 32768"):
         next(forwards(engine.chat(request("word " * 20_000))))
 
@@ -215,7 +215,7 @@ def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
     ("effort", "told"),
     [("medium", "what else uses it, send less"), ("high", "what else uses it, ask at an effort below high, send less")],
 )
-def test_a_conversation_for_which_there_is_no_memory_is_refused_before_it_is_read(engine, monkeypatch, effort, told):
+def test_conversation_without_memory_for_it_is_refused_before_it_is_read(engine, monkeypatch, effort, told):
     """At high effort the whole of it is read in one forward, which takes more."""
     talker = engine._talker
     asked = request("word " * 400, effort=effort, most_tokens=4)
@@ -252,14 +252,14 @@ def test_left_to_right_each_token_is_the_likeliest_behind_all_before(engines):
     assert kept.tokens[-last.answer_tokens :] == chosen[-last.answer_tokens - 1 : -1].tolist()
 
 
-def test_a_model_without_a_template_does_not_chat(tmp_path):
+def test_model_without_template_does_not_chat(tmp_path):
     engine = opened(tmp_path, "dream", "")
     assert not engine.info().chats
     with pytest.raises(EngineError, match="no chat template"):
         engine.chat(request())
 
 
-def test_a_template_that_cannot_be_read_fails_the_conversation_and_nothing_else(tmp_path):
+def test_unreadable_template_fails_its_conversation_and_nothing_else(tmp_path):
     engine = opened(tmp_path, "dream", "broken")
     with pytest.raises(EngineError, match="chat template cannot be read"):
         next(forwards(engine.chat(request())))
@@ -290,7 +290,7 @@ class Plain:
     never = np.array([], np.int64)
 
 
-def test_a_token_in_which_the_model_loses_faith_is_opened_once():
+def test_doubted_token_is_reopened_once():
     block = DraftBlock(2, PACES["medium"], frozenset())
     chooser = TokenChooser(Plain(), 0.0, 0)
     block.settle(logits((3, 9.0), (4, 1.0)), chooser)
@@ -301,7 +301,7 @@ def test_a_token_in_which_the_model_loses_faith_is_opened_once():
     assert block.ids == [5, 4]
 
 
-def test_an_end_makes_void_what_is_behind_it():
+def test_end_voids_what_is_behind_it():
     block = DraftBlock(4, PACES["instant"], frozenset({9}))
     block.settle(logits((1, 2.0), (9, 9.0), (2, 1.0), (3, 1.0)), TokenChooser(Plain(), 0.0, 0))
     assert (block.end, block.open, [token for token, _ in block.leading]) == (1, [], [1])

@@ -27,7 +27,7 @@ def shown(text, probability=0.99, *, old="", bar=0.3, ended=True, least=0, proba
     return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), old, least)
 
 
-def test_an_answer_ends_at_its_end_its_line_or_its_limit():
+def test_answer_ends_at_its_end_its_line_or_its_limit():
     assert answer("a = 1", ended=True).complete
     assert answer("a = 1\nb").ids == TOKENIZER.encode("a = 1\n")
     assert answer("a\nb", mode="block", ended=True).complete
@@ -35,23 +35,23 @@ def test_an_answer_ends_at_its_end_its_line_or_its_limit():
     assert (cut.done, cut.complete, len(cut.ids)) == (True, False, 3)
 
 
-def test_the_begun_word_is_spelled_and_not_shown():
+def test_begun_word_is_spelled_and_not_shown():
     found = shown("th = 1", part="wid")
     assert (found.text, found.complete) == ("th = 1", True)
 
 
-def test_a_line_is_shown_without_its_end():
+def test_line_is_shown_without_its_end():
     assert shown("print(a)\n", ended=False).text == "print(a)"
     assert shown("print(a)\r\n", ended=False).text == "print(a)"
     assert shown("print(a)\n", mode="block").text == "print(a)\n"
 
 
-def test_a_confidence_for_every_token_but_the_end():
+def test_confidence_covers_every_token_but_the_end():
     found = shown("self.width")
     assert len(found.confidence) == len(TOKENIZER.encode("self.width"))
 
 
-def test_an_unlikely_answer_is_cut_to_its_confident_words():
+def test_unlikely_answer_is_cut_to_its_confident_words():
     ids = TOKENIZER.encode("self.width = xyz")
     sure = [0.99] * (len(ids) - 3) + [0.05] * 3 + [0.9]
     found = shown("self.width = xyz", probabilities=sure)
@@ -61,7 +61,7 @@ def test_an_unlikely_answer_is_cut_to_its_confident_words():
     assert shown("self.width = xyz", probabilities=sure, bar=0.0).text == "self.width = xyz"
 
 
-def test_the_start_that_saves_most_keystrokes_on_average_is_shown():
+def test_beginning_that_saves_most_keystrokes_on_average_is_shown():
     ids = TOKENIZER.encode("self.width = xyz")
     behind = len(ids) - len(TOKENIZER.encode("self.width"))
     unsure = [0.95] * (len(ids) - behind) + [0.9] * behind + [0.9]
@@ -70,13 +70,13 @@ def test_the_start_that_saves_most_keystrokes_on_average_is_shown():
     assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width"
 
 
-def test_a_cut_never_splits_a_word():
+def test_cut_never_splits_word():
     ids = TOKENIZER.encode("a.xyzzy")
     sure = [0.99] * (len(ids) - 1) + [0.01, 0.9]
     assert shown("a.xyzzy", probabilities=sure).text == "a."
 
 
-def test_an_alternative_is_shown_at_least_until_it_differs():
+def test_alternative_is_shown_at_least_until_it_differs():
     ids = TOKENIZER.encode("a.xyzzy")
     assert len(shown("a.xyzzy", probability=0.05, least=2).confidence) == 2
     assert len(shown("a.xyzzy", probability=0.05, least=len(ids) + 1).confidence) == len(ids)
@@ -118,7 +118,7 @@ def inserted(text, margin):
     return found
 
 
-def test_a_block_is_complete_where_other_code_begins():
+def test_block_is_complete_where_other_code_begins():
     found = inserted("return a\n\ndef other():\n    pass\n", 4)
     assert found.complete
     assert len(found.ids) < len(TOKENIZER.encode("return a\n\ndef other():\n"))

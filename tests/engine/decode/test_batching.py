@@ -48,14 +48,14 @@ def opened(device, *names, passes=3, log=None):
     return [batcher.run(steps(name, passes, log), session=name) for name in names]
 
 
-def test_one_alone_goes_on_pass_by_pass():
+def test_single_request_goes_on_pass_by_pass():
     device = Device()
     (only,) = opened(device, "a")
     assert list(only) == ["A0", "A1", "A2"]
     assert device.computed == [["a0"], ["a1"], ["a2"]]
 
 
-def test_those_who_take_turns_share_their_passes_from_the_second_on():
+def test_requests_in_turn_share_their_passes_from_the_second_on():
     device = Device()
     a, b = opened(device, "a", "b")
     said = [next(one) for _ in range(3) for one in (a, b)]
@@ -63,7 +63,7 @@ def test_those_who_take_turns_share_their_passes_from_the_second_on():
     assert [len(together) for together in device.computed] == [1, 2, 2, 1]
 
 
-def test_nobody_is_more_than_one_pass_ahead():
+def test_requests_are_at_most_one_pass_ahead():
     device = Device()
     waits, goes = opened(device, "a", "b", passes=5)
     next(waits)
@@ -72,7 +72,7 @@ def test_nobody_is_more_than_one_pass_ahead():
     assert next(waits) == "A1"
 
 
-def test_no_more_go_together_than_the_device_takes_the_last_to_pause_first():
+def test_batch_is_limited_by_the_device_and_its_last_to_pause_goes_first():
     device = Device(batch=2)
     a, b, c = opened(device, "a", "b", "c")
     for one in (a, b):
@@ -92,7 +92,7 @@ def test_two_of_one_session_never_go_batched():
     assert all(len(together) == 1 for together in device.computed)
 
 
-def test_who_is_closed_is_missing_from_the_next_batch_and_has_ended():
+def test_closed_request_has_ended_and_is_missing_from_the_next_batch():
     device, log = Device(), []
     a, b, c = opened(device, "a", "b", "c", log=log)
     for one in (a, b, c):
@@ -103,7 +103,7 @@ def test_who_is_closed_is_missing_from_the_next_batch_and_has_ended():
     assert "b2" not in [rows for together in device.computed for rows in together]
 
 
-def test_an_error_is_raised_where_it_belongs():
+def test_error_is_raised_in_the_request_it_belongs_to():
     device, log = Device(), []
     a, bad = opened(device, "a", "bad", log=log)
     assert next(a) == "A0"
@@ -113,7 +113,7 @@ def test_an_error_is_raised_where_it_belongs():
     assert list(a) == ["A1", "A2"]
 
 
-def test_an_error_between_passes_is_raised_where_it_belongs():
+def test_error_between_passes_is_raised_in_the_request_it_belongs_to():
     def failing():
         yield (yield Pass("f0", None))
         raise EngineError("no")

@@ -33,7 +33,7 @@ def same(one, other):
     return np.allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_every_slot_sees_every_slot_of_its_canvas_but_the_anchor_sees_none():
+def test_slots_see_all_slots_of_their_canvas_but_the_anchor_sees_none():
     _, (plain,) = predictions([73], [Canvas(0, masked(8))])
     _, (other,) = predictions([73], [Canvas(0, changed(masked(8), 7))])
     assert same(plain[0], other[0])
@@ -48,7 +48,7 @@ def test_siblings_see_each_other():
         assert not same(plain[1 - number][1], other[1 - number][1])
 
 
-def test_a_canvas_sees_what_stands_up_to_its_anchor_and_nothing_behind():
+def test_canvas_sees_what_stands_up_to_its_anchor_and_nothing_behind():
     _, (plain, behind) = predictions([73, 74], [Canvas(0, masked(8)), Canvas(1, masked(8))])
     _, (alone,) = predictions([73, 74], [Canvas(0, masked(8))])
     _, (moved,) = predictions([73, 99], [Canvas(0, masked(8))])
@@ -71,13 +71,13 @@ def test_drafting_rows_are_marked_and_placed_behind_their_anchor():
     assert fused.rows.mask_RC.shape == (10, 13)
 
 
-def test_only_predictions_that_were_asked_for_can_be_read():
+def test_predictions_can_be_read_only_if_asked_for():
     fused = fuse(0, HintedPrefix.without_hints([70, 71], range(2)), 1)
     with pytest.raises(AssertionError, match="were wanted"):
         fused.clean_row(np.zeros((1, 512), np.float32), 0)
 
 
 @pytest.mark.parametrize(("slots", "size"), [(1, 8), (8, 8), (9, 16), (64, 64), (99, 64)])
-def test_the_smallest_canvas_that_holds_so_many_slots(slots, size):
+def test_smallest_canvas_holds_the_slots(slots, size):
     assert canvas_for(slots) == size
     assert masked(size).tolist() == [MASK] * size

@@ -20,7 +20,7 @@ def logits(**likely):
     return found
 
 
-def test_the_likeliest_token_with_its_probability():
+def test_likeliest_token_comes_with_its_probability():
     choice = CHOOSER.best(logits(self=9.0, a=5.0), b"", 1)
     assert TOKENIZER.decode([choice.token]) == "self"
     permitted = TOKENIZER.vocabulary - len(SPECIALS) + 1
@@ -36,13 +36,13 @@ def test_specials_and_ids_without_a_token_are_never_said():
     assert TOKENIZER.decode([choice.token]) == "a"
 
 
-def test_the_end_may_be_said_unless_a_word_is_begun():
+def test_end_may_be_chosen_unless_word_is_begun():
     said = logits(**{f"id_{EOM}": 9.0, "self": 1.0})
     assert CHOOSER.best(said, b"").token == EOM
     assert TOKENIZER.decode([CHOOSER.best(said, b"se").token]) == "self"
 
 
-def test_what_is_forced_has_the_probability_that_it_had():
+def test_forced_token_has_the_probability_that_it_had():
     said = logits(self=2.0, a=1.0)
     best, other = CHOOSER.best(said, b""), CHOOSER.forced(said, b"", TOKENIZER.encode("a")[0])
     np.testing.assert_allclose(best.probability / other.probability, np.e, rtol=1e-4)
@@ -61,7 +61,7 @@ def test_slots_spell_the_begun_word_first(part, seed):
     assert ids[covered + 1 :].tolist() == free[covered + 1 :].tolist()
 
 
-def test_a_slot_alone_and_among_others_says_the_same():
+def test_slot_alone_and_among_others_says_the_same():
     drawn = np.random.default_rng(0).normal(size=(8, TINY.vocabulary)).astype(np.float32)
     ids, probabilities = CHOOSER.slots(drawn, b"")
     singly = [CHOOSER.best(row, b"") for row in drawn]

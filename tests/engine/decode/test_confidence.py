@@ -14,13 +14,13 @@ def check(probabilities, expected, complete=True):
     assert Calibration().p_accept(probabilities, complete=complete) == pytest.approx(expected, abs=0.05)
 
 
-def test_the_defaults_are_what_their_comment_says():
+def test_defaults_are_what_their_comment_says():
     check([0.95] * 9, 0.72)
     check([0.7] * 9, 0.32)
     check([0.95] * 8 + [0.01], 0.01)
 
 
-def test_an_uncalibrated_model_is_shown_by_its_mean_log_probability():
+def test_uncalibrated_model_is_judged_by_its_mean_log_probability():
     def likely(mean, count=5):
         return UNCALIBRATED.p_accept([math.exp(mean)] * count, complete=True)
 
@@ -29,7 +29,7 @@ def test_an_uncalibrated_model_is_shown_by_its_mean_log_probability():
     assert likely(-0.099) > 0.25 > likely(-0.101)
 
 
-def test_nothing_said_is_nothing_to_accept():
+def test_empty_answer_has_nothing_to_accept():
     check([], 0.0)
 
 
@@ -43,7 +43,7 @@ def test_surer_shorter_and_whole_answers_are_likelier():
     assert 0 <= likely([0.0] * 5) < 0.001
 
 
-def test_a_chosen_name_counts_by_its_own_probability_and_its_share_instead_of_its_token():
+def test_chosen_name_counts_by_its_probability_and_share_not_its_token():
     sure, doubtful = ({0: Chosen(own, share)} for own, share in ((-0.1, -0.1), (-5.0, -2.0)))
     judge = Calibration(joint=1.0, own=0.3, share=1.0)
     alone = judge.p_accept([0.5, 0.9], complete=True)
@@ -53,7 +53,7 @@ def test_a_chosen_name_counts_by_its_own_probability_and_its_share_instead_of_it
     assert judge.p_accept([0.5, 0.9], complete=True, names=behind) == alone, "that name is not shown"
 
 
-def test_the_confident_beginning_stops_before_the_product_falls_under_the_bar():
+def test_confident_beginning_stops_before_product_falls_under_bar():
     assert confident([0.9, 0.9, 0.3, 0.9], 0.5) == 2
     assert confident([0.9, 0.9], 0.5) == 2
     assert confident([0.1], 0.5) == 0
@@ -67,7 +67,7 @@ def test_coefficients_come_from_beside_the_weights(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"bias": "high"}', '{"slope": 1}', "{"])
-def test_a_bad_file_is_named(tmp_path, text):
+def test_bad_file_is_named(tmp_path, text):
     (tmp_path / CALIBRATION_FILE).write_text(text)
     with pytest.raises(ModelError, match=rf"{CALIBRATION_FILE}: .*; correct the file or remove it"):
         read_calibration(tmp_path)

@@ -27,7 +27,7 @@ def test_whole_answers_are_written_in():
     check("a [[b]] c [[d]] e\n", ["BB", "DDD"], [None, ""], "a BB c DDD[[]] e\n")
 
 
-def test_what_is_left_of_the_old_text_is_still_to_be_rewritten():
+def test_rest_of_old_text_is_still_to_be_rewritten():
     check("a [[one two three]] c [[d]]\n", ["ONE ", "DD"], ["two three", None], "a ONE [[two three]] c DD\n")
 
 
@@ -60,7 +60,7 @@ def left_of(old, said, before=""):
         ("é = 1\n", "", "é = 1\n"),
     ],
 )
-def test_the_old_text_that_the_answer_has_not_come_to(old, said, left):
+def test_old_text_not_yet_reached_is_kept(old, said, left):
     assert left_of(old, said) == left
     assert left_of(old, said, before="wor") == left or old == ""
 
@@ -87,7 +87,7 @@ def test_answers_go_on_behind_the_next_anchor_up_to_their_budget():
 
 
 @pytest.mark.slow
-def test_what_follows_is_what_the_request_with_the_text_written_in_is_answered():
+def test_continuation_equals_request_with_the_text_written_in():
     """Insertions, whose continuation can be asked for by hand."""
     texts, budget = "def a():[[]]\n\n\ndef b():[[]]\n", 100
     whole = final(engine(random_runtime()), request(texts, mode="block", effort="medium", budget=budget))
@@ -105,7 +105,7 @@ def test_what_follows_is_what_the_request_with_the_text_written_in_is_answered()
 
 
 @pytest.mark.slow
-def test_a_continuation_may_be_left_at_each_draft_and_shared():
+def test_continuation_may_be_left_at_each_draft_and_shared():
     asked = request(TWO, mode="edit", effort="medium", budget=100)
     expected = final(engine(random_runtime()), asked)
     answering = engine(TorchRuntime(random_runtime().model, batch=2))
@@ -123,7 +123,7 @@ def test_a_continuation_may_be_left_at_each_draft_and_shared():
 
 
 @pytest.mark.slow
-def test_an_answer_that_ended_for_another_reason_stays_as_it_is():
+def test_answer_that_ended_for_another_reason_stays_as_it_is():
     """*low* says little where text is inserted, and rewrites a text as a whole."""
     short, long = (
         final(engine(random_runtime()), request(TWO, mode="edit", effort="low", budget=budget))
@@ -133,5 +133,5 @@ def test_an_answer_that_ended_for_another_reason_stays_as_it_is():
     assert len(short.spans[1].confidence) == LOW_TOKENS
 
 
-def test_an_instant_answer_is_one_draft_however_long_it_might_be():
+def test_instant_answer_is_one_draft_however_long_it_is():
     assert len(list(engine(random_runtime()).infill(request(TWO, mode="edit", effort="instant", budget=200)))) <= 2

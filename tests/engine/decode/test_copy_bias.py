@@ -28,7 +28,7 @@ def test_with_an_overwhelming_bias_the_line_is_copied():
     assert min(found.confidence) > 0.99
 
 
-def test_a_bias_that_repeats_the_models_odds_changes_nothing():
+def test_bias_that_repeats_model_odds_changes_nothing():
     plain, biased = answer(None), answer(INDIFFERENT)
     assert biased.text == plain.text
     assert biased.confidence == pytest.approx(plain.confidence, rel=1e-3)
@@ -71,7 +71,7 @@ def chances(logits_V):
     st.floats(-8, 8),
     st.integers(1, 8),
 )
-def test_a_copy_never_makes_the_end_less_likely(bias, token, end, own, alike):
+def test_copy_never_makes_the_end_less_likely(bias, token, end, own, alike):
     logits_V = np.random.default_rng(token).normal(size=TINY.vocabulary)
     logits_V[[EOM, token]] = end, own
     copy_bias, match = (
@@ -85,7 +85,7 @@ def test_a_copy_never_makes_the_end_less_likely(bias, token, end, own, alike):
     assert np.log(copied / (1 - after[0] - copied)) == pytest.approx(copy_bias.log_odds(log_odds, match), abs=1e-4)
 
 
-def test_a_copied_end_is_like_any_other_token():
+def test_copied_end_is_like_any_other_token():
     logits_V = np.zeros(TINY.vocabulary)
     match = CopyMatch(EOM, 3, 1, 1.0)
     log_odds = Chooser(TOKENIZER, TINY.vocabulary).log_odds(logits_V, b"", EOM)

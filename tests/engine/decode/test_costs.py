@@ -35,7 +35,7 @@ def test_measuring_times_forwards_of_every_size():
     assert costs.milliseconds == pytest.approx([3.0 + rows for rows in costs.rows])
 
 
-def test_the_start_measures_two_sizes_and_all_the_others_lie_between():
+def test_start_measures_two_sizes_and_all_the_others_lie_between():
     device = Device(each=3.0, preparing=20.0)
     costs = CostMeter(device, clock=device.clock).start()
     assert costs.rows == (1, 32)
@@ -43,13 +43,13 @@ def test_the_start_measures_two_sizes_and_all_the_others_lie_between():
 
 
 @pytest.mark.parametrize("each", [1.0, 10.0, 100.0, 1000.0])
-def test_the_start_takes_no_longer_on_a_busy_machine_than_five_forwards_and_its_time(each):
+def test_start_on_busy_machine_takes_at_most_five_forwards_and_its_time(each):
     device = Device(each=each, preparing=each)
     assert CostMeter(device, clock=device.clock).start(seconds=0.2).of(32) == pytest.approx(each + 32)
     assert len(device.forwards) == 5 or device.now < 0.2 + (3 * each + 33) / 1000
 
 
-def test_the_rest_is_measured_a_forward_at_a_time():
+def test_sizes_left_over_are_measured_one_forward_at_a_time():
     device = Device(each=3.0, preparing=20.0)
     meter = CostMeter(device, clock=device.clock)
     started = meter.start()

@@ -140,7 +140,7 @@ def test_verified_answers_are_those_of_plain_autoregression(asked, costs, redraf
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(cursors, min_size=2, max_size=5))
-def test_one_session_after_another_request_says_what_a_fresh_one_says(sequence):
+def test_session_answers_successive_requests_like_a_fresh_one(sequence):
     """Requests of one path share a cache, drafts and statistics."""
     answering = engine(random_runtime())
     for asked in sequence:
@@ -151,7 +151,7 @@ def test_one_session_after_another_request_says_what_a_fresh_one_says(sequence):
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(st.one_of(cursors, holes, insertions), st.integers(0, 8), st.sampled_from(["instant", "low", "high"]))
-def test_who_cancels_anywhere_leaves_nothing_wrong_behind(asked, pauses, effort):
+def test_cancelling_anywhere_leaves_nothing_wrong_behind(asked, pauses, effort):
     answering = engine(random_runtime())
     drafts = answering.infill(with_effort(asked, effort))
     for _, draft in zip(range(pauses), drafts, strict=False):
@@ -192,7 +192,7 @@ class Counting(TorchRuntime):
 @settings(max_examples=15)
 @given(st.one_of(cursors, holes, insertions), st.sampled_from(["instant", "low", "medium", "high"]), st.integers(0, 2))
 @example(request("$0\n"), "high", 1)
-def test_whoever_cancels_waits_for_one_forward_at_most(asked, effort, seed):
+def test_cancelling_waits_for_one_forward_at_most(asked, effort, seed):
     runtime = Counting(random_runtime().model)
     answering = engine(runtime)
     text = long_document().replace("$0", "") + asked.windows[0].text
@@ -218,7 +218,7 @@ def test_context_is_read_in_chunks_with_a_pause_after_each():
     assert [draft.final for draft in drafts] == [False, True]
 
 
-def test_a_typed_token_takes_no_second_reading():
+def test_typed_token_is_not_read_twice():
     answering = engine(random_runtime())
     list(answering.infill(request(long_document(), effort="instant")))
     before = answering.report.rows
@@ -226,7 +226,7 @@ def test_a_typed_token_takes_no_second_reading():
     assert answering.report.rows - before <= 2 + 16
 
 
-def test_two_requests_of_a_session_that_take_turns_do_not_disturb_each_other():
+def test_requests_of_a_session_in_turn_do_not_disturb_each_other():
     one = request(DOCUMENT.replace("hypot", "hy$0"), effort="medium")
     two = request(DOCUMENT.replace("area", "ar$0"), effort="medium")
     answering = engine(random_runtime())
@@ -251,7 +251,7 @@ def test_begun_words_are_spelled_by_every_decoder():
         check_close(final(engine(random_runtime()), asked), plain(asked))
 
 
-def test_an_answer_has_no_more_tokens_than_its_budget():
+def test_answer_has_no_more_tokens_than_its_budget():
     for budget in (1, 3, 9):
         filled = final(engine(random_runtime()), request("x = $0", mode="block", effort="high", budget=budget))
         assert len(filled.spans[0].confidence) <= budget

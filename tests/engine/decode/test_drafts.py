@@ -24,25 +24,25 @@ def check(text, said, expected):
     assert "".join(map(chr, rest(text, said).ids)) == expected
 
 
-def test_a_text_goes_on_where_it_was_followed():
+def test_text_continues_as_it_did_before():
     check("a+b*c", "", "a+b*c")
     check("a+b*c", "a+", "b*c")
 
 
-def test_it_goes_on_behind_a_token_that_was_replaced():
+def test_draft_goes_on_behind_a_replaced_token():
     check("a+b*c", "a+x", "*c")
 
 
-def test_it_goes_on_behind_tokens_that_were_added():
+def test_draft_goes_on_behind_added_tokens():
     check("a+b*c", "a+xyz+b", "*c")
     check("def f(a):", "def f(self, a", "):")
 
 
-def test_it_goes_on_behind_tokens_that_were_removed():
+def test_draft_goes_on_behind_removed_tokens():
     check("a+b*c", "a*", "c")
 
 
-def test_it_ends_where_the_text_ends():
+def test_draft_ends_where_the_text_ends():
     check("ab", "ab", "")
     check("ab", "abcd", "")
 
@@ -54,7 +54,7 @@ def test_evidence_grows_with_agreement_and_starts_over_after_a_change():
     assert rest("abcdefghij", "abcdX").evidence[0] == ("old", 0)
 
 
-def test_a_canvas_knows_probabilities_until_the_first_deviation():
+def test_canvas_knows_probabilities_until_the_first_deviation():
     fresh = rest("abc", "a", probabilities=[0.9, 0.2, 0.99])
     assert fresh.probabilities == (0.2, 0.99)
     assert fresh.evidence == (("old", 0), ("old", 3))
@@ -86,31 +86,31 @@ def copied(marked, said="", number=0, line=True, **options):
     return TOKENIZER.decode(proposal.ids), EOM in proposal.ids
 
 
-def test_the_end_of_the_line_is_copied_from_where_its_beginning_stands():
+def test_end_of_line_is_copied_from_where_its_beginning_stands():
     assert copied("total = price * count\nx\ntotal = pri$0\n") == (" price * count", True)
 
 
-def test_the_longest_match_wins():
+def test_longest_match_wins():
     marked = "if ready: launch(rocket)\nif steady: wait(rocket)\nif ready: $0\n"
     assert copied(marked)[0].strip() == "launch(rocket)"
 
 
-def test_a_copy_spells_the_begun_word_or_is_none():
+def test_copy_spells_begun_word_or_is_none():
     assert copied("a.width = 1\na.height = 2\na.wid$0\n")[0] == ".width = 1"
     assert copied("a.width = 1\na.xyz$0\n") == ("", False)
 
 
-def test_a_copy_goes_on_behind_what_was_said():
+def test_copy_continues_behind_answer_so_far():
     assert copied("f(alpha, beta)\n\nx = $0\n", said="f(alpha,")[0] == " beta)"
 
 
-def test_a_block_is_copied_over_lines():
+def test_block_is_copied_over_lines():
     text, ended = copied("for a in b:\n    c()\nd()\nfor a in b:$0\n", line=False, mode="block")
     assert text.startswith(("\n    c()\nd()\n", ":\n    c()\nd()"))
     assert not ended
 
 
-def test_what_the_row_had_no_room_for_is_copied_too():
+def test_snippets_that_the_row_had_no_room_for_are_copied_too():
     related = Snippet("x.py", "y = 1\n" * 400), Snippet("net.py", "socket.settimeout(3)\n")
     assert copied("socket.set$0", snippets=related)[0] == ".settimeout(3)"
     assert copied("socket.set$0", snippets=related[:1])[0] == ""
@@ -126,27 +126,27 @@ def best_copy(marked, said="", **options):
     return found and (TOKENIZER.decode([found.token]), found.agreeing)
 
 
-def test_the_token_behind_the_same_tokens_is_the_best_copy():
+def test_token_behind_the_same_tokens_is_the_best_copy():
     assert best_copy("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
     assert best_copy("$0") is None
 
 
-def test_the_latest_match_decides_and_the_others_agree_or_not():
+def test_latest_match_decides_and_the_others_agree_or_not():
     text, agreeing = best_copy("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
     assert text == "y"
     assert agreeing == pytest.approx(2 / 3)
 
 
-def test_the_best_copy_spells_the_partial_word():
+def test_best_copy_spells_partial_word():
     assert best_copy("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
 
 
-def test_an_answer_does_not_copy_itself():
+def test_answer_does_not_copy_itself():
     assert best_copy("x = 1\ny = $0\n", said="f(alpha) + f(") is None
     assert best_copy("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
 
 
-def test_what_stands_before_a_hole_leads_to_the_copy():
+def test_text_before_a_hole_leads_to_the_copy():
     marked = "print(size)\nprint(size)\nprint([[x]])\n"
     assert copied(marked, mode="edit", line=False)[0].startswith("(size)")
 
@@ -155,11 +155,11 @@ def test_what_stands_before_a_hole_leads_to_the_copy():
     ("marked", "expected"),
     [("a = 1\nb = c$0\nd\n", "a = 1\nb ="), ("a = 1\n$0\n", "a = 1\n"), ("a = [[b]]\n", "a =")],
 )
-def test_the_text_before_a_hole(marked, expected):
+def test_tokens_before_hole_spell_the_text_before_it(marked, expected):
     assert TOKENIZER.decode(tokens_before(row_of(marked), 0)) == expected
 
 
-def test_a_model_without_anything_to_copy_is_offered_nothing():
+def test_model_with_nothing_to_copy_is_offered_nothing():
     assert copied("$0") == ("", False)
 
 

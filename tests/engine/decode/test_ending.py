@@ -19,7 +19,7 @@ from mercury_engine.decode.ending import indentation, inside, once
         ("a\nb", -1, "a\nb"),
     ],
 )
-def test_a_line_that_is_indented_less_is_outside(text, margin, expected):
+def test_less_indented_line_is_outside(text, margin, expected):
     assert inside(text, margin) == expected
 
 
@@ -40,5 +40,5 @@ def test_going_round_in_circles_says_it_once(text, expected):
     assert once(text) == expected
 
 
-def test_a_tab_is_four_columns():
+def test_tab_is_four_columns():
     assert [indentation(line) for line in ("a", "  a", "\ta", "", "   ")] == [0, 2, 4, 0, 3]

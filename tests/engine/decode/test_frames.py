@@ -14,22 +14,22 @@ def check(spellings, expected, typed=b""):
     assert [slot.text for slot in slots_of(held, typed)] == expected
 
 
-def test_a_slot_has_the_text_of_its_token_or_nothing_while_it_is_masked():
+def test_slot_has_text_of_its_token_or_nothing_while_it_is_masked():
     check([b"a", None, b" = 1"], ["a", "", " = 1"])
     assert [slot.settled for slot in slots_of([(b"a", 0.5, True), None])] == [True, False]
 
 
-def test_what_is_typed_already_has_no_slot():
+def test_typed_text_has_no_slot():
     check([b"se", b"lf", b"."], ["f", "."], typed=b"sel")
     check([b"self"], [], typed=b"self")
 
 
-def test_a_character_stands_where_its_last_byte_is():
+def test_character_stands_where_its_last_byte_is():
     check([b"\xc3", b"\xa4", b"x"], ["", "ä", "x"])
     check([b"\xc3", None, b"x"], ["", "", "x"])
 
 
-def test_a_slot_that_held_another_token_was_revised():
+def test_slot_that_held_another_token_was_revised():
     frames = Frames()
     texts = [("a", ""), ("b", "c"), ("b", "c"), ("b",), ("b", "d")]
     seen = [[slot.revised for slot in frames.next(0, map(Slot, each))] for each in texts]
@@ -61,7 +61,7 @@ def test_masks_stand_for_what_is_to_be_drafted_while_the_context_is_read():
 
 
 @pytest.mark.slow
-def test_those_who_watch_see_every_slot_of_a_canvas_before_it_is_verified():
+def test_watchers_see_every_slot_of_a_canvas_before_it_is_verified():
     asked, (answer,) = asked_by_heart()[0]
     first, *_, last = engine(learnt_runtime()).infill(replace(asked, slots=True))
     drafted = first.spans[0].slots
@@ -70,7 +70,7 @@ def test_those_who_watch_see_every_slot_of_a_canvas_before_it_is_verified():
     assert all(slot.settled for slot in last.spans[0].slots)
 
 
-def test_each_of_several_answers_has_its_slots():
+def test_answers_have_their_own_slots():
     last = final(engine(random_runtime()), request("a = [[]]\nb = [[]]\n", effort="medium", budget=12, slots=True))
     for filled in last.spans:
         assert "".join(slot.text for slot in filled.slots).startswith(filled.text)

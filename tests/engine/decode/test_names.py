@@ -33,7 +33,7 @@ def test_at_the_cursor_names_go_on_with_what_is_typed(head, expected):
     check(head, "", ".", [HERE], expected)
 
 
-def test_what_is_typed_may_be_part_of_the_name():
+def test_typed_text_may_be_part_of_the_name():
     check("return self.with_", "", "_", [HERE], ["_name"])
 
 
@@ -52,7 +52,7 @@ def test_what_is_typed_may_be_part_of_the_name():
         ("other", ".width", []),
     ],
 )
-def test_an_answer_reaches_a_member_behind_a_known_receiver(said, following, expected):
+def test_answer_reaches_member_behind_known_receiver(said, following, expected):
     check("return ", said, following, [SHAPE], expected)
 
 
@@ -95,7 +95,7 @@ HERE_TOO = Members("", ("width", "height"), (0, 0), role="keyword")
         ("draw(", "f(1,", " width", HERE_TOO, []),
     ],
 )
-def test_an_argument_may_be_named_beside_others(head, said, following, known, expected):
+def test_argument_may_be_named_beside_others(head, said, following, known, expected):
     check(head, said, following, [known], expected)
 
 
@@ -107,7 +107,7 @@ def test_an_argument_may_be_named_beside_others(head, said, following, known, ex
         ("from ", "cmath import", " name", Members("math", ("cos", "tan"), (0, 0), role="import"), []),
     ],
 )
-def test_nothing_but_what_is_there_can_be_imported(head, said, following, known, expected):
+def test_imports_are_limited_to_existing_names(head, said, following, known, expected):
     check(head, said, following, [known], expected)
 
 
@@ -120,7 +120,7 @@ def test_underscores_at_the_end_are_left_to_the_model():
     check("super().", "", ".", [Members("", ("__init__", "_"), (0, 0))], ["().__init", "()._"])
 
 
-def test_a_list_that_may_lack_names_leaves_others_free():
+def test_list_that_may_lack_names_leaves_others_free():
     some = Members("self", ("width",), (0,), complete=False)
     check("return ", "self", ".width", [some], [".width"])
     check("return ", "self", "._", [some], [])
@@ -134,7 +134,7 @@ def test_a_list_that_may_lack_names_leaves_others_free():
         ("x = self.", ("__width__", "_width"), "_width"),
     ],
 )
-def test_the_text_speaks_for_some_names(head, names, likeliest):
+def test_text_speaks_for_some_names(head, names, likeliest):
     _, part = TOKENIZER.split_part(head)
     known = KnownNames(TOKENIZER, [Members("", names, (0,) * len(names))], head, part)
     found = known.candidates(b"", part.encode(), TOKENIZER.encode(".")[0])
@@ -142,7 +142,7 @@ def test_the_text_speaks_for_some_names(head, names, likeliest):
     assert best[1] == likeliest
 
 
-def test_a_name_that_is_used_speaks_for_itself():
+def test_used_name_speaks_for_itself():
     known = KnownNames(TOKENIZER, [Members("", ("width", "height"), (0, 3))], "x = self.", ".")
     width, height = known.candidates(b"", b".", TOKENIZER.encode(".")[0])
     assert height.evidence > width.evidence
@@ -165,13 +165,13 @@ def test_a_name_that_is_used_speaks_for_itself():
         (" 1\nself.depth", True, " 1\nself"),
     ],
 )
-def test_an_answer_goes_until_a_name_that_cannot_exist(text, complete, expected):
+def test_answer_ends_before_name_that_cannot_exist(text, complete, expected):
     head = "return "
     known = KnownNames(TOKENIZER, [SHAPE], head, TOKENIZER.split_part(head)[1])
     assert text[: known.fitting(text, complete=complete)] == expected
 
 
-def test_an_answer_may_end_before_its_first_name():
+def test_answer_may_end_before_its_first_name():
     known = KnownNames(TOKENIZER, [HERE], "return self.de", ".de")
     assert known.fitting(".depth", complete=True) == 0
     assert known.fitting(".width", complete=True) == 6

@@ -33,15 +33,15 @@ def taught(source, right, wrong=0):
     return acceptance
 
 
-def test_a_short_line_on_a_cpu_is_plain_autoregression():
+def test_short_line_on_cpu_is_plain_autoregression():
     assert choice(acceptance=taught("canvas", right=20, wrong=30)).kind == "step"
 
 
-def test_a_device_that_does_many_rows_at_once_drafts():
+def test_highly_parallel_device_drafts():
     assert choice(FLAT).kind == "canvas"
 
 
-def test_a_long_answer_is_drafted_on_a_cpu_once_canvases_have_proven_right():
+def test_long_answer_is_drafted_on_cpu_once_canvases_have_proven_right():
     action = choice(remaining=60.0, acceptance=taught("canvas", right=100))
     assert (action.kind, action.size) == ("canvas", 32)
 
@@ -51,7 +51,7 @@ def test_canvases_that_proved_wrong_are_no_longer_drawn():
     assert choice(STEEP).kind == "step"
 
 
-def test_a_good_copy_is_verified_as_far_as_it_pays():
+def test_good_copy_is_verified_as_far_as_it_pays():
     action = choice(proposals=[draft()])
     assert action.kind == "verify"
     assert action.proposal.ids == tuple(range(70, 70 + len(action.proposal.ids)))
@@ -59,7 +59,7 @@ def test_a_good_copy_is_verified_as_far_as_it_pays():
     assert len(doubtful.proposal.ids) < len(action.proposal.ids)
 
 
-def test_of_several_drafts_the_most_promising_is_verified():
+def test_most_promising_of_several_drafts_is_verified():
     action = choice(proposals=[draft(source="stale", agreed=0), draft(source="previous")])
     assert action.proposal.source == "previous"
 
@@ -80,7 +80,7 @@ rates = st.lists(st.floats(0.1, 50.0), min_size=5, max_size=5).map(lambda costs:
 
 
 @given(rates, st.integers(1, 300), st.floats(1.0, 100.0), st.integers(0, 12), st.integers(0, 20))
-def test_no_action_is_expected_to_be_slower_than_plain_autoregression(times, pending, remaining, agreed, wrong):
+def test_actions_are_expected_to_be_no_slower_than_autoregression(times, pending, remaining, agreed, wrong):
     costs = Costs((1, 8, 16, 32, 64), times)
     action = choice(
         costs,
@@ -113,7 +113,7 @@ def test_acceptance_starts_at_a_prior_moves_with_what_is_seen_and_forgets():
     assert acceptance.of(evidence) == pytest.approx(before, abs=0.02)
 
 
-def test_the_length_of_answers_is_learnt_by_mode():
+def test_length_of_answers_is_learned_by_mode():
     acceptance = Acceptance()
     for _ in range(100):
         acceptance.answered("line", 30)
@@ -121,7 +121,7 @@ def test_the_length_of_answers_is_learnt_by_mode():
     assert acceptance.length("block") == Acceptance().length("block")
 
 
-def test_the_report_shares_out_actions():
+def test_report_shares_out_actions():
     report = Report()
     for kind in ("step", "step", "step", "canvas"):
         report.count(kind, rows=1, settled=1)

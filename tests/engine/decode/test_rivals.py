@@ -22,23 +22,23 @@ def answered(members=(), effort="low", marked="return self.$0\n", bar=0.0):
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
-def test_an_answer_begins_with_a_name_that_exists(effort):
+def test_answer_begins_with_name_that_exists(effort):
     assert not answered(effort=effort).startswith(HERE.names)
     assert answered((HERE,), effort).startswith(HERE.names)
 
 
-def test_while_typing_names_only_end_an_answer():
+def test_names_only_end_an_answer_while_typing():
     asked = request("return self.$0\n", members=(HERE,), invoked=False)
     assert final(engine(random_runtime()), asked).spans[0].text == ""
 
 
-def test_the_name_that_is_used_most_wins_among_the_likeliest():
+def test_most_used_name_wins_among_likeliest():
     for name in ("width", "height"):
         uses = tuple(10**12 * (other == name) for other in HERE.names)
         assert answered((Members("", HERE.names, uses),)).startswith(name)
 
 
-def test_a_name_that_exists_is_there_however_unsure_the_rest_is():
+def test_existing_name_is_there_however_unsure_the_rest_is():
     assert answered(bar=1.0) == ""
     assert answered((HERE,), bar=1.0) in HERE.names
 
@@ -63,7 +63,7 @@ def test_names_that_begin_alike_all_compete():
     assert [each.evidence for each in rivals(others, logits, b"", chooser).candidates] == [11, 10, 9, 8, 7, 6, 5, 4]
 
 
-def test_a_name_that_the_model_is_sure_of_needs_no_comparison():
+def test_name_that_model_is_sure_of_needs_no_comparison():
     names = [NameCandidate((300, 1)), NameCandidate((300, 2)), NameCandidate((400,))]
     assert is_settled(names, Choice(400, 0.95))
     assert not is_settled(names, Choice(400, 0.5))

@@ -21,7 +21,7 @@ def forwards(effort, **options):
     return answering.report.forwards, last.spans[0]
 
 
-def test_each_level_does_more():
+def test_effort_levels_do_more_each():
     instant, low, medium = (forwards(effort, budget=64)[0] for effort in ("instant", "low", "medium"))
     assert 1 == instant < low < medium
 
@@ -76,7 +76,7 @@ def test_seeds_give_distinct_answers(effort_and_head, mode, bar):
     assert len(set(shown)) == len(shown)
 
 
-def test_a_seed_gives_the_same_answer_every_time():
+def test_seed_gives_the_same_answer_every_time():
     answering = engine(random_runtime())
     for effort in ("instant", "low", "high"):
         one, two, fresh = (
@@ -86,7 +86,7 @@ def test_a_seed_gives_the_same_answer_every_time():
         assert one == two == fresh
 
 
-def test_a_seed_among_several_holes_changes_one_of_them():
+def test_seed_among_several_holes_changes_one_of_them():
     marked = "a = [[]]\nb = [[]]\n"
     first, other = (
         final(engine(random_runtime()), request(marked, mode="line", effort="medium", seed=seed, budget=12))
@@ -114,7 +114,7 @@ def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
     assert not any(one.startswith(other) for one in spelled for other in spelled if one != other)
 
 
-def test_a_draft_is_revised_less_and_less_and_sees_all_the_rest(monkeypatch):
+def test_draft_is_revised_less_and_less_and_sees_all_the_rest(monkeypatch):
     canvases = []
     runtime = random_runtime()
     forward = type(runtime).forward
@@ -136,14 +136,14 @@ def test_several_answers_and_replaced_text_are_not_revised_as_a_whole():
         assert "revise" not in answering.report.actions
 
 
-def test_a_deadline_that_has_passed_gives_the_text_as_it_stands():
+def test_passed_deadline_gives_text_as_it_stands():
     now = iter(range(1000))
     answering = engine(random_runtime(), clock=lambda: next(now))
     (only,) = answering.infill(replace(asked(), deadline_ms=10.0))
     assert (only.final, only.step, only.spans[0].text) == (True, 0, "")
 
 
-def test_what_can_be_copied_is_an_answer_even_past_the_deadline():
+def test_copyable_text_is_an_answer_even_past_the_deadline():
     now = iter(range(1000))
     answering = engine(random_runtime(), clock=lambda: next(now))
     copied = "def area(w, h):\n    return w * h\n\ndef area(w, h):\n    $0\n"
@@ -152,7 +152,7 @@ def test_what_can_be_copied_is_an_answer_even_past_the_deadline():
     assert answering.report.forwards == 0
 
 
-def test_a_deadline_ends_the_work_with_the_best_so_far():
+def test_deadline_ends_work_with_best_so_far():
     now = iter(range(1000))
     answering = engine(random_runtime(), clock=lambda: next(now) / 1000)
     drafts = list(answering.infill(replace(asked(budget=64), deadline_ms=5.0)))
@@ -162,6 +162,6 @@ def test_a_deadline_ends_the_work_with_the_best_so_far():
     assert drafts[-1].spans[0].text.startswith(whole[:2])
 
 
-def test_a_deadline_far_away_changes_nothing():
+def test_deadline_far_away_changes_nothing():
     answering = engine(random_runtime(), clock=lambda: 0.0)
     assert final(answering, replace(asked(), deadline_ms=1.0e4)).spans == final(engine(random_runtime()), asked()).spans

@@ -36,15 +36,15 @@ def test_typing_encodes_what_was_typed():
     check([[70, 71, 72], [70, 71, 72, 73], [70, 71, 72, 73, 74, 75]], [3, 1, 2])
 
 
-def test_a_change_encodes_from_there_on():
+def test_change_encodes_only_from_there_on():
     check([[70, 71, 72, 73], [70, 99, 72, 73], [70, 99, 72]], [4, 3, 1])
 
 
-def test_the_same_row_again_encodes_its_last_token():
+def test_same_row_again_encodes_only_its_last_token():
     check([[70, 71, 72], [70, 71, 72]], [3, 1])
 
 
-def test_the_same_tokens_elsewhere_are_other_rows():
+def test_same_tokens_elsewhere_are_other_rows():
     session = new_session()
     encode(session, [70, 71, 72], [0, 1, 2])
     assert encode(session, [70, 71, 72], [0, 65, 66])[1] == 2
@@ -103,7 +103,7 @@ def test_memory_goes_to_where_clients_are_and_then_to_what_was_used_last(asked, 
     assert kept_after(asked, memory=memory, most=most) == (left, 0)
 
 
-def test_a_client_that_loses_its_place_is_counted_and_the_remedy_is_said_once(caplog):
+def test_evicted_client_is_counted_and_remedy_is_told_once(caplog):
     assert kept_after("a1 b1 c1 a1", memory=1, most=2) == ("a1 c1", 2)
     (record,) = caplog.records
     assert record.message.startswith("the keys and values of 3 clients do not fit into 0 MiB")
@@ -129,12 +129,12 @@ def remembering(*answers):
     return [(answered.before, answered.text) for answered in session.past_answers]
 
 
-def test_the_newest_answers_are_remembered_one_at_each_place():
+def test_newest_answers_are_remembered_one_at_each_place():
     assert remembering(("a", "1"), ("b", "2"), ("a", "3")) == [("a", "3"), ("b", "2")]
     assert len(remembering(*((str(n), "x") for n in range(PAST_ANSWERS + 3)))) == PAST_ANSWERS
 
 
-def test_an_answer_that_was_cancelled_before_it_began_hides_none():
+def test_cancelled_answer_that_never_began_hides_none():
     assert remembering(("a", "1"), ("a", "")) == [("a", "1")]
 
 
@@ -146,11 +146,11 @@ def past(before, text):
     ("now", "left"),
     [("x = ", "foo(bar)"), ("x = foo(", "bar)"), ("x = foo(bar)", ""), ("x = fob", None), ("y = ", None)],
 )
-def test_a_past_answer_shrinks_by_what_was_typed(now, left):
+def test_past_answer_shrinks_by_what_was_typed(now, left):
     assert past("x = ", "foo(bar)").left_to_type(now) == left
 
 
-def test_a_past_answer_is_found_again_in_a_window_that_moved():
+def test_past_answer_is_found_again_in_window_that_moved():
     before = "".join(f"line {i}\n" for i in range(100))
     answer = past(before + "x = ", "foo")
     assert answer.left_to_type(before[50:] + "x = f") == "oo"
@@ -161,7 +161,7 @@ def test_a_past_answer_is_found_again_in_a_window_that_moved():
     ("now", "again"),
     [("x = f", "oo(bar)"), ("x", " = foo(bar)"), ("", "x = foo(bar)"), ("x = fo", None), ("x = g", None), ("y", None)],
 )
-def test_a_past_answer_grows_by_what_was_deleted(now, again):
+def test_past_answer_grows_by_what_was_deleted(now, again):
     assert past("x = fo", "o(bar)").deleted_and_left(now) == again
 
 

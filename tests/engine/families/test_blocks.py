@@ -24,7 +24,7 @@ def knows_text(text, end):
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 64, 200])
 @pytest.mark.parametrize("family", CONTINUING, ids=lambda family: family.name)
-def test_a_text_goes_on_as_the_model_knows(family, size):
+def test_text_goes_on_as_model_knows(family, size):
     text = words(family, "def area(self):\n    return self.width * self.height\n" * 20)
     text = text[: size + 21]
     if family.shift and not size:
@@ -39,7 +39,7 @@ def test_a_text_goes_on_as_the_model_knows(family, size):
 
 
 @pytest.mark.parametrize("family", CONTINUING, ids=lambda family: family.name)
-def test_what_was_encoded_is_not_read_again(family):
+def test_encoded_text_is_not_read_again(family):
     text = words(family, "def area(self):\n    return self.width * self.height\n" * 20)
     model, runtime = model_of(family, knows_text(text, family.ends[0]))
     encoded = encoded_of(runtime)
@@ -54,7 +54,7 @@ def test_what_was_encoded_is_not_read_again(family):
     assert encoded.ids == [token for token, _ in encoded.cache.entries]
 
 
-def test_a_window_is_settled_before_the_next():
+def test_window_is_settled_before_next():
     family = family_named("fast-dllm-v2")
     text = words(family, "abcdefghijklmnopqrstuvwxyz" * 4)
     model, runtime = model_of(family, knows_text(text, "<|im_end|>"))

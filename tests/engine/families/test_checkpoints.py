@@ -65,7 +65,7 @@ def test_as_it_is_added(precision, tmp_path):
     assert engine.info().bytes > 0
 
 
-def test_a_record_of_no_family(tmp_path):
+def test_record_of_unknown_family_is_refused(tmp_path):
     with pytest.raises(EngineError, match=r"prompt is 'qwen', not one of the families dream, .*model add"):
         open_family(tmp_path, record("qwen"), CPU)
 

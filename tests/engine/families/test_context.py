@@ -18,7 +18,7 @@ def text_of(name, before, after, room):
     return found, *decoded, found.typed.decode()
 
 
-def test_the_lines_next_to_the_gap():
+def test_lines_next_to_gap():
     assert last_lines("aa\nbb\ncc", 6, len) == "bb\ncc"
     assert last_lines("aa\nbb\ncc", 8, len) == "aa\nbb\ncc"
     assert last_lines("aa\nbbbbbbbbbb", 3, len) == "bbbbbbbbbb"
@@ -27,21 +27,21 @@ def test_the_lines_next_to_the_gap():
     assert last_lines("", 3, len) == first_lines("", 3, len) == ""
 
 
-def test_the_head_is_lost_in_steps():
+def test_head_is_dropped_in_steps():
     text = "".join(f"{number:03}\n" for number in range(100))
     kept = [last_lines(text[:size], 100, len, step=40) for size in range(200, 220, 4)]
     assert len({each[:4] for each in kept}) == 1
     assert all(len(each) <= 100 for each in kept)
 
 
-def test_a_begun_word_is_left_to_the_answer():
+def test_begun_word_is_left_to_answer():
     _, before, after, typed = text_of("open-dcoder", "x\na = sel", "\n", 99)
     assert (before, after, typed) == ("x\na =", "\n", " sel")
     _, before, _, typed = text_of("open-dcoder", "x\n", "\n", 99)
     assert (before, typed) == ("x\n", "")
 
 
-def test_what_the_text_behind_does_not_need_is_for_the_text_before():
+def test_space_unused_by_the_suffix_goes_to_the_prefix():
     _, before, after, _ = text_of("dream", "12\n" * 100, "", 62)
     assert (before, after) == ("12\n" * 18, "")
     _, before, after, _ = text_of("dream", "12\n" * 100, "34\n" * 100, 62)

@@ -66,44 +66,44 @@ def check(name, marked, text, expected, *, mode="line", **fields):
     return last.spans[0], runtime
 
 
-def test_an_answer_ends_before_a_name_that_cannot_exist():
+def test_answer_ends_before_name_that_cannot_exist():
     known = (Members("self", ("height",), (0,)),)
     said = "def area(self):\nreturn self.width\n\ndef x"
     filled, _ = check("dream", MARKED, said, "return self", members=known)
     assert not filled.complete
 
 
-def test_a_line_ends_at_its_end():
+def test_line_ends_at_its_end():
     filled, _ = check("dream", MARKED, "def area(self):\nreturn self.width\n\ndef x", "return self.width")
     assert filled.complete
     assert filled.p_accept > 0.25
     assert filled.confidence == pytest.approx([0.95] * len(filled.confidence), abs=0.01)
 
 
-def test_what_is_inserted_into_a_line_is_short():
+def test_insertion_into_a_line_is_short():
     for marked, size in (("a(\n$0\n", 16), ("(\n$0)\n", 8)):
         engine, runtime = engine_of("tiny-a2d", says("x"))
         next(engine.infill(request(marked)))
         assert runtime.sequences[0].count(runtime.ids.mask) == size
 
 
-def test_a_begun_word_is_no_part_of_the_answer():
+def test_begun_word_is_not_part_of_answer():
     check("open-dcoder", "    return sel$0\n", "    return self.width\n" + "x" * 20, "f.width")
     check("sdar", "    return sel$0\n", "    return self.width", "f.width", mode="block")
 
 
-def test_a_block_goes_on_until_the_family_ends_it():
+def test_block_goes_on_until_family_ends_it():
     for family in ("sdar", "fast-dllm-v2", "stable-diffcoder", "tiny-a2d-bd3lm"):
         filled, _ = check(family, MARKED, "def area(self):\n" + BODY, BODY, mode="block", budget=64)
         assert filled.complete
 
 
-def test_an_answer_that_is_too_long_ends_with_a_whole_word():
+def test_overlong_answer_ends_with_a_whole_word():
     filled, _ = check("sdar", "a =\n$0", "a =\n" + "12 45 7890" * 5, "12 45", mode="block", budget=10)
     assert not filled.complete
 
 
-def test_an_unsure_answer_is_unlikely_to_be_accepted():
+def test_unsure_answer_is_unlikely_to_be_accepted():
     engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr", 0.5))
     *_, last = engine.infill(request("a\n$0\n", budget=8, effort="high"))
     assert last.spans[0].text
@@ -111,7 +111,7 @@ def test_an_unsure_answer_is_unlikely_to_be_accepted():
     assert not engine.info().calibrated
 
 
-def test_a_hopeless_answer_is_given_up():
+def test_hopeless_answer_is_given_up():
     counts = []
     for effort in ("low", "medium"):
         engine, runtime = engine_of("open-dcoder", says("a\n" + "123456789" * 3, 0.5))
@@ -132,7 +132,7 @@ def test_drafts_grow_one_forward_at_a_time():
     assert len(lengths) > 5
 
 
-def test_a_closed_answer_stops():
+def test_closed_answer_stops():
     engine, runtime = engine_of("dream", says("a =\n" + "123456789" * 9))
     answering = engine.infill(request("a =\n$0\n", effort="high"))
     next(answering)
@@ -141,7 +141,7 @@ def test_a_closed_answer_stops():
     assert len(runtime.rows) == 2
 
 
-def test_no_time_left():
+def test_passed_deadline_ends_the_answer():
     ticks = iter(range(1000))
     engine, runtime = engine_of("dream", says("a =\n" + "1" * 99), clock=lambda: next(ticks))
     *_, last = engine.infill(request("a =\n$0\n", effort="high", deadline_ms=9000.0))
@@ -149,7 +149,7 @@ def test_no_time_left():
     assert len(runtime.rows) < 6
 
 
-def test_what_a_family_cannot_answer_stays_as_it_is():
+def test_request_that_a_family_cannot_answer_stays_as_it_is():
     engine, runtime = engine_of("sdar", says(""))
     (last,) = engine.infill(request(MARKED, mode="line"))
     assert last.final
@@ -197,7 +197,7 @@ def test_answers_that_take_turns_are_the_same():
     assert drafts[-1][0].spans[0].text == BODY
 
 
-def test_a_tokenizer_of_another_model():
+def test_tokenizer_of_another_model_is_refused():
     family = family_named("dream")
     tokenizer = tokenizer_of(family)
     runtime = ScriptedRuntime(family, tokenizer, says(""))
@@ -214,7 +214,7 @@ def test_another_answer():
 
 
 @pytest.mark.parametrize(("name", "mode"), [("dream", "line"), ("dreamon", "line"), ("sdar", "block")])
-def test_those_who_watch_see_which_slots_are_still_masked(name, mode):
+def test_watchers_see_which_slots_are_still_masked(name, mode):
     engine, _ = engine_of(name, says("return self.width\n", 0.6))
     drafts = list(engine.infill(request("return sel$0\n", mode=mode, budget=16, effort="medium", slots=True)))
     frames = [draft.spans[0].slots for draft in drafts]
@@ -226,7 +226,7 @@ def test_those_who_watch_see_which_slots_are_still_masked(name, mode):
         assert not draft.spans[0].slots
 
 
-def test_the_text_around_a_gap_is_encoded_ahead():
+def test_text_around_gap_is_encoded_ahead():
     engine, runtime = engine_of("dream", says("a =\n" + "x" * 99))
     assert len(list(engine.warm(request("a =\n" * 20 + "$0\n")))) == 1
     warmed = runtime.rows.pop()

@@ -16,7 +16,7 @@ def check(config, added, family, name=""):
     assert family is None or family_named(family) == found
 
 
-def test_the_family_table():
+def test_families_are_recognised_by_their_configuration():
     check({"model_type": "Dream", "mask_token_id": 151666}, DREAM, "dream", "Dream-org/Dream-Coder-v0-Base-7B")
     check({"model_type": "Dream"}, DREAM, "dream", "apple/DiffuCoder-7B-Base")
     check({"model_type": "Dream"}, (*DREAM, "<|expand|>"), "dreamon")
@@ -40,19 +40,19 @@ def test_block_diffusion_only_continues():
         assert bool(family.block) == bool(family.ends) == (family.length == "continue")
 
 
-def test_no_family_by_another_name():
+def test_unknown_family_is_refused():
     assert family_named("qwen") is None
     assert family_named("sdar-0") is None
     assert family_named("dream-8") is None
 
 
-def test_what_does_not_run_says_what_to_do():
+def test_family_that_does_not_run_says_what_to_do():
     with pytest.raises(EngineError, match=r"big: DiffusionGemma .*mercury-ls model recommend.* vLLM"):
         family_for({"model_type": "diffusion_gemma"}, (), "big")
     with pytest.raises(EngineError, match="mixture of experts"):
         family_for({"model_type": "llada", "num_experts": 64}, ())
 
 
-def test_a_missing_mask_is_named():
+def test_missing_mask_is_named():
     with pytest.raises(EngineError, match=r"has <\|mask\|>, <\|beginoftext\|>, which this one lacks"):
         family_for({"model_type": "Dream"}, QWEN)

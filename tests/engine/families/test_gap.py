@@ -42,7 +42,7 @@ def knows_gap(before, answer, after, sure=2):
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "dual-cache"])
 @pytest.mark.parametrize("family", INFILLING, ids=lambda family: family.name)
-def test_the_answer_is_what_the_model_knows(family, exact):
+def test_answer_is_what_model_knows(family, exact):
     before, after = words(family, "def area(self):\n    "), words(family, "\n\n")
     for length in (4, 8, 16, 32):
         answer = words(family, "return self.width * self.height  # it's so")[:length]
@@ -69,7 +69,7 @@ def test_gaps_are_expanded_and_deleted(answer, sure):
     assert max(map(len, runtime.sequences)) <= len(before) + 64 + len(after)
 
 
-def test_one_at_a_time():
+def test_gap_is_filled_one_token_at_a_time():
     family = family_named("open-dcoder")
     before, after, answer = words(family, "a = "), words(family, "\n"), list(b"12345678")
     counts = []
@@ -81,7 +81,7 @@ def test_one_at_a_time():
     assert counts == [1, 8], "all at once, or one by one"
 
 
-def test_a_begun_word_is_spelled_first():
+def test_begun_word_is_spelled_first():
     family = family_named("dream")
     before, after = words(family, "a = "), words(family, "\n")
     answer = words(family, "self.width()\n\n")
@@ -97,7 +97,7 @@ def test_a_begun_word_is_spelled_first():
     assert spelled.startswith(b"se")
 
 
-def test_one_length_where_there_is_no_time():
+def test_gap_has_one_length_where_there_is_no_time():
     family = family_named("llada")
     before, after, answer = words(family, "a = "), words(family, "\n"), list(b"0123456789abcdef")
     model, runtime = model_of(family, knows_gap(before, answer, after, sure=16))

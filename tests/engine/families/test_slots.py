@@ -35,15 +35,15 @@ def check(said, expected, *, limit=8, **options):
     return slots
 
 
-def test_all_that_are_sure_are_settled_at_once():
+def test_sure_slots_are_all_settled_at_once():
     check([("a", 0.95), ("b", 0.5), ("c", 0.91)], "a.c")
 
 
-def test_the_surest_is_settled_in_any_case():
+def test_surest_slot_is_settled_in_any_case():
     check([("a", 0.3), ("b", 0.5), ("c", 0.4)], ".b.")
 
 
-def test_the_leftmost_of_those_about_as_sure():
+def test_leftmost_of_about_equally_sure_slots_is_settled():
     check([("a", 0.2), ("b", 0.497), ("c", 0.5)], ".b.")
 
 
@@ -52,22 +52,22 @@ def test_probabilities_are_those_among_the_permitted():
     assert slots.leading == [(ord("a"), pytest.approx(0.95, abs=0.005))]
 
 
-def test_an_expansion_becomes_two_open_slots():
+def test_expansion_becomes_two_open_slots():
     check([("a", 0.95), (EXPAND, 0.95), ("c", 0.95)], "a..c")
 
 
-def test_there_is_no_expansion_beyond_the_limit():
+def test_expansion_stops_at_the_limit():
     check([(EXPAND, 0.95), (EXPAND, 0.95)], "...", limit=3)
     full = Slots(VOCABULARY, 2, limit=2)
     full.settle(logits((EXPAND, 0.95), ("b", 0.95)))
     assert shown(full) == ".b"
 
 
-def test_a_deletion_takes_the_open_slots_behind_it_along():
+def test_deletion_takes_open_slots_behind_it_along():
     check([("a", 0.5), (DELETE, 0.95), ("c", 0.5), ("d", 0.95), ("e", 0.5)], ".d")
 
 
-def test_a_gap_may_vanish():
+def test_gap_may_vanish():
     slots = check([(DELETE, 0.95), (DELETE, 0.95)], "")
     assert not slots.open
     assert slots.leading == []
@@ -80,7 +80,7 @@ def test_windows_are_settled_one_after_the_other():
     check(said, "a.cd", window=4)
 
 
-def test_a_begun_word_is_spelled_from_the_left():
+def test_begun_word_is_spelled_from_the_left():
     check([("x", 0.95), ("b", 0.3), ("c", 0.95)], "abc", typed=b"ab")
     check([("x", 0.95), ("b", 0.3), ("c", 0.5)], "ab.", typed=b"ab")
 

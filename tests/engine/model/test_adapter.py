@@ -65,12 +65,12 @@ def test_products_and_differences_are_added(model, whole, int8):
         {NAME + ".up": noise(SHAPE[0], 3), NAME + ".down": noise(4, SHAPE[1])},
     ],
 )
-def test_what_fits_no_weight_is_named(model, added):
+def test_adapter_that_fits_no_weight_is_named(model, added):
     with pytest.raises(ModelError, match="tune PATH --remove"):
         adapted(read(model)[1], added)
 
 
-def test_an_adapter_of_other_weights_is_refused(model, tmp_path):
+def test_adapter_of_other_weights_is_refused(model, tmp_path):
     save(create(TINY, 1), tmp_path / "float")
     export(tmp_path / "float", tmp_path / "other")
     made = adapter(tmp_path / "made", tmp_path / "other", thin())
@@ -79,14 +79,14 @@ def test_an_adapter_of_other_weights_is_refused(model, tmp_path):
 
 
 @pytest.mark.parametrize("damaged", ["adapter.json", "adapter.safetensors"])
-def test_a_damaged_adapter_is_named(model, tmp_path, damaged):
+def test_damaged_adapter_is_named(model, tmp_path, damaged):
     made = adapter(tmp_path / "made", model, thin())
     (made / damaged).write_bytes(b"{")
     with pytest.raises(ModelError, match=str(made)):
         read_adapter(made, model)
 
 
-def test_both_runtimes_answer_with_it(model, tmp_path):
+def test_adapter_changes_both_runtimes(model, tmp_path):
     made = adapter(tmp_path / "made", model, thin())
     rows = Rows(np.arange(70, 90, dtype=np.int32), np.arange(20, dtype=np.int32))
 

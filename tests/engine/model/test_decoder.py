@@ -188,7 +188,7 @@ def test_llada_is_a_llama_with_other_names(saved, torch_and_transformers, tmp_pa
     check_close(found, theirs(torch_and_transformers[0], model, ids, causal=False))
 
 
-def test_the_cache_continues_what_was_read(saved):
+def test_cache_continues_what_was_read(saved):
     runtime, ids = runtime_of(saved("qwen2")[1]), ids_of(100)
     cache, found = runtime.cache(), []
     for start, stop in ((0, 70), (70, 71), (71, 90), (90, 100)):
@@ -198,7 +198,7 @@ def test_the_cache_continues_what_was_read(saved):
     check_close(np.concatenate(found), logits_of(runtime, ids))
 
 
-def test_a_checkpoint_in_half_precision_is_read_as_it_is(saved, tmp_path):
+def test_half_precision_checkpoint_is_read_as_it_is(saved, tmp_path):
     """Its weights in float32 are arrays of no file any more."""
     _, folder = saved("qwen2")
     stored = load_file(folder / "model.safetensors")
@@ -216,7 +216,7 @@ def test_open_decoder_reads_as_far_as_the_record_says(saved):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_network_for_gpus_answers_alike(case, saved, torch_and_transformers):
+def test_network_for_gpus_answers_alike(case, saved, torch_and_transformers):
     from mercury_engine.model.torch_runtime import of_weights
 
     model, folder = saved(case)
@@ -268,7 +268,7 @@ def check_refused(folder, *words):
     assert [word for word in (str(folder), *words) if word not in str(caught.value)] == []
 
 
-def test_an_added_model_without_its_weights_is_to_be_added_again(tmp_path):
+def test_added_model_without_its_weights_must_be_added_again(tmp_path):
     check_refused(tmp_path, "weights.safetensors", "add the model again")
 
 
@@ -293,7 +293,7 @@ SERVER = "llama-server or Ollama"
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_cannot_run_here_is_named_with_a_remedy(changed, words, saved, tmp_path):
+def test_model_that_cannot_run_here_is_named_with_a_remedy(changed, words, saved, tmp_path):
     copied(saved("qwen2")[1], tmp_path)
     rewritten(tmp_path / "config.json", **changed)
     check_refused(tmp_path, *words)
@@ -315,7 +315,7 @@ def test_damaged_and_missing_files_are_named_with_a_remedy(saved, tmp_path):
         read_checkpoint(tmp_path, 64)
 
 
-def test_a_damaged_converted_folder_says_to_add_the_model_again(saved, tmp_path):
+def test_damaged_converted_folder_says_to_add_model_again(saved, tmp_path):
     convert(saved("qwen2")[1], tmp_path)
     weights = tmp_path / "weights.safetensors"
     data = weights.read_bytes()
@@ -326,7 +326,7 @@ def test_a_damaged_converted_folder_says_to_add_the_model_again(saved, tmp_path)
     check_refused(tmp_path, "weights.safetensors", "layers.2", "mercury-ls model add")
 
 
-def test_a_failed_conversion_leaves_nothing_behind(saved, tmp_path):
+def test_failed_conversion_leaves_nothing_behind(saved, tmp_path):
     def fail(share, doing):
         raise OSError(28, "No space left on device")
 

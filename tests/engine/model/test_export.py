@@ -53,7 +53,7 @@ def check_refused(folder, *words):
 
 
 @pytest.mark.parametrize("config", [TINY, BOOTSTRAP, QUICKSILVER, UNTIED], ids=lambda config: config.name)
-def test_the_shapes_are_those_of_the_reference_model(config):
+def test_shapes_are_those_of_reference_model(config):
     with torch.device("meta"):
         expected = {name: tuple(weight.shape) for name, weight in Model(config).state_dict().items()}
     assert shapes(config) == expected
@@ -71,7 +71,7 @@ def test_matrices_come_back_as_int8_and_near_and_the_rest_comes_back_equal(sourc
             np.testing.assert_array_equal(after[name], weight)
 
 
-def test_the_report_tells_how_far_each_matrix_moved(source, tmp_path):
+def test_report_tells_how_far_each_matrix_moved(source, tmp_path):
     report = export(source, tmp_path)
     assert report.errors.keys() == {name for name, shape in shapes(TINY).items() if len(shape) == 2}
     assert all(0 < error < 0.01 for error in report.errors.values())
@@ -89,7 +89,7 @@ def test_shards_stay_under_their_limit_and_hold_everything(tmp_path):
     assert read(tmp_path / "int8")[0] == WIDE
 
 
-def test_an_export_replaces_an_older_one_and_may_be_exported_again(source, shipped, tmp_path):
+def test_export_replaces_older_one_and_may_be_exported_again(source, shipped, tmp_path):
     (shipped / "weights-00009-of-00009.safetensors").write_bytes(b"")
     export(source, shipped)
     export(shipped, tmp_path / "again")
@@ -98,7 +98,7 @@ def test_an_export_replaces_an_older_one_and_may_be_exported_again(source, shipp
     assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
-def test_the_command_says_what_it_wrote_or_what_is_wrong(source, tmp_path, capsys):
+def test_export_command_says_what_it_wrote_or_what_is_wrong(source, tmp_path, capsys):
     main([str(source), str(tmp_path / "int8")])
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'int8'}: ")
     assert read(tmp_path / "int8")[1]
@@ -106,7 +106,7 @@ def test_the_command_says_what_it_wrote_or_what_is_wrong(source, tmp_path, capsy
         main([str(source), str(source)])
 
 
-def test_an_export_does_not_replace_its_source(source):
+def test_export_does_not_replace_its_source(source):
     with pytest.raises(ModelError, match="another folder"):
         export(source, source)
     assert read(source)[0] == TINY
@@ -134,7 +134,7 @@ def test_reading_imports_no_torch(shipped):
     assert subprocess.run([sys.executable, "-c", program, str(shipped)], check=False).returncode == 0
 
 
-def test_a_flipped_bit_is_noticed(shipped):
+def test_flipped_bit_is_noticed(shipped):
     path = shipped / "weights-00001-of-00001.safetensors"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -142,18 +142,18 @@ def test_a_flipped_bit_is_noticed(shipped):
     check_refused(shipped, path.name, "checksum", "install the model again")
 
 
-def test_a_missing_shard_is_named(shipped):
+def test_missing_shard_is_named(shipped):
     (shipped / "weights-00001-of-00001.safetensors").unlink()
     check_refused(shipped, "weights-00001-of-00001.safetensors", "cannot be read", "install the model again")
 
 
-def test_a_checksum_outside_the_folder_is_refused(shipped):
+def test_checksum_outside_folder_is_refused(shipped):
     (shipped / "checksums.sha256").write_text("00  ../elsewhere\n")
     check_refused(shipped, "names no file in this folder")
 
 
 @pytest.mark.parametrize("kept", [0, 4, 8, 100, -1], ids=lambda kept: f"{kept} bytes kept")
-def test_a_file_cut_short_is_named(source, tmp_path, kept):
+def test_file_cut_short_is_named(source, tmp_path, kept):
     data = (source / "model.safetensors").read_bytes()
     (tmp_path / "model.safetensors").write_bytes(data[:kept])
     write_config(TINY, tmp_path / "config.json")
@@ -185,7 +185,7 @@ def damaged(source, tmp_path, **changes):
     ],
     ids=str,
 )
-def test_a_header_that_lies_is_refused(source, tmp_path, changes, word):
+def test_false_header_is_refused(source, tmp_path, changes, word):
     check_refused(damaged(source, tmp_path, **changes), "model.safetensors", word)
 
 
@@ -198,7 +198,7 @@ def test_a_header_that_lies_is_refused(source, tmp_path, changes, word):
         ((12).to_bytes(8, "little") + b'{"\xff\xff": {} }', "damaged header"),
     ],
 )
-def test_a_header_that_would_take_long_is_not_read(tmp_path, header, said):
+def test_header_that_takes_long_to_read_is_not_read(tmp_path, header, said):
     (tmp_path / "model.safetensors").write_bytes(header)
     write_config(TINY, tmp_path / "config.json")
     check_refused(tmp_path, said)
@@ -224,7 +224,7 @@ def test_missing_and_unknown_weights_are_named(tmp_path):
     check_refused(tmp_path, "norm.weight", "extra.weight")
 
 
-def test_an_int8_matrix_needs_its_scales(tmp_path):
+def test_int8_matrix_needs_its_scales(tmp_path):
     weights = random_weights(TINY)
     weights["embedding.weight"] = weights["embedding.weight"].astype(np.int8)
     written(TINY, weights, tmp_path)
@@ -240,6 +240,6 @@ def test_int8_is_for_all_matrices_and_nothing_else(tmp_path, name):
     check_refused(tmp_path, "either all matrices are int8 or none")
 
 
-def test_a_folder_without_weights_is_named(tmp_path):
+def test_folder_without_weights_is_named(tmp_path):
     write_config(TINY, tmp_path / "config.json")
     check_refused(tmp_path, "no .safetensors file")

@@ -115,7 +115,7 @@ def tensors(published, kind):
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
-def test_a_file_becomes_a_checkpoint(tmp_path, kind):
+def test_gguf_file_becomes_a_checkpoint(tmp_path, kind):
     published = weights()
     (tmp_path / "a.gguf").write_bytes(file_of(fields(kind), list(tensors(published, kind))))
     assert describe(tmp_path / "a.gguf", tmp_path) == sum(weight.size for weight in published.values())
@@ -129,7 +129,7 @@ def test_a_file_becomes_a_checkpoint(tmp_path, kind):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_the_tokenizer_is_made_of_the_files_own_tokens(tmp_path):
+def test_tokenizer_is_made_from_the_tokens_of_the_file(tmp_path):
     (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(tensors(weights(), "llama"))))
     describe(tmp_path / "a.gguf", tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
@@ -139,7 +139,7 @@ def test_the_tokenizer_is_made_of_the_files_own_tokens(tmp_path):
     assert [token["content"] for token in added] == LETTERS[4:7]
 
 
-def test_a_tokenizer_of_scored_pieces(tmp_path):
+def test_tokenizer_from_scored_pieces(tmp_path):
     own = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [-1.0] * len(LETTERS)}
     (tmp_path / "a.gguf").write_bytes(file_of(fields(**own), list(tensors(weights(), "llama"))))
     describe(tmp_path / "a.gguf", tmp_path)
@@ -196,7 +196,7 @@ def check_refused(tmp_path, data, said):
         ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0}, "a value of the wrong kind"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path, changes, said):
+def test_unsupported_gguf_is_named(tmp_path, changes, said):
     check_refused(tmp_path, file_of(fields(**changes), list(tensors(weights(), "llama"))), said)
 
 
@@ -225,11 +225,11 @@ def test_what_cannot_be_read_is_named(tmp_path, changes, said):
         (file_of(fields(), [("odd.weight", 0, (4,), bytes(16))]), "odd.weight is no weight"),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path, data, said):
+def test_damaged_file_is_refused(tmp_path, data, said):
     check_refused(tmp_path, data, said)
 
 
-def test_a_file_cut_or_changed_anywhere_is_refused_or_read_and_nothing_else(tmp_path):
+def test_file_cut_or_changed_anywhere_is_refused_or_read(tmp_path):
     whole = file_of(fields(), list(tensors(weights(), "llama")))
     chance, path = random.Random(0), tmp_path / "a.gguf"
     for _ in range(150):
@@ -265,7 +265,7 @@ def test_blocks_are_read_as_llama_cpp_reads_them(kind):
     assert zlib.crc32(dequantize(blocks(kind).reshape(-1), kind).tobytes()) == SUMS[kind]
 
 
-def test_a_truncated_file_has_no_tensors(tmp_path):
+def test_truncated_file_has_no_tensors(tmp_path):
     data = file_of(fields(), list(tensors(weights(), "llama")))
     (tmp_path / "a.gguf").write_bytes(data[:-100])
     with pytest.raises(ModelError, match="does not fit the file"):

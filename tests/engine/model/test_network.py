@@ -120,7 +120,7 @@ def test_equals_stock_qwen3_under_the_canvas_mask_and_under_a_cache():
     check_close(model.logits(hidden), expected[:, CONTEXT:])
 
 
-def test_no_mask_is_causal_with_and_without_a_cache():
+def test_missing_mask_is_causal_with_and_without_a_cache():
     model = vivid(TINY)
     ids, positions = ids_of(12), positions_of(0, 12)
     explicit, _ = model(ids, positions, masks([Block(12)]))
@@ -196,7 +196,7 @@ def test_role_scalars_weigh_drafting_rows_alone():
     check_close(scaled(ids, positions)[0], expected)
 
 
-def test_a_softcap_bounds_the_logits_and_keeps_their_order():
+def test_softcap_bounds_logits_and_keeps_their_order():
     model = vivid(TINY)
     hidden, _ = model(ids_of(5), positions_of(0, 5))
     plain = model.logits(hidden[0])
@@ -206,7 +206,7 @@ def test_a_softcap_bounds_the_logits_and_keeps_their_order():
     assert capped.argmax(-1).tolist() == plain.argmax(-1).tolist()
 
 
-def test_an_attention_can_be_injected():
+def test_attention_can_be_injected():
     def attend_itself(q_BHTE, k_BKSE, v_BKSE, mask):
         assert mask == "whatever the attention takes"
         return v_BKSE.repeat_interleave(q_BHTE.shape[1] // v_BKSE.shape[1], 1)
@@ -234,7 +234,7 @@ def test_initial_weights_are_fixed_by_the_seed():
 
 
 @pytest.mark.parametrize("changes", [{}, {"tied": False}, {"role_scalars": True, "qkv_bias": True, "qk_norm": False}])
-def test_a_saved_model_is_the_same_model(tmp_path, changes):
+def test_saved_model_is_the_same_model(tmp_path, changes):
     model = create(msgspec.structs.replace(TINY, **changes), 0)
     save(model, tmp_path)
     loaded = load(tmp_path)
@@ -258,7 +258,7 @@ def test_loaded_weights_are_the_mapped_file(tmp_path):
     assert all(any(weight.data_ptr() in addresses for addresses in mapped) for weight in weights)
 
 
-def test_a_wanted_precision_is_the_one_of_every_weight(tmp_path):
+def test_requested_precision_is_that_of_every_weight(tmp_path):
     save(create(TINY, 0), tmp_path)
     assert {weight.dtype for weight in load(tmp_path, torch.bfloat16).parameters()} == {torch.bfloat16}
 
@@ -295,7 +295,7 @@ def test_integer_weights_are_named(tmp_path):
         ({"width": "wide"}, r"got `str` - at `\$.width`"),
     ],
 )
-def test_a_wrong_config_is_named(tmp_path, changes, message):
+def test_wrong_config_is_named(tmp_path, changes, message):
     path = tmp_path / "config.json"
     write_config(TINY, path)
     assert read_config(path) == TINY

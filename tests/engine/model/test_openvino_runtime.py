@@ -129,7 +129,7 @@ def test_causal_rows_equal_the_reference(model, runtime, count):
 
 
 @pytest.mark.parametrize("config", [TINY, EVERYTHING], ids=["plain", "everything"])
-def test_a_canvas_equals_the_reference(config):
+def test_canvas_equals_reference(config):
     model = random_model(config)
     rows = canvas_rows(20, 8, drafting_R=np.arange(28) >= 20)
     runtime = runtime_of(model)
@@ -143,7 +143,7 @@ def test_rows_read_where_none_is_said_to_draft():
 
 
 @pytest.mark.parametrize("wanted", [[0], [4, 9], [9, 4], [3, 3], []], ids=str)
-def test_only_wanted_rows_have_logits(model, runtime, wanted):
+def test_logits_are_computed_for_wanted_rows_only(model, runtime, wanted):
     rows = clean(ids_of(10), rows=wanted)
     found = runtime.forward(rows, runtime.cache()).logits_WV
     assert found.dtype == np.float32
@@ -151,7 +151,7 @@ def test_only_wanted_rows_have_logits(model, runtime, wanted):
     check_close(found, expected_logits(model, rows))
 
 
-def test_a_mask_may_hide_cached_columns(model, runtime):
+def test_mask_may_hide_cached_columns(model, runtime):
     ids, cut = ids_of(90), 80
     mask = np.tri(90, dtype=bool)
     mask[cut:, 10:70] = False
@@ -162,7 +162,7 @@ def test_a_mask_may_hide_cached_columns(model, runtime):
     check_close(found, expected_logits(model, everything))
 
 
-def test_a_fused_pass_equals_separate_ones(runtime):
+def test_fused_pass_equals_separate_ones(runtime):
     new, canvas = 3, 8
     ids = ids_of(70 + new + canvas)
     cache = filled(runtime, ids[:70])
@@ -177,7 +177,7 @@ def test_a_fused_pass_equals_separate_ones(runtime):
     check_close(fused.logits_WV, np.concatenate([first.logits_WV, second.logits_WV]))
 
 
-def test_a_forward_leaves_the_cache_as_it_is_and_outlives_later_ones(model, runtime):
+def test_forward_leaves_cache_as_it_is_and_outlives_later_ones(model, runtime):
     ids = ids_of(40)
     cache = filled(runtime, ids[:30])
     first = runtime.forward(clean(ids[30:], 30), cache)
@@ -204,7 +204,7 @@ EDITS = st.lists(st.tuples(st.integers(0, 150), st.integers(1, 90)), min_size=1,
 
 @settings(max_examples=25)
 @given(EDITS)
-def test_a_cache_that_was_cut_and_extended_equals_a_new_one(model, runtime, edits):
+def test_truncated_and_extended_cache_equals_new_one(model, runtime, edits):
     cache, ids = runtime.cache(), np.zeros(0, np.int32)
     for seed, (kept, added) in enumerate(edits):
         kept = min(kept, len(ids))
@@ -218,7 +218,7 @@ def test_a_cache_that_was_cut_and_extended_equals_a_new_one(model, runtime, edit
     check_close(found, expected_logits(model, whole))
 
 
-def test_a_cache_gives_back_what_it_no_longer_needs(runtime):
+def test_cache_gives_back_what_it_no_longer_needs(runtime):
     cache = filled(runtime, ids_of(300))
     full = cache.bytes
     cache.truncate(10)
@@ -240,12 +240,12 @@ def test_half_precision_halves_the_cache(model):
     assert half.bytes * 2 == runtime_of(model).cache().bytes
 
 
-def test_a_position_past_the_context_is_an_error_that_says_so(runtime):
+def test_position_past_context_is_an_error_that_says_so(runtime):
     with pytest.raises(EngineError, match=r"position 512: tiny has a context of 512 tokens; send less text"):
         runtime.forward(clean(ids_of(2), 511), runtime.cache())
 
 
-def test_a_token_of_another_vocabulary_is_an_error_that_says_so(runtime):
+def test_token_of_another_vocabulary_is_an_error_that_says_so(runtime):
     with pytest.raises(
         EngineError, match=r"token 512: tiny has a vocabulary of 512; the tokenizer belongs to another model"
     ):
@@ -269,12 +269,12 @@ def test_float_folders_are_read_too(model, folder):
     check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
 
 
-def test_the_processors_own_precision_is_one_that_a_cache_can_hold(folder):
+def test_native_precision_of_processor_can_be_held_by_the_cache(folder):
     assert native_precision() in STORED
     assert load(folder).precision.endswith(native_precision().get_type_name())
 
 
-def test_a_damaged_folder_is_an_error(folder, tmp_path):
+def test_damaged_folder_is_an_error(folder, tmp_path):
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ModelError, match="install the model again"):
@@ -286,7 +286,7 @@ class Crowded(Contention):
 
 
 @pytest.mark.slow
-def test_one_thread_and_two_answer_alike(folder):
+def test_thread_counts_of_one_and_two_answer_alike(folder):
     config, weights = read(folder)
     rows, found = clean(ids_of(40)), []
     for contention in (Contention(), Crowded()):
@@ -306,7 +306,7 @@ def test_sizes_are_rounded_up_by_little(count):
     ("counts", "padded"),
     [((17, 9, 17, 9), (20, 20, 20, 20)), ((9, 17, 3), (12, 20, 4)), ((9, 1, 9), (12, 1, 12)), ((95, 12), (96, 12))],
 )
-def test_a_few_rows_too_many_are_kept_rather_than_changed(counts, padded):
+def test_few_surplus_rows_are_kept_rather_than_changed(counts, padded):
     before, found = 0, []
     for count in counts:
         before = padded_rows(count, before)
@@ -327,7 +327,7 @@ def test_quiet_passes_keep_their_threads():
     check_contention([900, 100, 120, 90, 150, 100], "......")
 
 
-def test_a_single_late_pass_changes_nothing():
+def test_single_late_pass_changes_nothing():
     check_contention([100, 900, 100, 900, 900, 100, 100], ".......")
 
 
@@ -335,7 +335,7 @@ def test_three_late_passes_give_the_core_back_and_one_pass_tries_again():
     check_contention([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
 
 
-def test_the_rest_doubles_while_the_core_stays_busy():
+def test_rest_doubles_while_core_stays_busy():
     check_contention([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
 
 
@@ -347,7 +347,7 @@ def test_shapes_are_judged_apart():
     assert not contention.crowded
 
 
-def test_a_pass_with_few_logits_is_no_measure_for_one_with_many(model):
+def test_pass_with_few_logits_is_no_measure_for_one_with_many(model):
     class Listening(Contention):
         def record(self, shape, seconds):
             shapes.append(shape)
@@ -359,7 +359,7 @@ def test_a_pass_with_few_logits_is_no_measure_for_one_with_many(model):
     assert shapes == [(16, 64, 1), (16, 64, 16), (16, 64, 1)]
 
 
-def test_a_machine_that_has_become_slower_for_good_is_the_new_measure():
+def test_machine_that_became_slower_for_good_is_the_new_measure():
     contention = Contention()
     contention.record((1, 64), 1.0)
     for _ in range(3000):
@@ -392,7 +392,7 @@ def in_new_process(folder):
 
 
 @pytest.mark.slow
-def test_the_shipped_shape_answers_without_torch_in_little_memory(tmp_path):
+def test_shipped_model_answers_without_torch_in_little_memory(tmp_path):
     save(create(QUICKSILVER, 0), tmp_path)
     export(tmp_path, tmp_path / "int8")
     finite, torch_imported, *resident = in_new_process(tmp_path / "int8")

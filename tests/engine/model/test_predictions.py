@@ -27,7 +27,7 @@ def predicted(*, broken=False):
     return Predictions(fetch, Choices(ids, probabilities, ids, ids), np.arange(len(LOGITS))), fetched
 
 
-def test_the_best_token_needs_no_logits():
+def test_best_token_needs_no_logits():
     found, fetched = predicted()
     best = [CHOOSER.best(row, b"") for row in found]
     assert [choice.token for choice in best] == [CHOOSER.best(row, b"").token for row in LOGITS]
@@ -50,7 +50,7 @@ def test_the_best_token_needs_no_logits():
         lambda row: row.copy().shape,
     ],
 )
-def test_whoever_asks_for_more_gets_the_numbers(ask):
+def test_logits_are_fetched_when_asked_for(ask):
     found, fetched = predicted()
     assert ask(found[1]) == ask(LOGITS[1])
     assert fetched
@@ -61,7 +61,7 @@ def test_columns_of_several_rows_are_numbers():
     np.testing.assert_array_equal(found[1:3][:, 5:9], LOGITS[1:3, 5:9])
 
 
-def test_a_row_without_a_distribution_is_an_error():
+def test_row_without_distribution_is_an_error():
     found, _ = predicted(broken=True)
     with pytest.raises(EngineError, match="not a distribution"):
         CHOOSER.best(found[0], b"")

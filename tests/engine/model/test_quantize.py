@@ -15,7 +15,7 @@ MATRICES = arrays(
 
 @settings(max_examples=60)
 @given(MATRICES)
-def test_a_weight_moves_by_at_most_half_a_step_of_its_channel(weight):
+def test_weight_moves_by_at_most_half_a_step_of_its_channel(weight):
     values, scales = quantize(weight)
     moved = np.abs(dequantize(values, scales) - weight)
     assert (moved <= 0.5001 * scales + 1e-12).all()
@@ -23,24 +23,24 @@ def test_a_weight_moves_by_at_most_half_a_step_of_its_channel(weight):
 
 @settings(max_examples=60)
 @given(MATRICES)
-def test_the_largest_weight_of_a_channel_takes_the_largest_number(weight):
+def test_largest_weight_of_channel_takes_largest_number(weight):
     values, _ = quantize(weight)
     largest = np.abs(weight).max(axis=1)
     assert (np.abs(values[largest > 1e-6].astype(int)).max(axis=1, initial=0) == 127).all()
 
 
-def test_a_channel_of_zeros_stays_zero():
+def test_channel_of_zeros_stays_zero():
     values, scales = quantize(np.zeros((2, 4), np.float32))
     assert not values.any()
     assert (scales > 0).all()
 
 
-def test_a_large_channel_does_not_coarsen_its_neighbours():
+def test_large_channel_does_not_coarsen_its_neighbours():
     weight = np.array([[100.0, 1.0], [0.01, 0.005]], np.float32)
     np.testing.assert_allclose(dequantize(*quantize(weight))[1], weight[1], rtol=0.01)
 
 
-def test_the_error_is_a_share_of_the_weights_length():
+def test_error_is_relative_to_the_length_of_the_weights():
     weight = np.random.default_rng(0).standard_normal((64, 512), np.float32)
     assert relative_error(weight) == pytest.approx(relative_error(1000 * weight), rel=1e-3)
     assert 0.004 < relative_error(weight) < 0.01

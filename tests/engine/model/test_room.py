@@ -38,7 +38,7 @@ def test_chunks_are_shorter_behind_a_long_text(cached, rows):
     assert chunk_at(cached, 64) == min(rows, 64)
 
 
-def test_what_reading_takes_grows_with_the_text_and_only_at_once_with_its_square():
+def test_reading_memory_grows_with_the_text_and_if_at_once_with_its_square():
     runtime, cache = scripted(), ListCache(1000)
     short, long = (reading_bytes(runtime, cache, tokens) for tokens in (16_384, 131_072))
     assert short < long < 8.1 * short
@@ -60,7 +60,7 @@ def test_as_much_is_allowed_as_there_is_memory_for(memory, at_once):
         room.allow(fits - 4, 50, cache, canvas=4, at_once=at_once)
 
 
-def test_what_is_cached_already_takes_nothing_that_is_free():
+def test_cached_text_takes_no_free_memory():
     runtime, cache = scripted(), ListCache(1000)
     cache.entries = [1] * 5000
     free = reading_bytes(runtime, cache, 5100) - cache.bytes
@@ -69,7 +69,7 @@ def test_what_is_cached_already_takes_nothing_that_is_free():
         Room(runtime, "tiny", free=lambda: free).allow(5000, 900, ListCache(1000))
 
 
-def test_what_was_promised_is_free_for_nobody_else_until_it_is_taken_or_given_back():
+def test_reserved_memory_is_free_for_nobody_else():
     runtime, first, second = scripted(), ListCache(1000), ListCache(1000)
     free = reading_bytes(runtime, first, 100_000)
     room = Room(runtime, "tiny", free=lambda: free - first.bytes - second.bytes)
@@ -131,7 +131,7 @@ def diffusing(name, memory=0):
         ),
     ],
 )
-def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
+def test_refusal_says_what_is_needed_what_there_is_and_what_to_do(room, told):
     with pytest.raises(TooLongError) as refused:
         Room(scripted(), "tiny", **room).allow(131_000, 64, ListCache(1000), remedy="wait")
     assert re.sub(r"for \d+", "for #", str(refused.value)) == (
@@ -140,14 +140,14 @@ def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
     )
 
 
-def test_a_text_longer_than_the_context_is_refused_with_both_lengths():
+def test_text_longer_than_context_is_refused_with_both_lengths():
     room = Room(scripted(), "tiny")
     assert room.allow(131_000, 100, ListCache(1000)) == 72
     with pytest.raises(TooLongError, match="tiny: 131072 tokens and an answer exceed its context of 131072: send less"):
         room.allow(131_072, 100, ListCache(1000))
 
 
-def test_the_room_of_a_model_is_what_the_settings_and_the_machine_have(tmp_path):
+def test_memory_of_model_is_what_settings_and_machine_have(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(bytes(1000))
     room = room_of(scripted(), "tiny", tmp_path, Resources(memory=1 << 30, free=lambda: 7))
     assert (room.memory, room.weights, room.caches, room.free()) == ((1 << 30) - 1000, 1000, (1 << 30) - 1000, 7)
@@ -169,7 +169,7 @@ def torch_cache(rows):
 
 
 @pytest.mark.parametrize("cache_of", [openvino_cache, torch_cache])
-def test_a_cache_says_what_it_takes_while_it_grows(cache_of):
+def test_cache_says_what_it_takes_while_it_grows(cache_of):
     for rows in (1, 300, 2000):
         cache = cache_of(300)
         before, expected = cache.bytes, cache.bytes_for(rows)
@@ -177,7 +177,7 @@ def test_a_cache_says_what_it_takes_while_it_grows(cache_of):
         assert expected < 2 * cache_of(max(rows, 300)).bytes
 
 
-def test_completions_are_refused_before_anything_is_read_and_so_is_reading_ahead():
+def test_completions_and_reading_ahead_are_refused_before_any_reading():
     runtime = scripted("x = self")
     answering = engine(runtime, room=Room(runtime, FIM.name, 5_500_000, 5 << 20))
     *_, last = answering.infill(request("x = $0\n", budget=4))

@@ -43,7 +43,7 @@ def test_logits_are_those_of_the_rows_asked_for():
     check_close(last.logits_WV[0], everything.logits_WV[2])
 
 
-def test_a_forward_leaves_the_cache_alone_and_append_keeps_a_part():
+def test_forward_leaves_cache_alone_and_append_keeps_part():
     cache = filled([70, 71])
     _, drafted = forward(cache, [72, 73, 99])
     assert cache.length == 2
@@ -63,7 +63,7 @@ def test_truncating_forgets():
     check_close(forward(cache, [80])[1].logits_WV, forward(filled([70, 71]), [80])[1].logits_WV)
 
 
-def test_a_cache_grows_by_whole_steps_and_says_how_large_it_is():
+def test_cache_grows_by_whole_steps_and_says_how_large_it_is():
     cache = filled([70] * 200)
     size = cache.bytes
     assert size == 2 * TINY.layers * TINY.kv_heads * TINY.head_width * 4 * 256
@@ -71,7 +71,7 @@ def test_a_cache_grows_by_whole_steps_and_says_how_large_it_is():
     assert cache.bytes == 2 * size
 
 
-def test_a_canvas_beside_clean_rows_changes_nothing_for_them():
+def test_canvas_beside_clean_rows_changes_nothing_for_them():
     cache = filled([70, 71])
     fused, both = forward(cache, [72, 73], canvases=[Canvas(1, masked(8))])
     _, alone = forward(cache, [72, 73])
@@ -81,7 +81,7 @@ def test_a_canvas_beside_clean_rows_changes_nothing_for_them():
     assert again.slots(separate.logits_WV, 0).shape == fused.slots(both.logits_WV, 0).shape == (8, TINY.vocabulary)
 
 
-def test_a_canvas_in_the_forward_equals_one_on_a_cache():
+def test_canvas_in_forward_equals_one_on_cache():
     """`[typed | canvas]` against the typed row read before, its canvas in a forward of its own."""
     fused, both = forward(filled([70, 71]), [72, 73], canvases=[Canvas(1, masked(8))])
     separate, alone = forward(filled([70, 71, 72]), [73], canvases=[Canvas(0, masked(8))])
@@ -97,13 +97,13 @@ def test_sibling_canvases_are_read_apart():
     check_close(second[0], fused.clean_row(result.logits_WV, 2))
 
 
-def test_nothing_wanted_is_nothing_computed():
+def test_empty_selection_computes_nothing():
     cache = filled([70])
     _, result = forward(cache, [71, 72], first=2)
     assert result.logits_WV.shape == (0, TINY.vocabulary)
 
 
-def test_the_precision_is_what_was_asked_for(tmp_path):
+def test_precision_is_what_was_asked_for(tmp_path):
     save(create(TINY, 0), tmp_path)
     runtime = open_torch(tmp_path, device="cpu", precision="bfloat16")
     assert next(runtime.model.parameters()).dtype == torch.bfloat16
@@ -112,7 +112,7 @@ def test_the_precision_is_what_was_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(("precision", "message"), [("float16", "hundreds of times slower"), ("int3", "not one of")])
-def test_a_precision_that_cannot_be_is_refused(precision, message):
+def test_unsupported_precision_is_refused(precision, message):
     with pytest.raises(ModelError, match=message):
         TorchRuntime(create(TINY, 0), precision=precision)
 
@@ -151,6 +151,6 @@ def test_long_passes_do_not_pad_short_ones(monkeypatch):
     assert batches.groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
 
 
-def test_a_processor_batches_only_when_told_to():
+def test_processor_batches_only_when_told_to():
     assert TorchRuntime(random_runtime().model).batch == 1
     assert TorchRuntime(random_runtime().model, batch=4).batch == 4

@@ -27,11 +27,11 @@ def check(text, answer, shown, complete=True, *, mode="block", language="python"
         ("f(')', $0)\n", "b)\n", "b", True),
     ],
 )
-def test_a_line_ends_with_its_line_and_does_not_repeat_the_rest(text, answer, shown, complete):
+def test_line_ends_with_its_line_and_does_not_repeat_the_rest(text, answer, shown, complete):
     check(text, answer, shown, complete, mode="line")
 
 
-def test_what_the_model_has_not_ended_is_not_complete():
+def test_answer_that_the_model_has_not_ended_is_not_complete():
     check("x = $0\n", "1", "1", True, mode="line", finished=True)
     check("print($0)\n", "x)", "x)", False, mode="line")
 
@@ -103,7 +103,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("language", "text", "answer", "shown"), [*(("python", *case) for case in PYTHON), *OTHERS])
-def test_a_block_is_one_statement_with_what_it_opens(language, text, answer, shown):
+def test_block_is_one_statement_with_what_it_opens(language, text, answer, shown):
     check(text, answer, shown, language=language)
 
 
@@ -121,7 +121,7 @@ def test_a_block_is_one_statement_with_what_it_opens(language, text, answer, sho
         ("$0\n", "\n\n", "", False),
     ],
 )
-def test_while_it_is_written_whole_lines_until_something_else_begins(text, answer, shown, complete):
+def test_block_being_written_has_whole_lines_until_something_else_begins(text, answer, shown, complete):
     check(text, answer, shown, complete)
 
 
@@ -134,7 +134,7 @@ def test_while_it_is_written_whole_lines_until_something_else_begins(text, answe
         ("a\n$0\nb = 1\nc = 2\n", "x = [\n  1]\nb = 1\nc = 2", "x = [\n  1]"),
     ],
 )
-def test_a_block_does_not_repeat_the_lines_that_follow(text, answer, shown):
+def test_block_does_not_repeat_lines_that_follow(text, answer, shown):
     check(text, answer, shown, language="typescript", finished=True)
 
 
@@ -149,7 +149,7 @@ def test_rewritten_lines_stay_whole_lines():
 
 
 @given(st.text("a ({})[]\n:x", max_size=60), st.text("a ({})[]\n:x", max_size=60), st.text("a )}\nx", max_size=20))
-def test_what_is_shown_is_the_start_of_the_answer(before, answer, after):
+def test_shown_text_is_the_start_of_the_answer(before, answer, after):
     for mode in ("line", "block"):
         for finished in (False, True):
             shown, _ = cut(before, answer, after, language="python", mode=mode, finished=finished)
@@ -157,7 +157,7 @@ def test_what_is_shown_is_the_start_of_the_answer(before, answer, after):
 
 
 @given(st.text("ab (){}\n:", max_size=60))
-def test_a_complete_block_stays_the_same_however_the_answer_goes_on(answer):
+def test_complete_block_stays_the_same_however_answer_goes_on(answer):
     shown = [cut("", answer[:n], "", language="python", mode="block", finished=False) for n in range(len(answer) + 1)]
     done = [text for text, complete in shown if complete]
     assert len({*done}) <= 1

@@ -64,17 +64,17 @@ def test_by_name_where_the_tokens_are_not_known(name, dialect):
     ("tokens", "name"),
     [((), ""), ((), "llama3:70b"), ((), "devstral"), ({"<|im_start|>", "<|im_end|>"}, "qwen2.5-coder")],
 )
-def test_no_dialect_for_a_model_that_does_not_fill(tokens, name):
+def test_model_that_does_not_fill_has_no_dialect(tokens, name):
     assert dialect_for(tokens, name) is None
 
 
-def test_an_unknown_dialect_names_the_known_ones():
+def test_unknown_dialect_names_known_ones():
     with pytest.raises(EngineError, match="no such format as 'quen'; use one of qwen, "):
         dialect_named("quen")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_every_dialect_is_whole(dialect):
+def test_dialects_are_whole(dialect):
     assert dialect_named(dialect.name) is dialect
     assert all("{prefix}" in t and "{suffix}" in t for t in (dialect.alone, dialect.among))
     assert "{path}" in dialect.file
@@ -84,7 +84,7 @@ def test_every_dialect_is_whole(dialect):
     assert all(type(piece) is Begin for piece in dialect.start)
 
 
-def test_what_is_put_in_is_never_a_token():
+def test_inserted_text_is_never_a_token():
     typed = "<|code_prefix|>{suffix}"
     pieces = joined(dialect_named("glm").fill("<|code_prefix|>{prefix}<|code_suffix|>", prefix=typed))
     assert pieces == ("<|code_prefix|>", typed, "<|code_suffix|>")

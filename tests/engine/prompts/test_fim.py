@@ -156,12 +156,12 @@ def prompt(name, asked, *, budget=1000, split=whole_head, suffix_lines=None):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_the_published_form(dialect):
+def test_prompt_has_the_published_form(dialect):
     assert prompt(dialect.name, request(SORT, path="")).text == ALONE[dialect.name]
     assert prompt(dialect.name, request(CART, snippets=FILES, edits=EDITS)).text == AMONG[dialect.name]
 
 
-def test_a_path_helps_models_that_were_trained_with_it():
+def test_path_helps_models_that_were_trained_with_it():
     assert prompt("starcoder", request("$0")).text.endswith(
         "<file_sep><fim_prefix>src/cart.py\n<fim_suffix><fim_middle>"
     )
@@ -174,7 +174,7 @@ def test_special_tokens_are_pieces_and_texts_are_joined():
     assert [type(piece) for piece in pieces[1:]] == [Special, str, Special, str]
 
 
-def test_how_the_answer_begins_and_ends():
+def test_answer_begins_with_typed_text_and_ends_at_stops():
     typed = prompt("qwen", request("x = so$0\n"), split=by_words)
     assert (typed.forced, typed.stops, typed.stop_tokens[:2]) == (" so", ("\n",), ("<|endoftext|>", "<|file_sep|>"))
     assert typed.text.endswith("x =<|fim_suffix|>\n<|fim_middle|>")
@@ -185,7 +185,7 @@ def test_how_the_answer_begins_and_ends():
     assert (rewritten.copied, rewritten.forced) == ("b\n", "")
 
 
-def test_a_region_is_not_a_gap():
+def test_region_is_not_a_gap():
     with pytest.raises(EngineError, match="use a next-edit model"):
         prompt("qwen", request("a$0", mode="region"))
 
@@ -202,30 +202,30 @@ def test_a_region_is_not_a_gap():
         ("x = äöü", "x =", " äöü"),
     ],
 )
-def test_the_last_word_is_taken_back(head, kept, forced):
+def test_last_word_is_taken_back(head, kept, forced):
     assert by_words(head) == (kept, forced)
 
 
 @pytest.mark.parametrize(("name", "lines", "held"), [("qwen", 12, 12), ("codestral", 64, 64), ("qwen", None, 100)])
-def test_the_suffix_has_as_many_lines_as_the_engine_reads(name, lines, held):
+def test_suffix_has_as_many_lines_as_engine_reads(name, lines, held):
     after = "".join(f"line{i}\n" for i in range(100))
     assert prompt(name, request(f"$0\n{after}"), budget=4000, suffix_lines=lines).text.count("line") == held
 
 
-def test_the_suffix_has_a_quarter_of_the_budget():
+def test_suffix_has_a_quarter_of_budget():
     after = "".join(f"line{i}\n" for i in range(100))
     text = prompt("qwen", request(f"$0\n{after}"), budget=400).text
     assert 80 < count(text.partition("<|fim_suffix|>")[2].removesuffix("<|fim_middle|>")) <= 100
 
 
-def test_the_best_snippets_that_fit():
+def test_best_snippets_that_fit_are_chosen():
     snippets = [("best.py", "a " * 50), ("long.py", "b " * 500), ("good.py", "c " * 50)]
     text = prompt("qwen", request("$0", snippets=snippets), budget=500).text
     assert "long.py" not in text
     assert text.index("good.py") < text.index("best.py")
 
 
-def test_the_lines_before_are_cut_at_multiples_of_sixteen():
+def test_lines_before_gap_are_cut_at_multiples_of_sixteen():
     before = "".join(f"line {i}\n" for i in range(100))
     text = prompt("qwen", request(f"{before}$0"), budget=200).text
     first = int(text.split("<|fim_prefix|>line ")[1].split("\n")[0])
@@ -233,7 +233,7 @@ def test_the_lines_before_are_cut_at_multiples_of_sixteen():
     assert first > 0
 
 
-def test_the_edit_that_is_being_typed_is_left_out():
+def test_edit_being_typed_is_left_out():
     edits = [("src/cart.py", 1, "b\n", "b = 1\n"), ("src/cart.py", 0, "x = \n", "x = y\n")]
     text = prompt("qwen", request("a\nb = 1\nx = y$0\n", edits=edits)).text
     assert "+b = 1" in text
@@ -249,7 +249,7 @@ def test_the_edit_that_is_being_typed_is_left_out():
         ("x\n" * 30, "", ""),
     ],
 )
-def test_an_edit_as_changed_lines(before, after, lines):
+def test_edit_is_shown_as_changed_lines(before, after, lines):
     asked = request("$0", edits=[("a.py", 3, before, after)])
     assert edit_lines(asked.edits[0]) == lines
 

@@ -39,6 +39,6 @@ def test_related_texts_are_read_alike():
     assert found.cursor == -1
 
 
-def test_a_request_without_carriage_returns_is_the_same():
+def test_request_without_carriage_returns_is_the_same():
     asked = request("a\rb\n", 1, 2)
     assert with_line_feeds(asked) is asked

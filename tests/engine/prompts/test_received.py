@@ -28,7 +28,7 @@ def named(value):
 
 @pytest.mark.parametrize("form", WRITTEN, ids=named)
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_region_is_read_as_it_was_written_and_answered_as_its_model_would(form, text):
+def test_region_is_read_as_written_and_answered_as_its_model_would(form, text):
     asked = form.ask(request(text, mode="region", edits=[("b.py", 7, "x\n", "")]), budget=4000, count=count)
     found = (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text)
     assert isinstance(found, ReceivedRegion)
@@ -51,14 +51,14 @@ def test_related_files_are_read(form):
 
 
 @pytest.mark.parametrize(("new", "old"), [("\nx = 1\n", "x = 1\n"), ("x = 1\n\n", "x = 1\n"), ("", "x = 1\n")])
-def test_what_begins_and_ends_with_blank_lines_keeps_them(new, old):
+def test_leading_and_trailing_blank_lines_are_kept(new, old):
     asked = FORMATS[0].ask(request(old + "$0y\n", mode="region"), budget=4000, count=count)
     assert asked.read(received(asked.prompt.text).answer(new + "y\n"), True) == new + "y\n"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=named)
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_gap_is_read_as_it_was_written(dialect, text):
+def test_gap_is_read_as_written(dialect, text):
     asked = request(text, path="")
     prompt = fim_prompt(dialect, asked, asked.spans[0], budget=4000, count=count, split=whole_head)
     prefix, _, suffix = text.partition("$0")
@@ -117,7 +117,7 @@ def test_edits_of_diffs(diff, edits):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=named)
-def test_a_prompt_of_nothing_but_tokens_is_read_at_once(dialect):
+def test_prompt_of_nothing_but_tokens_is_read_at_once(dialect):
     """Where reading it were quadratic, this would not come to an end."""
     for tokens in (*dialect.tokens, "".join(dialect.tokens), "### User Excerpt:\n", 'User edited "a":\n```diff\n'):
         prompt = tokens * (200_000 // len(tokens))

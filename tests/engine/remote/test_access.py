@@ -157,13 +157,13 @@ TedxS+2otfa4vUEAiTsLGMzJadRdC1MJa6WTAuqzIO8=
 """
 
 
-def test_an_encrypted_key_asks_nobody_for_its_password(tmp_path):
+def test_encrypted_key_does_not_prompt_for_its_password(tmp_path):
     (tmp_path / "key.pem").write_text(ENCRYPTED)
     said = refusal(THERE, certificate=pem("localhost"), certificate_key=str(tmp_path / "key.pem"))
     assert "a certificate and its key, not encrypted" in said
 
 
-def test_what_a_server_repeats_of_our_headers_is_not_shown():
+def test_headers_that_a_server_repeats_are_not_shown():
     def repeats(line, asked):
         document({"error": f"no such key: {asked.headers['x-api-key']} of {asked.headers['x-team']}"}, 403)(line, asked)
 

@@ -66,7 +66,7 @@ CHANGED = FUNCTIONS.replace("w * h", "abs(w * h)")
     [(2, None), (6, None), (9, CHANGED), (12, CHANGED)],
     ids=["the edit alone", "too few lines", "three lines", "more"],
 )
-def test_a_rewrite_that_repeats_the_old_text_is_whole(form, before, lines, expected):
+def test_rewrite_that_repeats_old_text_is_whole(form, before, lines, expected):
     said = before + CHANGED[: len("".join(CHANGED.splitlines(keepends=True)[:lines])) + 3]
     asked = region(FUNCTIONS, FUNCTIONS.index("w * h"))
     (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
@@ -94,7 +94,7 @@ LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c", "}", "d()", "e(
 
 
 @given(LINES, LINES, st.data())
-def test_where_a_rewrite_ends_early_its_lines_stand_before_the_old_rest(old, new, data):
+def test_rewrite_that_ends_early_keeps_the_old_rest(old, new, data):
     written = "\n".join([*new, *old])
     asked = EditPrompt(Prompt(()), "\n".join(old) + "\n", 0, len("\n".join(old)) + 1, lambda text: text)
     cut = written[: data.draw(st.integers(0, len(written)))]
@@ -154,7 +154,7 @@ def test_inceptions_edit_prompt():
         (f"```python\n{WINDOW}```", WINDOW),
     ],
 )
-def test_what_inception_answers(answer, new):
+def test_inception_answer_is_read_as_a_rewrite(answer, new):
     _, filled = rewritten(INCEPTION_EDIT, answer)
     assert filled.text == new
     assert filled.complete
@@ -162,14 +162,14 @@ def test_what_inception_answers(answer, new):
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_every_format_can_be_asked(form):
+def test_formats_can_all_be_asked(form):
     attempt, filled = rewritten(form, "")
     assert "volume" in attempt.ask.prompt
     assert filled.text == WINDOW
     assert filled.p_accept == 0
 
 
-def test_a_rewrite_means_nothing_before_its_end_and_nothing_if_it_was_cut():
+def test_rewrite_means_nothing_before_its_end_or_if_it_was_cut():
     begun = f"```\n{WINDOW.replace('volume', 'box')}"
     _, filled = rewritten(INCEPTION_EDIT, begun, end="")
     assert filled is None
@@ -188,7 +188,7 @@ def test_a_rewrite_means_nothing_before_its_end_and_nothing_if_it_was_cut():
     ],
     ids=lambda part: getattr(part, "name", None),
 )
-def test_an_answer_that_is_refused_says_why(form, answer, reason):
+def test_refused_answer_says_why(form, answer, reason):
     _, filled = rewritten(form, answer)
     assert (filled.text, filled.complete, filled.p_accept, filled.refused) == (WINDOW, True, 0.0, reason)
 
@@ -203,7 +203,7 @@ def test_secrets_do_not_leave_the_machine_and_come_back():
     assert filled.text == SECRET + WINDOW.replace("volume", "box")
 
 
-def test_a_rewrite_of_a_secret_is_none():
+def test_rewrite_of_secret_is_none():
     asked = region(SECRET + WINDOW, CURSOR + len(SECRET))
     new = masked(SECRET + WINDOW).replace("API_KEY", "KEY").replace("volume", "box")
     _, filled = rewritten(INCEPTION_EDIT, f"```\n{new}```", asked)
@@ -224,14 +224,14 @@ def test_everything_is_masked():
     assert "sk-" not in repr(asking.masked(asked))
 
 
-def test_of_a_key_that_begins_further_up_nothing_is_around_an_edit():
+def test_private_key_is_masked_around_an_edit():
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n"
     asked = asking.masked(region(edits=(Edit("id.pem", 9, "a\n", "b\n", 3 * line, line + "d = 1\n"),)))
     assert asked.edits[0].above == 3 * ("*" * 52 + "\n")
     assert asked.edits[0].below == "*" * 52 + "\nd = 1\n"
 
 
-def test_an_answer_that_copies_a_mask_is_none():
+def test_answer_that_copies_mask_is_none():
     asked = replace(region(SECRET + 'KEY = "'), spans=(Span(0, len(SECRET) + 7, len(SECRET) + 7, "line"),))
     (attempt, *_) = asking.gap(
         protocol_named("mistral"), asking.masked(asked), asked, asked.spans[0], address="", budget=2048
@@ -263,7 +263,7 @@ def test_long_windows_are_cut_at_lines():
     assert attempt.ask.suffix.endswith("\n")
 
 
-def test_a_format_refuses_its_own_marks():
+def test_format_refuses_its_own_marks():
     with pytest.raises(EngineError, match="code_to_edit"):
         rewritten(INCEPTION_EDIT, "", region(WINDOW + "# <|code_to_edit|>\n"))
     with pytest.raises(EngineError, match="nothing was sent"):

@@ -137,7 +137,7 @@ def test_prompts_that_the_server_puts_together(protocol):
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(0.0, 100), (0.9, 12)])
-def test_a_server_that_reads_quickly_reads_more_of_what_follows(seconds, lines):
+def test_fast_reading_server_reads_more_of_what_follows(seconds, lines):
     clock, after = Clock(), "\n" + "".join(f"line{number}\n" for number in range(100))
     with (
         serving({"/completion": llama(" w")}) as server,
@@ -177,14 +177,14 @@ def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
             assert one is other or one.step < other.step
 
 
-def test_an_answer_that_ends_by_itself_keeps_the_connection():
+def test_answer_that_ends_by_itself_keeps_connection():
     with against({"/completion": llama(" w")}) as (server, engine):
         for _ in range(3):
             answer(engine)
         assert server.connections <= 2
 
 
-def test_a_complete_answer_is_not_waited_out():
+def test_complete_answer_is_not_waited_for():
     def on_and_on(line, asked):
         line.head()
         line.chunk('data: {"content": " w * h\\nprint(", "stop": false}\n\n')
@@ -215,14 +215,14 @@ def test_several_requests_at_once():
         assert list(last.values()) == ["w * h"] * 4
 
 
-def test_a_word_that_is_begun_is_taken_back_and_must_come_again():
+def test_begun_word_is_taken_back_and_must_come_again():
     answers = {"/completion": llama(" wid", "th * h")}
     with against(answers) as (server, engine):
         assert answer(engine, request(BEFORE + "wi")).spans[0].text == "dth * h"
         assert "return<|fim_suffix|>" in server.bodies[0]["prompt"]
 
 
-def test_if_it_does_not_come_again_the_question_is_asked_from_the_cursor():
+def test_begun_word_that_does_not_come_again_is_asked_from_the_cursor():
     def unwilling(line, asked):
         llama("dth" if "return wi<|fim_suffix|>" in asked.json["prompt"] else " h")(line, asked)
 
@@ -242,7 +242,7 @@ def test_p_accept_follows_the_log_probabilities():
         assert not engine.info().calibrated
 
 
-def test_what_was_sent_is_said():
+def test_sent_request_is_reported():
     edits = (Edit("shapes.py", 0, "def area(w):\n    pass", "def area(w, h):\n    pass"),)
     snippets = (Snippet("units.py", "INCH = 2.54\n"),)
     with against({"/completion": llama(" w")}) as (server, engine):
@@ -259,19 +259,19 @@ def test_code_with_special_tokens_is_not_sent():
         assert engine.info().notes == ()
 
 
-def test_an_answer_that_was_broken_off_for_another_is_not_whole():
+def test_answer_broken_off_for_another_is_not_whole():
     with against({"/v1/completions": streamed(OPENAI)}, "openai") as (_, engine):
         (filled,) = answer(engine).spans
         assert (filled.text, filled.complete) == ("w * h", False)
 
 
-def test_an_empty_answer_is_unlikely():
+def test_empty_answer_is_unlikely():
     with against({"/completion": llama()}) as (_server, engine):
         (filled,) = answer(engine, request("x = 1")).spans
         assert (filled.text, filled.p_accept) == ("", 0.0)
 
 
-def test_only_what_it_can_do():
+def test_unsupported_requests_are_refused():
     with against({}) as (_server, engine):
         assert engine.info().answers == ("line", "block")
         edit = replace(request(), spans=(Span(0, 0, 3, "edit"),))
@@ -285,7 +285,7 @@ def region() -> InfillRequest:
     return replace(request(), windows=(Window("shapes.py", "python", text),), spans=(Span(0, 0, len(text), "region"),))
 
 
-def test_a_next_edit_model_behind_a_server():
+def test_next_edit_model_behind_server_rewrites_regions():
     new = "def area(w, h):\n    return w * h  # square metres\n\nprint(area(2, 3))\n"
     shape = streamed([{"choices": [{"text": new, "finish_reason": "stop"}]}])
     with against({"/v1/completions": shape}, "openai", "zeta-2") as (server, engine):
@@ -320,7 +320,7 @@ def test_next_edits_of_a_server_that_only_chats():
         assert "<|edit_this|>\ndef area(w, h):" in message["content"]
 
 
-def test_what_leaves_the_machine_has_no_secrets_in_it():
+def test_secrets_do_not_leave_the_machine():
     secret = 'API_KEY = "sk-1234567890abcdef1234"\n'
     for address, leaves in (("http://127.0.0.1:1", False), ("https://models.example.org", True)):
         with engine_for(record(address)) as engine:
@@ -332,7 +332,7 @@ def test_what_leaves_the_machine_has_no_secrets_in_it():
 # What goes wrong
 
 
-def test_nobody_there_and_then_somebody():
+def test_server_that_comes_up_later_is_found():
     clock, port = Clock(), free_port()
     with engine_for(record(f"http://127.0.0.1:{port}"), clock=clock) as engine:
         said = refusal(engine)
@@ -390,7 +390,7 @@ def test_refusals_name_address_status_and_remedy(status, message, headers, says)
         streamed([], done=False),
     ],
 )
-def test_a_picky_server_is_asked_plainly(refusal):
+def test_picky_server_is_asked_plainly(refusal):
     def picky(line, asked):
         (refusal if "logprobs" in asked.json else SHAPES["openai"][1])(line, asked)
 
@@ -407,7 +407,7 @@ TOO_LONG = {"error": {"message": "This model's maximum context length is 1024 to
 
 
 @pytest.mark.parametrize("tells_streams", [True, False])
-def test_a_context_that_is_smaller_than_was_known_is_learnt(tells_streams):
+def test_smaller_context_than_known_is_learned(tells_streams):
     def small(line, asked):
         if len(asked.json["prompt"]) < 3 * 1024:
             SHAPES["openai"][1](line, asked)
@@ -425,12 +425,12 @@ def test_a_context_that_is_smaller_than_was_known_is_learnt(tells_streams):
         assert engine.info().context_tokens == 1024
 
 
-def test_no_key_where_one_is_wanted():
+def test_missing_key_is_reported():
     with against({"/completion": document({"error": "Unauthorized"}, 401)}) as (server, engine):
         assert f"`mercury-ls model add {server.address} --key env:NAME`" in refusal(engine)
 
 
-def test_a_server_that_repeats_the_key_is_not_quoted():
+def test_server_that_repeats_key_is_not_quoted():
     key = "sk-1234567890abcdef1234"
     for shape in (
         document({"error": {"message": f"Incorrect API key provided: {key}"}}, 401),
@@ -490,7 +490,7 @@ def endless(text):
 
 @pytest.mark.parametrize("mode", ["line", "block"])
 @pytest.mark.parametrize("text", ["x", "((((", "x " * 500, "y" * 9999, "\n", "    x = 1\n", "", "ab\u00e9\n\n\n"])
-def test_an_answer_without_an_end_is_not_listened_to(monkeypatch, mode, text):
+def test_answer_without_end_is_not_listened_to(monkeypatch, mode, text):
     shown = []
     monkeypatch.setattr(asking, "cut", lambda *texts, **how: shown.append(len(texts[1])) or cut(*texts, **how))
     with against({"/completion": endless(text)}) as (_server, engine):
@@ -501,7 +501,7 @@ def test_an_answer_without_an_end_is_not_listened_to(monkeypatch, mode, text):
             assert "it goes on and on without any text" in refusal(engine, request(mode=mode))
 
 
-def test_a_list_of_models_without_an_end():
+def test_list_of_models_without_end_is_given_up():
     dribble = lambda line, asked: (line.head(), line.chunk("{"), line.is_left())  # noqa: E731
     clock = Clock()
     with serving({"/v1/models": dribble}) as server, engine_for(record(server, model="m"), clock=clock) as engine:
@@ -522,7 +522,7 @@ def test_a_list_of_models_without_an_end():
         *((value, 1) for value in ("1e300", "inf", "nan", "-5", "9" * 5000, "Fri, 99 Foo 0 99:99:99 +9999", "", "now")),
     ],
 )
-def test_how_long_a_server_may_ask_to_be_left_alone(value, seconds):
+def test_retry_after_is_bounded(value, seconds):
     with against({"/completion": document({}, 429, Retry_After=value)}) as (_server, engine):
         refusal(engine)
         assert refusal(engine).endswith(f"asked again in {seconds} s")
@@ -533,7 +533,7 @@ def too_late(drafts):
         next(drafts)
 
 
-def test_a_slow_server():
+def test_slow_server_is_given_up_at_the_deadline():
     clock = Clock()
 
     def slow(line, asked):
@@ -574,7 +574,7 @@ def holding(server: FakeServer, text: str):
     return answer, has_said
 
 
-def test_a_rewrite_that_is_back_in_the_old_text_is_hung_up_on():
+def test_rewrite_that_is_back_in_old_text_is_hung_up_on():
     with serving({}) as server, engine_for(record(server, "openai", "zeta-2")) as engine:
         server.answers["/v1/completions"], _ = holding(server, "".join(CHANGED.splitlines(keepends=True)[:10]))
         last = answer(engine, rewrite())
@@ -583,7 +583,7 @@ def test_a_rewrite_that_is_back_in_the_old_text_is_hung_up_on():
 
 
 @pytest.mark.parametrize(("lines", "is_shown"), [(6, True), (2, False)])
-def test_a_rewrite_that_streams_past_its_deadline(lines, is_shown):
+def test_rewrite_streaming_past_its_deadline_is_reported_as_slow(lines, is_shown):
     """Whether it is back in the old text at all decides; that the server is slow is told in any case."""
     clock = Clock()
     with serving({}) as server, engine_for(record(server, "openai", "zeta-2"), clock=clock) as engine:
@@ -612,7 +612,7 @@ def test_silence_is_a_failure():
         assert "is too slow (nothing arrived for 0.02 s)" in refusal(engine)
 
 
-def test_the_wrong_model_is_named_with_those_there_are():
+def test_wrong_model_is_named_with_existing_ones():
     has = document({"data": [{"id": "llama-3"}, {"id": "phi-4"}]})
     with serving({"/v1/models": has, "/completion": llama(" w")}) as server:
         with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
@@ -623,13 +623,13 @@ def test_the_wrong_model_is_named_with_those_there_are():
         assert [each.path for each in server.asked].count("/v1/models") == 2
 
 
-def test_a_server_with_another_model_of_the_same_kind_will_do():
+def test_server_with_another_model_of_the_same_kind_will_do():
     has = document({"data": [{"id": "Qwen2.5-Coder-7B-Q8_0.gguf"}]})
     with against({"/v1/models": has, "/completion": llama(" w")}, model="qwen2.5-coder-1.5b") as (_server, engine):
         assert answer(engine).spans[0].text == "w"
 
 
-def test_a_server_with_several_models_goes_by_their_names():
+def test_server_with_several_models_goes_by_their_names():
     """llama-server as a router."""
     has = document({"data": [{"id": name, "status": {"value": "unloaded"}} for name in ("qwen-a", "llama-3")]})
     with serving({"/v1/models": has, "/completion": llama(" w")}) as server:
@@ -695,6 +695,6 @@ def test_opening_looks_whether_the_server_is_there():
         engine.close()
 
 
-def test_a_prompt_is_needed_where_the_server_has_none():
+def test_prompt_is_needed_where_server_has_none():
     with pytest.raises(EngineError, match="--prompt NAME"):
         open_remote(record("http://127.0.0.1:1", "openai", ""))

@@ -54,7 +54,7 @@ def test_addresses(address, site):
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:8080", "ftp://x", "http://", "http://me:key@host", "http://h:99999", "https://h/?key=1"]
 )
-def test_what_is_no_address_is_refused(address):
+def test_malformed_address_is_refused(address):
     with pytest.raises(EngineError, match="write it as http://127"):
         site_of(address)
 
@@ -76,7 +76,7 @@ def test_pieces_come_as_they_are_sent():
         assert everything(exchange) == b"two"
 
 
-def test_a_connection_is_used_again_and_replaced_if_the_server_has_closed_it():
+def test_connection_is_used_again_and_replaced_if_server_has_closed_it():
     answers = {"/x": document([1]), "/last": lambda line, asked: (line.whole("{}"), line.connection.shutdown(2))}
     with serving(answers) as server, client_of(server.address) as client:
         for path in ("/x", "/x", "/last", "/x"):
@@ -108,7 +108,7 @@ def test_closing_before_there_is_an_answer():
         assert server.left.wait(SECONDS)
 
 
-def test_an_answer_that_nobody_wants_any_more_keeps_its_connection():
+def test_unwanted_answer_keeps_its_connection():
     def answer(line, asked):
         line.head()
         line.chunk("begun")
@@ -190,7 +190,7 @@ def dribbling(server):
     return answer
 
 
-def test_a_dribbling_answer_ends_with_the_patience():
+def test_dribbling_answer_ends_with_patience():
     with serving({"/x": dribbling(lambda: server)}) as server, client_of(server.address) as client:
         with pytest.raises(LinkError, match=r"within 0\.05 s") as raised:
             client.fetch("GET", "/x", seconds=0.05)
@@ -198,14 +198,14 @@ def test_a_dribbling_answer_ends_with_the_patience():
         assert server.left.wait(SECONDS)
 
 
-def test_nobody_there():
+def test_unreachable_server_is_reported():
     with client_of(f"http://127.0.0.1:{free_port()}") as client:
         with pytest.raises(LinkError, match="refused") as raised:
             client.fetch("GET", "/", seconds=SECONDS)
         assert raised.value.kind == "unreachable"
 
 
-def test_a_header_that_cannot_be_sent_is_not_shown():
+def test_unsendable_header_is_not_shown():
     with serving({}) as server, client_of(server.address, headers={"Authorization": "Bearer a\nb"}) as client:
         with pytest.raises(LinkError) as raised:
             client.fetch("GET", "/", seconds=SECONDS)
@@ -245,7 +245,7 @@ def test_redirects_within_the_site_are_followed():
         "",
     ],
 )
-def test_nothing_is_sent_to_where_a_redirect_leads_elsewhere(location):
+def test_redirect_elsewhere_is_sent_nothing(location):
     with serving({"/y": document({})}) as other:
         moved = lambda line, asked: document(  # noqa: E731
             {}, 307, Location=location.format(other=other.port, port=server.port)
@@ -290,7 +290,7 @@ def through(server, **options):
     return client_of("https://models.example/v1", headers={"api-key": "k3y"}, **options)
 
 
-def test_a_server_behind_a_proxy_sees_what_the_proxy_does_not():
+def test_server_behind_proxy_does_not_see_proxy_headers():
     def held(line, asked):
         line.head()
         line.chunk("begun")
@@ -313,7 +313,7 @@ def test_a_server_behind_a_proxy_sees_what_the_proxy_does_not():
         assert {(asked.method, *asked.headers) for asked in proxy.asked} == {("CONNECT", "host")}
 
 
-def test_a_proxy_with_a_password():
+def test_proxy_gets_its_password():
     login = "Basic bWU6c2VjcmV0"
     with (
         serving({"/x": document([1])}, wrap=with_tls("models")) as server,
@@ -339,7 +339,7 @@ def test_a_proxy_with_a_password():
         (lambda line, asked: line.is_left(), "does not answer within 0.05 s"),
     ],
 )
-def test_a_proxy_that_makes_no_tunnel(answer, said):
+def test_proxy_without_tunnel_is_reported(answer, said):
     with serving({"models.example:443": answer}) as proxy:
         with through(proxy, connect_seconds=0.05) as client, pytest.raises(LinkError) as raised:
             client.fetch("GET", "/x", seconds=SECONDS)
@@ -356,7 +356,7 @@ def test_closing_is_seen_by_a_proxy_that_is_still_thinking():
         assert proxy.left.wait(SECONDS)
 
 
-def test_an_answer_that_goes_on_unheard_is_ended_by_the_next_request(monkeypatch):
+def test_unheard_answer_is_ended_by_next_request(monkeypatch):
     monkeypatch.setattr(http, "LET_END_SECONDS", 0.05)
     with serving({"/x": dribbling(lambda: server), "/y": document({})}) as server, client_of(server.address) as client:
         exchange = client.open("POST", "/x", b"{}")
@@ -369,6 +369,6 @@ def test_an_answer_that_goes_on_unheard_is_ended_by_the_next_request(monkeypatch
         assert server.left.wait(SECONDS)
 
 
-def test_what_must_not_be_shown():
+def test_secrets_are_never_shown():
     with client_of("http://127.0.0.1:1", headers={"Authorization": "Bearer s3cret", "X-Team": "blue"}) as client:
         assert client.secrets == ("Bearer s3cret", "s3cret", "blue")

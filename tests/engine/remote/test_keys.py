@@ -18,7 +18,7 @@ def refusal(place, environ=None) -> str:
     return str(raised.value)
 
 
-def test_a_key_of_the_environment():
+def test_key_is_read_from_environment():
     assert key_at("env:MISTRAL_API_KEY", {"MISTRAL_API_KEY": f" {KEY}\n"}) == KEY
     assert key_at("", {}) == ""
     assert "there is none at env:K: set K where your editor starts" in refusal("env:K")
@@ -26,18 +26,18 @@ def test_a_key_of_the_environment():
 
 
 @pytest.mark.parametrize("place", [KEY, "env:", "keyring:service", "file:/etc/passwd"])
-def test_what_is_no_place(place):
+def test_malformed_key_place_is_refused(place):
     assert "env:NAME or keyring:SERVICE/NAME, never the key itself" in refusal(place)
 
 
-def test_a_key_of_the_keyring(monkeypatch):
+def test_key_is_read_from_keyring(monkeypatch):
     stored = {("mercury", "mistral"): KEY}
     monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=lambda *where: stored.get(where)))
     assert key_at("keyring:mercury/mistral", {}) == KEY
     assert "store it: `keyring set mercury other`" in refusal("keyring:mercury/other")
 
 
-def test_a_keyring_that_is_locked_or_missing(monkeypatch):
+def test_locked_or_missing_keyring_is_reported(monkeypatch):
     def locked(service, name):
         raise RuntimeError(f"locked, by the way {KEY}")
 

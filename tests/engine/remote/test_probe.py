@@ -57,7 +57,7 @@ def test_tokens_say_more_than_a_name():
         assert probe(server.address).models[0].prompt == "mellum"
 
 
-def test_a_model_whose_prompts_only_the_server_knows():
+def test_infill_is_used_where_only_server_knows_the_prompts():
     answers = {"/props": document(PROPS | {"model_path": ""}), "/v1/models": listed("mine"), "/infill": ONE_TOKEN}
     with serving(answers) as server:
         found = probe(server.address)
@@ -108,7 +108,7 @@ def test_vllm():
         assert found.protocol == "openai"
 
 
-def test_a_server_that_is_up_but_does_not_complete():
+def test_running_server_that_does_not_complete_is_reported():
     refusing = document({"error": {"message": "Loading model", "code": 503}}, 503)
     answers = {"/props": document(PROPS), "/v1/models": listed(QWEN), "/completion": refusing}
     with serving(answers) as server:
@@ -116,7 +116,7 @@ def test_a_server_that_is_up_but_does_not_complete():
         assert (found.completes, found.note) == (False, "it does not complete (503): Loading model")
 
 
-def test_a_key_is_wanted_and_given(monkeypatch):
+def test_key_is_wanted_and_given(monkeypatch):
     monkeypatch.setenv("K", "k3y")
 
     def guarded(line, asked):
@@ -128,12 +128,12 @@ def test_a_key_is_wanted_and_given(monkeypatch):
         assert probe(server.address, key="env:K").models == (Served("m"),)
 
 
-def test_an_engine_server_of_ours():
+def test_own_engine_server_is_recognised():
     with serving({"/engine/v1/info": document({"state": "ready"})}) as server:
         assert probe(server.address).protocol == "mercury"
 
 
-def test_what_is_no_such_server():
+def test_unknown_server_is_not_recognised():
     page = {path: lambda line, asked: line.whole("<html>", kind="text/html") for path in ("/props", "/v1/models")}
     with serving(page) as server:
         assert probe(server.address) is None
@@ -142,14 +142,14 @@ def test_what_is_no_such_server():
     assert probe(f"http://127.0.0.1:{free_port()}") is None
 
 
-def test_what_runs_on_this_machine_is_found_without_loading_a_model():
+def test_local_servers_are_found_without_loading_a_model():
     with serving(ollama("qwen2.5-coder:1.5b")) as server:
         (found,) = running((server.port, free_port()), seconds=5.0)
         assert (found.address, found.protocol) == (server.address, "ollama")
         assert server.bodies == []
 
 
-def test_a_program_that_says_nothing_is_not_waited_for():
+def test_silent_program_is_not_waited_for():
     with serving({"/props": lambda line, asked: line.is_left()}) as server:
         assert running((server.port,), seconds=0.02) == []
 
@@ -177,7 +177,7 @@ def router(*names: str):
     return {**answers, **props, **completing, "/infill": by_body(ONE_TOKEN)}, loaded
 
 
-def test_a_llama_server_with_several_models_loads_none_before_one_is_chosen():
+def test_llama_server_with_several_models_loads_none_before_choice():
     answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
     with serving(answers) as server:
         found = probe(server.address)
@@ -186,7 +186,7 @@ def test_a_llama_server_with_several_models_loads_none_before_one_is_chosen():
         assert loaded == []
 
 
-def test_a_chosen_model_of_a_llama_server_with_several():
+def test_chosen_model_of_llama_server_with_several_is_probed():
     answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
     with serving(answers) as server:
         found = probe(server.address, model="ggml-org/A-GGUF:Q8_0")
@@ -196,7 +196,7 @@ def test_a_chosen_model_of_a_llama_server_with_several():
         assert server.asked[2].path == "/props?model=ggml-org%2FA-GGUF%3AQ8_0"
 
 
-def test_a_protocol_that_is_named_is_not_guessed():
+def test_named_protocol_is_not_guessed():
     one = document({"choices": [{"text": "1", "finish_reason": "length"}]})
     answers = {"/v1/models": listed("mercury-edit-2"), "/v1/fim/completions": one}
     with serving(answers) as server:
@@ -214,7 +214,7 @@ def test_a_protocol_that_is_named_is_not_guessed():
         assert server.bodies[-1]["model"] == "codestral"
 
 
-def test_what_a_named_protocol_tells_of_its_models():
+def test_named_protocol_lists_its_models():
     with serving(ollama("qwen2.5-coder:1.5b")) as server:
         (served,) = probe(server.address, protocol="ollama").models
         assert served == Served("qwen2.5-coder:1.5b", "qwen", 8192)
@@ -223,7 +223,7 @@ def test_what_a_named_protocol_tells_of_its_models():
         assert probe(server.address, protocol="mistral").models == (Served("Qwen/Qwen2.5-Coder-7B", "", 4096),)
 
 
-def test_what_is_in_the_way_is_said(monkeypatch):
+def test_certificate_or_proxy_in_the_way_is_reported(monkeypatch):
     with serving({}, wrap=with_tls()) as server, pytest.raises(EngineError, match=r"not trusted .*--ca FILE"):
         probe(f"https://localhost:{server.port}")
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
@@ -271,7 +271,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_no_type_in_an_answer_is_a_traceback(server):
+def test_wrong_types_in_an_answer_are_no_traceback(server):
     for path, said in SERVERS[server].items():
         for wrong in wrongly_typed(said):
             client = Replies(SERVERS[server] | {path: wrong})

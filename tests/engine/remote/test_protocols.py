@@ -113,28 +113,28 @@ GAP = Ask(
         ("tabby", GAP, {"segments": {"prefix": "a", "suffix": "b", "filepath": "m.py"}, "language": "python"}),
     ],
 )
-def test_what_each_server_is_asked(protocol, ask, sent):
+def test_questions_follow_the_protocol_of_the_server(protocol, ask, sent):
     assert json.loads(body(protocol_named(protocol), ask)) == sent
 
 
-def test_no_more_stops_than_a_server_takes():
+def test_stops_are_limited_to_what_a_server_takes():
     ask = Ask(prompt="", stops=("a", "b", "a", "c", "d", "e"))
     assert json.loads(body(protocol_named("openai"), ask))["stop"] == ["a", "b", "c", "d"]
     assert len(json.loads(body(protocol_named("ollama"), ask))["options"]["stop"]) == 5
 
 
-def test_a_plain_question_has_nothing_that_servers_may_not_know():
+def test_plain_question_has_nothing_unknown_to_servers():
     found = json.loads(body(protocol_named("openai"), RAW, plain=True))
     assert found.keys() == {"stream", "prompt", "model", "max_tokens", "stop", "temperature"}
 
 
-def test_an_alternative_is_another_sample():
+def test_alternative_is_another_sample():
     found = json.loads(body(protocol_named("ollama"), Ask(prompt="", seed=2)))["options"]
     assert found["seed"] == 2
     assert found["temperature"] > 0
 
 
-def test_an_unknown_protocol_is_named_with_those_there_are():
+def test_unknown_protocol_is_named_with_known_ones():
     with pytest.raises(EngineError, match="'grpc'; use one of llama, llama-infill, ollama"):
         protocol_named("grpc")
 
@@ -204,7 +204,7 @@ def test_an_unknown_protocol_is_named_with_those_there_are():
         ({"status": "ok"}, None),
     ],
 )
-def test_what_each_server_says(message, event):
+def test_answers_are_read_by_the_protocol_of_the_server(message, event):
     assert read(message) == event
     for wrong in wrongly_typed(message):
         with suppress(WrongAnswerError):
@@ -223,7 +223,7 @@ SAID = b'data: {"choices":[{"text":"a\xc3\xa9"}]}\n\n'
 FINISHED = b'data: {"choices":[{"text":"","finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
 
-def test_a_stream_is_taken_apart_wherever_it_is_cut():
+def test_stream_is_parsed_wherever_it_is_cut():
     whole = b": a comment\nevent: message\nid: 1\n" + SAID + FINISHED
     for at in range(len(whole)):
         found, ended = heard("text/event-stream", whole[:at], whole[at:])
@@ -231,17 +231,17 @@ def test_a_stream_is_taken_apart_wherever_it_is_cut():
         assert ended
 
 
-def test_an_error_in_the_stream():
+def test_error_in_stream_is_read():
     found, _ = heard("text/event-stream", SAID, b'error: {"error":{"message":"slot unavailable"}}\n\n')
     assert found[-1].error == "slot unavailable"
 
 
-def test_a_stream_that_stops_has_not_ended():
+def test_interrupted_stream_has_not_ended():
     assert heard("text/event-stream", SAID) == ([Event("aé")], False)
     assert heard("application/x-ndjson", b'{"response":"a","done":false}\n') == ([Event("a")], False)
 
 
-def test_a_document_ends_with_itself():
+def test_document_that_is_complete_ends_the_answer():
     assert heard("application/json; charset=utf-8", b'{\n "choices":', b'[{"text":"a"}]}') == (
         [Event("a", (), "stop")],
         True,
@@ -254,18 +254,18 @@ DEEP = b'{"error":' + b"[" * 100_000
 @pytest.mark.parametrize(
     "data", [b"<html>\n", b'data: {"a":\n', b"[1, 2]\n", b'{"status":"ok"}\n', b"", DEEP, b'{"a":' + DEEP]
 )
-def test_what_is_no_completion(data):
+def test_malformed_completion_is_refused(data):
     for kind in ("text/event-stream", "application/json"):
         with pytest.raises(WrongAnswerError):
             heard(kind, data)
 
 
-def test_a_line_without_an_end():
+def test_line_without_end_is_refused():
     with pytest.raises(WrongAnswerError, match="more than"):
         heard("text/event-stream", b"x" * (2 << 20))
 
 
-def test_the_models_of_a_server():
+def test_models_of_server_are_read():
     assert model_names({"object": "list", "data": [{"id": "a"}, {"id": "b"}]}) == ["a", "b"]
     assert model_names({"models": [{"name": "a:latest", "model": "a:latest", "size": 1}]}) == ["a:latest"]
     assert model_names([]) == model_names({"data": [1]}) == []

@@ -42,7 +42,7 @@ def last(engine, asked=None):
     return final
 
 
-def test_the_server_is_preferred_if_it_is_first():
+def test_server_is_preferred_if_it_is_first():
     local = FakeEngine(lambda before: "ours", passes=1_000_000)
     with racing(local, {"/completion": llama(" theirs")}) as (_, engine):
         assert last(engine).spans[0].text == "theirs"
@@ -50,14 +50,14 @@ def test_the_server_is_preferred_if_it_is_first():
         assert local.open == 0
 
 
-def test_a_model_that_is_sure_before_the_server_answers_ends_the_race():
+def test_sure_model_ends_race_before_server_answers():
     held = {"/completion": lambda line, asked: server.hold(line)}
     with racing(Unsure("ours", 0.9, passes=1), held) as (server, engine):
         assert last(engine).spans[0].text == "ours"
         assert not server.asked or server.left.wait(5)
 
 
-def test_a_model_that_is_unsure_waits_for_the_server():
+def test_unsure_model_waits_for_server():
     with racing(Unsure("ours", 0.1), {"/completion": llama(" theirs")}) as (server, engine):
         final = last(engine)
         assert final.spans[0].text == "theirs"
@@ -79,25 +79,25 @@ def test_without_the_server_the_model_answers_and_the_notes_say_why():
         assert last(engine).spans[0].text == "ours"
 
 
-def test_a_server_that_refuses_is_no_answer():
+def test_server_that_refuses_is_no_answer():
     with racing(Unsure("ours", 0.1), {"/completion": document({"error": "no"}, 400)}) as (_, engine):
         assert last(engine).spans[0].text == "ours"
 
 
-def test_if_both_fail_the_models_reason_counts():
+def test_model_reason_counts_if_both_fail():
     nobody = record(f"http://127.0.0.1:{free_port()}")
     with engine_for(nobody) as remote, pytest.raises(EngineError, match="no memory left"):
         last(RaceEngine("both", Failing(), remote))
 
 
-def test_what_only_one_can_answer_goes_to_that_one():
+def test_request_that_only_one_can_answer_goes_to_that_one():
     edit = replace(request(), spans=(Span(0, 0, 4, "edit"),))
     with racing(FakeEngine(lambda before: "ours"), {"/completion": llama(" theirs")}) as (server, engine):
         assert last(engine, edit).spans[0].text == "ours"
         assert server.asked == []
 
 
-def test_no_server_at_all():
+def test_missing_server_leaves_the_model_alone():
     engine = RaceEngine("both", FakeEngine(lambda before: "ours"), None, "it is on another machine")
     assert last(engine).spans[0].text == "ours"
     list(engine.warm(request()))
@@ -124,7 +124,7 @@ def test_both_read_ahead():
         assert server.bodies[0]["n_predict"] == 0
 
 
-def test_what_is_told_about_both():
+def test_race_describes_both():
     with racing(FakeEngine()) as (server, engine):
         info = engine.info()
         assert (info.engine, info.model, info.address) == ("race", "both", server.address)

@@ -41,14 +41,14 @@ def block_trees(draw):
 
 @settings(max_examples=150)
 @given(block_trees(), st.integers(0, 5))
-def test_the_mask_says_who_sees_whom(blocks, cached):
+def test_mask_says_who_sees_whom(blocks, cached):
     expected = slow_mask(blocks)
     assert canvas_mask(blocks).tolist() == expected.tolist()
     assert canvas_mask(blocks, cached).tolist() == expected[cached:].tolist()
     assert visible_ranges(blocks).shape[0] == len(expected)
 
 
-def test_a_fused_keystroke_is_clean_rows_then_a_canvas_that_sees_them():
+def test_fused_keystroke_is_clean_rows_then_a_canvas_that_sees_them():
     seen = canvas_mask([Block(5), Block(2, parent=4), Block(3, parent=6, causal=False)], first_row=5)
     assert seen.astype(int).tolist() == [
         [1, 1, 1, 1, 1, 1, 0, 0, 0, 0],

@@ -33,7 +33,7 @@ def test_texts_are_split_as_the_name_says(split, text, expected):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_nothing_is_lost(split):
+def test_encoding_is_lossless(split):
     text = "def é(x):\r\n\treturn '中文' + \"it's\"  # 1234\n"
     tokenizer = byte_level(LETTERS, [], ["<|end|>"], split)
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
@@ -41,14 +41,14 @@ def test_nothing_is_lost(split):
 
 
 @pytest.mark.parametrize(("split", "expected"), [("llama-bpe", ["abc"]), ("qwen2", ["ab", "c"])])
-def test_a_whole_word_needs_no_merges_in_llama_3(split, expected):
+def test_whole_word_needs_no_merges_in_llama_3(split, expected):
     tokenizer = byte_level(
         LETTERS | {"ab": 300, "bc": 301, "abc": 302}, [("a", "b"), ("b", "c"), ("a", "bc")], [], split
     )
     assert tokenizer.encode("abc").tokens == expected
 
 
-def test_an_unknown_split_is_refused():
+def test_unknown_split_is_refused():
     with pytest.raises(EngineError, match="splits texts by 'tekken'"):
         byte_level(LETTERS, [], [], "tekken")
 
@@ -58,7 +58,7 @@ def test_parts_that_do_not_fit_are_refused():
         byte_level({"a": 0, "b": 1}, [("a", "b")], [], "qwen2")
 
 
-def test_the_files_of_a_folder(tmp_path):
+def test_tokenizer_is_read_from_the_files_of_a_folder(tmp_path):
     (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n\n")
     (tmp_path / "tokenizer_config.json").write_text(
@@ -69,7 +69,7 @@ def test_the_files_of_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
-def test_a_folder_without_its_parts_is_named(tmp_path, missing):
+def test_folder_without_its_parts_is_named(tmp_path, missing):
     for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
     (tmp_path / missing).unlink()

@@ -40,15 +40,15 @@ def longest_hint(marked, **fields):
     return TOKENIZER.decode(found[-1:])
 
 
-def test_what_followed_the_same_tokens():
+def test_hint_is_what_followed_the_same_tokens():
     check([A, B, C, A, B], (B, N, N, N), (C, C, N, N))
 
 
-def test_the_latest_match_counts():
+def test_latest_match_counts():
     check([A, B, A, C, A], (C, N, N, N))
 
 
-def test_there_is_a_hint_for_each_length_of_match():
+def test_hints_exist_for_each_length_of_match():
     check([A, B, C, D, B, A, B], (A, C, N, N))
 
 
@@ -63,15 +63,15 @@ def test_four_and_eight_tokens():
     check([*run, *run[1:5]], (105, 105, 105, N))
 
 
-def test_the_cursor_continues_the_lines_before_it():
+def test_cursor_continues_lines_before_it():
     assert longest_hint("x = 1\ny = 2\nx = 1\n$0\nlast = 3\n") == "y"
 
 
-def test_the_head_of_the_line_comes_last():
+def test_head_of_line_comes_last():
     assert longest_hint("self.width = 3\nself.height = 4\nself.$0\n").startswith(".h")
 
 
-def test_a_partial_word_rules_out_hints_that_do_not_spell_it():
+def test_partial_word_rules_out_hints_that_do_not_spell_it():
     assert longest_hint("self.width = 3\nself.height = 4\nself.w$0\n") == ".width"
 
 
@@ -79,7 +79,7 @@ def test_text_behind_the_cursor_has_matches_too():
     assert longest_hint("self.$0\nheight = 3\nself.width = 4\n") == ".width"
 
 
-def test_an_edit_continues_the_text_before_it():
+def test_edit_continues_text_before_it():
     assert longest_hint("a.b = 1\na.[[c]] = 2\n") == "."
 
 
@@ -121,7 +121,7 @@ def test_many_rows_at_once_have_the_hints_of_few():
         ([A, B, C, D, A], -1, [N, N, N, N]),
     ],
 )
-def test_a_canvas_reads_how_the_text_went_on(ids, source, expected):
+def test_canvas_reads_how_text_went_on(ids, source, expected):
     hints = continuations(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
     assert hints.T.tolist() == [expected] * len(ORDERS)
 
@@ -146,7 +146,7 @@ def test_unread_text_is_not_in_the_row_too():
 
 @settings(max_examples=60)
 @given(pieces, pieces, pieces, pieces)
-def test_a_prefix_built_from_another_equals_a_new_one(before, typed, after, answer):
+def test_prefix_built_from_another_equals_new_one(before, typed, after, answer):
     prefixes = []
     for text in (before, before + typed):
         ids, _ = stream(f"{text}$0{after}", answer)
@@ -170,7 +170,7 @@ def test_hints_of_a_line_end_before_the_line_end():
     assert not any(b"\n" in SPELLED[token] for token in hints[anchor:].flatten().tolist())
 
 
-def test_a_canvas_on_a_line_reads_the_line_and_its_end():
+def test_canvas_on_line_reads_line_and_its_end():
     (end,) = (token for token, spelled in enumerate(SPELLED) if spelled == b"\n")
     ids = np.array([A, B, C, end, D, A], np.int32)
     hints = continuations(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)

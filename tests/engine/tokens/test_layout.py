@@ -171,7 +171,7 @@ def test_typing_changes_only_what_follows_the_stable_head(before, head, typed, a
         previous = row
 
 
-def test_a_letter_typed_in_a_word_appends_one_byte():
+def test_letter_typed_in_word_appends_one_byte():
     first = request("total = s$0\n")
     for typed in ("sh", "sha", "shap", "shape"):
         row, longer = row_of(first), row_of(request(f"total = {typed}$0\n"), first)
@@ -180,7 +180,7 @@ def test_a_letter_typed_in_a_word_appends_one_byte():
 
 
 @given(lines, code, lines)
-def test_a_line_move_keeps_everything_before_near(before, line, after):
+def test_line_move_keeps_everything_before_near(before, line, after):
     first = request(f"{before}\n{''.join(line)}$0\n{after}\n")
     second = request(f"{before}\n{''.join(line)}\n$0\n{after}\n")
     one, two = row_of(first), row_of(second, first)
@@ -192,7 +192,7 @@ def test_a_line_move_keeps_everything_before_near(before, line, after):
 
 @settings(max_examples=150)
 @given(lines, code, code, lines)
-def test_a_row_that_fits_spells_the_text(before, head, rest, after):
+def test_row_that_fits_spells_text(before, head, rest, after):
     text = f"{before}\n{''.join(head)}$0{''.join(rest)}\n{after}"
     row = row_of(request(text))
     sections = dict.fromkeys((SUF, PRE, NEAR, LINE, CUR), b"")
@@ -247,7 +247,7 @@ def long_request():
     return request(f"{before}y = $0\n" + "z = 1\n" * 400)
 
 
-def test_the_head_of_the_lines_before_is_dropped_in_quanta():
+def test_head_of_lines_before_is_dropped_in_quanta():
     frozen = freeze(TOKENIZER, long_request(), BUDGET)
     starts = {}
     for count in range(0, 400, 20):
@@ -264,7 +264,7 @@ def test_the_head_of_the_lines_before_is_dropped_in_quanta():
 
 
 @pytest.mark.parametrize("context", [256, 512, 1024, 2048, 4096])
-def test_every_budget_leaves_room_for_the_answer(context):
+def test_budgets_leave_room_for_the_answer(context):
     budget = budget_for(context)
     words = "".join(f"word{i} " for i in range(2000))
     now = long_request()
@@ -285,7 +285,7 @@ def test_every_budget_leaves_room_for_the_answer(context):
     assert row.positions[-1] + HOLE_STRIDE <= context
 
 
-def test_the_default_budget_is_that_of_the_default_context():
+def test_default_budget_is_that_of_default_context():
     assert budget_for(2048) == Budget()
 
 
@@ -300,13 +300,13 @@ def test_snippets_go_by_rank_and_edits_by_age():
     assert "</old> a" not in text
 
 
-def test_the_far_suffix_takes_the_room_that_the_lines_before_leave():
+def test_far_suffix_takes_room_left_by_lines_before():
     frozen = freeze(TOKENIZER, request("$0" + "z = 1\n" * 1000), BUDGET)
     assert len(frozen.suffix) > 4 * BUDGET.suffix
     assert len(freeze(TOKENIZER, long_request(), BUDGET).suffix) == BUDGET.suffix
 
 
-def test_a_window_without_spans_is_read_like_a_snippet():
+def test_window_without_spans_is_read_like_snippet():
     now = request("$0")
     other = Window("other.py", "python", "y = 2\n")
     both = InfillRequest(session="test", windows=(*now.windows, other), spans=now.spans)
@@ -316,7 +316,7 @@ def test_a_window_without_spans_is_read_like_a_snippet():
     assert row_of(both).ids.tolist() == row_of(same).ids.tolist()
 
 
-def test_a_jump_makes_a_snapshot_stale_and_typing_does_not():
+def test_jump_makes_snapshot_stale_and_typing_does_not():
     text = "a = 1\n" * 40
     frozen = freeze(TOKENIZER, request("$0" + text), BUDGET)
     assert not is_stale(frozen, request("b = 2\n" * 30 + "$0" + text))
@@ -325,7 +325,7 @@ def test_a_jump_makes_a_snapshot_stale_and_typing_does_not():
     assert is_stale(frozen, request("$0" + text, path="other.py"))
 
 
-def test_an_answer_spells_the_begun_word_again():
+def test_answer_spells_begun_word_again():
     row = row_of(request("total = sha$0\n"))
     ids = answer_ids(TOKENIZER, row.holes[0], "pe.area()")
     assert TOKENIZER.decode(ids) == " shape.area()"
@@ -346,7 +346,7 @@ def test_ends_in_a_canvas_weigh_as_much_as_one_token():
     assert weights.tolist() == [1] * 8
 
 
-def test_a_row_with_its_answer_is_one_causal_stream():
+def test_row_with_its_answer_is_one_causal_stream():
     row = row_of(request("a = $0\n"))
     stream = with_answers(row, [[70, 71, EOM]])
     total = len(row.ids) + 3
@@ -399,7 +399,7 @@ def test_without_modes_keeps_the_holes_in_place():
         ((Span(0, 0, 2, "edit"), Span(0, 1, 3, "edit")), "overlap"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_named(spans, message):
+def test_senseless_request_is_named(spans, message):
     now = InfillRequest(session="test", windows=(Window("a.py", "python", "text"),), spans=spans)
     with pytest.raises(LayoutError, match=message):
         freeze(TOKENIZER, now, BUDGET)

@@ -61,7 +61,7 @@ def test_parts_are_encoded_as_within_the_whole(layout, text):
     assert tokenizer(layout).encode(text) == list(tokenizer(layout)._encode_part(text))
 
 
-def test_every_layout_is_cut_somewhere():
+def test_layouts_are_cut_somewhere():
     code = "def f(a):\n    return a\n\ndef g():\n    pass\n"
     cuts = {name: len(tokenizer(name)._boundary.split(code)) for name in LAYOUTS}
     assert cuts == dict.fromkeys(LAYOUTS, 3) | dict.fromkeys(("deepseek-coder", "llama"), 4)
@@ -69,7 +69,7 @@ def test_every_layout_is_cut_somewhere():
 
 @each_layout
 @given(head=texts)
-def test_a_split_text_is_whole(layout, head):
+def test_split_text_is_whole(layout, head):
     kept, part = tokenizer(layout).split(head)
     assert kept + part == head
     assert len(part.encode()) <= MAXIMUM_PART
@@ -81,13 +81,13 @@ def test_a_split_text_is_whole(layout, head):
     ("head", "part"),
     [("return self.wid", "wid"), ("x = se", " se"), ("f(a, ", " "), ("    ", " "), ("", ""), ("a" * 40, "a" * 32)],
 )
-def test_the_last_pre_token_is_taken_back(layout, head, part):
+def test_last_pre_token_is_taken_back(layout, head, part):
     assert tokenizer(layout).split(head)[1].lstrip(".") == part
 
 
 @each_layout
 @given(typed=st.sampled_from(["self", "se", " self", "é", "\t", "    x"]))
-def test_a_begun_word_constrains_exactly_its_bytes(layout, typed):
+def test_begun_word_constrains_exactly_its_bytes(layout, typed):
     own, wanted = tokenizer(layout), typed.encode()
     expected = [
         token
@@ -104,7 +104,7 @@ def test_names_of_special_tokens_are_text():
     assert own.decode([own.special("<|fim_prefix|>")]) == ""
 
 
-def test_a_prompt_is_its_pieces_and_neighbouring_texts_are_one():
+def test_prompt_is_its_pieces_and_neighbouring_texts_are_one():
     own = tokenizer("qwen")
     prompt = Prompt((Special("<|fim_prefix|>"), "x = se", "lf", Special("<|fim_suffix|>"), "<|fim_middle|>"))
     assert own.encode_prompt(prompt) == [
@@ -115,7 +115,7 @@ def test_a_prompt_is_its_pieces_and_neighbouring_texts_are_one():
     ]
 
 
-def test_a_mark_is_a_token_where_the_model_has_it():
+def test_mark_is_a_token_where_model_has_it():
     prompt = Prompt(("a", Mark("<|marker_1|>"), "b"))
     without = tokenizer("qwen")
     assert without.encode_prompt(prompt) == without.encode("a<|marker_1|>b")
@@ -127,7 +127,7 @@ def test_a_mark_is_a_token_where_the_model_has_it():
     assert having.decode([number]) == "<|marker_1|>"
 
 
-def test_a_missing_token_names_the_remedy():
+def test_missing_token_names_remedy():
     with pytest.raises(EngineError, match=r"no token '<PRE>'.*--prompt"):
         tokenizer("qwen").special("<PRE>")
 
@@ -156,7 +156,7 @@ def test_other_tokenizers_are_refused_by_name():
     check_refused(lambda data: data["model"].update(vocab=3), "not a tokenizer file")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(EngineError, match=r"tokenizer\.json: cannot read"):
         PretrainedTokenizer(tmp_path / "tokenizer.json")
 
@@ -185,7 +185,7 @@ def test_steps_that_would_take_long_for_every_text_are_refused(normalizer, said)
         load({**spec("qwen"), "normalizer": normalizer})
 
 
-def test_a_panic_of_the_library_is_a_file_that_cannot_be_used():
+def test_panic_of_library_is_reported_as_unusable_file():
     slow = {"type": "Split", "pattern": {"Regex": "a?" * 500 + "x"}, "behavior": "Isolated", "invert": False}
     steps = {"type": "Sequence", "pretokenizers": [slow, {"type": "ByteLevel", "add_prefix_space": False}]}
     with pytest.raises(EngineError, match="not a tokenizer file"):

@@ -28,11 +28,11 @@ def made():
         ("", []),
     ],
 )
-def test_the_best_whole_is_merged_first(text, expected):
+def test_best_whole_is_merged_first(text, expected):
     assert made().encode(text).tokens == expected
 
 
-def test_it_is_read_like_a_published_one():
+def test_tokenizer_is_read_like_a_published_one():
     own = load(json.loads(made().to_str()))
     assert own.decode(own.encode("  abc <s>\né")) == "  abc <s>\né"
     assert own.added == {"<s>"}

@@ -29,7 +29,7 @@ def test_any_text_survives(text):
 
 @settings(max_examples=300)
 @given(texts, texts)
-def test_a_finished_line_is_encoded_the_same_whatever_follows(first, second):
+def test_finished_line_is_encoded_the_same_whatever_follows(first, second):
     assert TOKENIZER.encode(f"{first}\n{second}") == [
         *TOKENIZER.encode(f"{first}\n"),
         *TOKENIZER.encode(second),
@@ -50,7 +50,7 @@ def test_special_tokens_in_a_text_are_text():
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
 
 
-def test_a_lone_surrogate_becomes_one_character():
+def test_lone_surrogate_becomes_one_character():
     assert TOKENIZER.decode(TOKENIZER.encode("a\ud800b")) == "a?b"
     assert TOKENIZER.split_part("a.\ud800")[1] == ".?"
 
@@ -64,7 +64,7 @@ def check_part(head, stable, part):
     assert (TOKENIZER.decode(ids), found) == (stable, part)
 
 
-def test_the_last_pre_token_is_left_to_the_canvas():
+def test_last_pre_token_is_left_to_canvas():
     check_part("", "", "")
     check_part("x", "", "x")
     check_part("return sel", "return", " sel")
@@ -78,13 +78,13 @@ def test_the_last_pre_token_is_left_to_the_canvas():
     check_part("größ", "", "größ")
 
 
-def test_a_long_word_gives_up_its_beginning():
+def test_long_word_gives_up_its_beginning():
     check_part("x" * 40, "x" * (40 - MAXIMUM_PART), "x" * MAXIMUM_PART)
     check_part("é" * 17, "é", "é" * 16)
 
 
 @pytest.mark.parametrize("line", ["x" * 100_000, "(" * 100_000, "é" * 50_000])
-def test_a_huge_line_keeps_nobody_waiting(line):
+def test_huge_line_keeps_nobody_waiting(line):
     """Steps that grow with the square of its length would take minutes."""
     stable, part = TOKENIZER.split_part(line)
     assert TOKENIZER.decode(stable) + part == line
@@ -95,7 +95,7 @@ heads = st.text(alphabet="ab1_.( \t'sé日\"=", max_size=30)
 
 @settings(max_examples=300)
 @given(heads, st.sampled_from("ab1_.( \t'sé日\"="))
-def test_the_next_character_changes_only_the_last_pre_token(head, typed):
+def test_next_character_changes_only_the_last_pre_token(head, typed):
     stable, part = TOKENIZER.split_part(head)
     assert TOKENIZER.decode(stable) + part == head
     longer, _ = TOKENIZER.split_part(head + typed)
@@ -103,7 +103,7 @@ def test_the_next_character_changes_only_the_last_pre_token(head, typed):
         assert longer[: len(stable)] == stable
 
 
-def test_a_part_is_spelled_byte_by_byte():
+def test_part_is_spelled_byte_by_byte():
     assert TOKENIZER.decode_bytes(TOKENIZER.spell("aé")) == "aé".encode()
     assert len(TOKENIZER.spell("aé")) == 3
 
@@ -135,7 +135,7 @@ def test_any_walk_through_the_constraint_covers_exactly_the_typed_bytes(text, ra
     assert not TOKENIZER.decode_bytes(taken[:-1]).startswith(text.encode())
 
 
-def test_the_canonical_spelling_is_always_allowed():
+def test_canonical_spelling_is_always_allowed():
     typed = b" self.wid"
     for token in TOKENIZER.encode(" self.width"):
         if typed:
@@ -150,7 +150,7 @@ def check_refused(change, message):
         Tokenizer(json.dumps(data).encode(), "x.json")
 
 
-def test_a_file_of_another_layout_is_refused():
+def test_file_of_another_layout_is_refused():
     def swap(data):
         data["added_tokens"][2]["content"] = "<blank>"
         data["model"]["vocab"]["<blank>"] = data["model"]["vocab"].pop("<mask>")
@@ -158,23 +158,23 @@ def test_a_file_of_another_layout_is_refused():
     check_refused(swap, r"x.json: id 2 is '<blank>', the layout has '<mask>'")
 
 
-def test_a_file_that_changes_text_is_refused():
+def test_file_that_changes_text_is_refused():
     check_refused(lambda data: data.update(normalizer={"type": "NFC"}), "a normalizer changes the text")
 
 
-def test_a_file_that_splits_otherwise_is_refused():
+def test_file_that_splits_otherwise_is_refused():
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     check_refused(lambda data: data.update(pre_tokenizer=byte_level), "does not split lines")
     check_refused(lambda data: data.update(pre_tokenizer=None), "does not split lines")
 
 
-def test_a_file_with_additions_is_refused():
+def test_file_with_additions_is_refused():
     extra = {"id": TOKENIZER.vocabulary, "content": "<extra token>", "special": True, "normalized": False}
     flags = {"single_word": False, "lstrip": False, "rstrip": False}
     check_refused(lambda data: data["added_tokens"].append(extra | flags), "'<extra token>', not spelled in bytes")
 
 
-def test_a_file_without_the_alphabet_is_refused():
+def test_file_without_alphabet_is_refused():
     data = json.loads(FILE.read_text(encoding="utf-8"))
     vocabulary = dict(zip(SPECIALS, range(len(SPECIALS)), strict=True))
     data["model"] |= {"vocab": vocabulary, "merges": []}

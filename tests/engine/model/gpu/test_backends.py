@@ -25,7 +25,7 @@ def chosen(seconds):
     return chosen_backends(timed, lambda: 0.0), asked
 
 
-def test_the_fastest_way_is_chosen_for_short_passes_and_for_long_ones():
+def test_fastest_backend_is_chosen_for_short_and_long_passes():
     every = {(backends, rows): 9.0 for backends in (OURS, THEIRS, MIXED) for rows in (KEYSTROKE, CHUNK)}
     found, asked = chosen(every | {(OURS, KEYSTROKE): 1.0, (MIXED, CHUNK): 2.0})
     assert found == {KEYSTROKE: OURS, CHUNK: MIXED}
@@ -39,13 +39,13 @@ def test_among_equals_ours_is_chosen():
     }
 
 
-def test_what_cannot_be_computed_is_not_chosen_and_logged(caplog):
+def test_backend_that_cannot_compute_is_not_chosen_and_is_logged(caplog):
     assert chosen({(THEIRS, KEYSTROKE): 5.0, (THEIRS, CHUNK): 5.0})[0] == {KEYSTROKE: THEIRS, CHUNK: THEIRS}
     assert len(caplog.records) == 6
     assert "triton products and torch attention cannot be computed here" in caplog.text
     assert "no such backend" in caplog.text
 
 
-def test_no_way_at_all_is_an_error():
+def test_lack_of_any_backend_is_an_error():
     with pytest.raises(RuntimeError, match="with Triton or torch"):
         chosen({})

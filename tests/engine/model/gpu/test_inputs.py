@@ -25,7 +25,7 @@ from mercury_engine.tokens.blocks import Block, canvas_mask
         ((1, 1000, 7, 1000), Bucket(1, 1024, 8, 16)),
     ],
 )
-def test_the_smallest_bucket_that_holds_a_pass(wish, bucket):
+def test_smallest_bucket_holds_the_pass(wish, bucket):
     assert bucket_for(*wish) == bucket
 
 
@@ -93,7 +93,7 @@ def test_hints_gather_lines_of_their_own():
     assert parts["hints_NH"][0].tolist() == [64, 65, 1, 1]
 
 
-def test_a_row_that_does_not_see_all_that_is_cached_is_an_error():
+def test_row_that_does_not_see_the_whole_cache_is_an_error():
     one = passing(4, [Block(2, 3)])
     one.rows.mask_RC[1, 2] = False
     with pytest.raises(AssertionError, match="sees all cached ones"):

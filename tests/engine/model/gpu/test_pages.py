@@ -89,7 +89,7 @@ def test_pages_may_be_given_back_while_others_are_taken():
     assert sorted([*taken, *shared._free]) == list(range(6))
 
 
-def test_a_pool_grows_and_keeps_what_it_holds():
+def test_pool_grows_and_keeps_what_it_holds():
     shared = pool(1)
     caches = [PageCache(shared) for _ in range(3)]
     for number, cache in enumerate(caches):
@@ -100,7 +100,7 @@ def test_a_pool_grows_and_keeps_what_it_holds():
 
 
 @pytest.mark.parametrize(("pages", "more"), [(3, 0), (4, 0), (5, 12 - 4), (9, 24 - 4)])
-def test_a_cache_says_what_its_pool_takes_while_it_grows(pages, more):
+def test_cache_says_what_its_pool_takes_while_it_grows(pages, more):
     """A pool of 4 pages becomes one of 8 beside that, and one of 16 beside the one of 8."""
     shared = pool(4)
     cache = PageCache(shared)
@@ -113,12 +113,12 @@ def test_a_cache_says_what_its_pool_takes_while_it_grows(pages, more):
 
 
 @pytest.mark.parametrize(("layers", "kv_heads", "pages"), [(12, 2, 256), (28, 4, 256), (32, 8, 128), (32, 32, 32)])
-def test_a_pool_of_a_large_model_begins_with_fewer_pages(layers, kv_heads, pages):
+def test_pool_of_large_model_begins_with_fewer_pages(layers, kv_heads, pages):
     config = replace(TINY, layers=layers, kv_heads=kv_heads, head_width=128)
     assert first_pages(config, torch.bfloat16) == pages
 
 
-def test_a_forward_belongs_to_the_cache_as_it_was():
+def test_forward_belongs_to_cache_as_it_was():
     cache = PageCache(pool())
     cache.append(written(cache, [1, 2]), range(2))
     made = written(cache, [3])

@@ -113,7 +113,7 @@ def check(context, count, canvas=0, config=TINY, **options):
 
 @pytest.mark.parametrize("backends", [OURS, THEIRS, Backends("torch", "triton"), Backends("triton", "torch")])
 @pytest.mark.parametrize(("context", "count", "canvas"), [(0, 3, 0), (63, 1, 8)])
-def test_a_pass_is_what_the_reference_computes(context, count, canvas, backends):
+def test_pass_is_what_reference_computes(context, count, canvas, backends):
     check(context, count, canvas, backends=backends)
 
 
@@ -196,13 +196,13 @@ def test_logits_are_numbers_where_nothing_is_permitted_in_particular():
     assert isinstance(runtime.forward(rows_of(0, 2), runtime.cache()).logits_WV, np.ndarray)
 
 
-def test_nothing_wanted_is_nothing_computed():
+def test_empty_selection_computes_nothing():
     runtime, _ = pair()
     found = runtime.forward(rows_of(0, 2, first=2), runtime.cache())
     assert found.logits_WV.shape == (0, TINY.vocabulary)
 
 
-def test_a_forward_is_kept_before_the_next_one_or_not_at_all():
+def test_forward_is_kept_before_the_next_one_or_not_at_all():
     runtime, _ = pair()
     cache = runtime.cache()
     old = runtime.forward(rows_of(0, 2), cache)
@@ -211,7 +211,7 @@ def test_a_forward_is_kept_before_the_next_one_or_not_at_all():
         cache.append(old, range(2))
 
 
-def test_the_logits_of_a_forward_outlast_the_next():
+def test_logits_of_forward_outlast_the_next_one():
     ours, theirs = pair()
     rows, cache = rows_of(0, 2), ours.cache()
     first = ours.forward(rows, cache)
@@ -219,7 +219,7 @@ def test_the_logits_of_a_forward_outlast_the_next():
     check_close(first.logits_WV, theirs.forward(rows, theirs.cache()).logits_WV)
 
 
-def test_a_pool_that_grows_keeps_what_it_holds():
+def test_growing_pool_keeps_what_it_holds():
     ours, theirs = pair()
     cache, reference = read(ours, 5), read(theirs, 5)
     ours._pool.take(ours._pool.free)
@@ -246,12 +246,12 @@ def test_reading_takes_whole_pages():
     assert cache.bytes_for(65) == cache.bytes == cache.bytes_for(128)
 
 
-def test_what_is_in_use_is_said():
+def test_used_memory_is_reported():
     runtime, _ = pair()
     assert (runtime.name, runtime.precision) == ("triton products, triton attention", "float32")
 
 
-def test_the_ways_are_measured_at_the_start(monkeypatch):
+def test_backends_are_measured_at_the_start(monkeypatch):
     """By whole passes: the fastest of several, by the clock."""
     network = prepared(TINY, weights(TINY), device=DEVICE, dtype=torch.float32)
     ticks = iter([0, 5, 10, 13, 20, 24, 30, 39, 40, 49])
@@ -265,7 +265,7 @@ def test_the_ways_are_measured_at_the_start(monkeypatch):
     assert runtime.name == "torch products, torch attention; triton products, triton attention"
 
 
-def test_a_pass_can_be_started_to_be_measured():
+def test_pass_can_be_started_to_be_measured():
     runtime, _ = pair(backends=THEIRS)
     assert runtime.prepare(3, 5)().shape == (8, TINY.width)
 
@@ -298,7 +298,7 @@ def test_graphs_share_memory_as_long_as_one_of_them_lives(monkeypatch):
     assert {memory: len(graphs) for memory, graphs in alive.items()} == {(0, 0): 0, (0, 1): 3}
 
 
-def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
+def test_graph_is_captured_after_everything_is_compiled(monkeypatch):
     """What CUDA would do, written down: one run on a stream, one on the same that is recorded, then replays."""
     done = []
 
@@ -334,7 +334,7 @@ def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
     assert done[-2:] == ["replay", "replay"]
 
 
-def test_a_text_for_which_the_gpu_has_no_memory_is_refused():
+def test_text_without_gpu_memory_for_it_is_refused():
     """Its kernels keep no scores, so that only pages of the pool, and rows, take memory."""
     runtime, _ = pair()
     cache = runtime.cache()

@@ -31,7 +31,7 @@ def check(answer, expected, text=OLD):
     assert ask(text).read(answer, True) == expected
 
 
-def test_the_message():
+def test_chat_message_tells_edits_snippets_and_diagnostics():
     edits = [("src/cart.py", 0, "def area(w, h):\n", "def area(width, height):\n")]
     asked = request(OLD, mode="region", snippets=[("src/units.py", "INCH = 2.54\n")], edits=edits)
     asked = type(asked)(
@@ -95,12 +95,12 @@ def volume(width, height, depth):
         "```python\n" + NEW.replace("return width", "return wi<|cursor|>dth") + "```",
     ],
 )
-def test_the_lines_are_taken_from_whatever_is_around_them(answer):
+def test_lines_are_taken_from_whatever_surrounds_them(answer):
     check(answer, NEW)
 
 
 @pytest.mark.parametrize("answer", ["NO_EDIT", "`NO_EDIT`", "```\nNO_EDIT\n```", f"```\n{OLD.replace('$0', '')}```"])
-def test_no_edit(answer):
+def test_unchanged_answer_is_no_edit(answer):
     check(answer, None)
 
 
@@ -144,7 +144,7 @@ def test_prose_fragments_and_several_blocks_are_refused(answer, reason):
     check(answer, Refused(reason))
 
 
-def test_a_body_of_three_dots_is_an_edit():
+def test_body_of_three_dots_is_an_edit():
     check(
         "```\nclass A:\n    ...\n\n    def f(self):\n        pass\n```",
         "class A:\n    ...\n\n    def f(self):\n        pass\n",
@@ -158,11 +158,11 @@ def test_lines_with_fences_in_them():
     check(f"```markdown\n{new}```", new, old)
 
 
-def test_an_answer_that_was_cut_is_not_taken():
+def test_truncated_answer_is_not_taken():
     assert ask().read(f"```python\n{NEW}", False) == CUT
 
 
-def test_its_marks_in_the_file():
+def test_format_marks_in_the_file_are_refused():
     with pytest.raises(EngineError, match="a mark of the chat format"):
         ask("x = '<|edit_this|>'$0\n")
 
@@ -173,7 +173,7 @@ LINES = st.lists(st.text("abc(){}=+ .#\tß", min_size=1, max_size=20), min_size=
 @given(
     LINES, st.integers(0, 9), st.sampled_from(["", "```\n{}\n```", "```python\n{}\n```\nDone.", "Sure:\n```\n{}\n```"])
 )
-def test_a_changed_line_is_applied_exactly_whatever_is_around_the_answer(lines, row, around):
+def test_changed_line_is_applied_exactly_whatever_surrounds_answer(lines, row, around):
     lines = [line for line in lines if line.strip()]
     text = "\n".join(lines) + "\n"
     row %= max(len(lines), 1)

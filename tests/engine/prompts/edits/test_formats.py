@@ -60,13 +60,13 @@ def shown(prompt):
 
 
 @each_format
-def test_the_published_prompt(known):
+def test_prompt_is_the_published_one(known):
     asked = ask(known, CART, snippets=FILES, edits=EDITS)
     assert shown(asked.prompt) == (GOLDEN / f"{known.name}.txt").read_text(encoding="utf-8")
 
 
 @each_format
-def test_the_published_prompt_of_a_lone_file(known):
+def test_prompt_of_lone_file_is_the_published_one(known):
     asked = ask(known, "a = 1\nb = $0\n")
     assert shown(asked.prompt) == (GOLDEN / f"{known.name}-alone.txt").read_text(encoding="utf-8")
 
@@ -87,11 +87,11 @@ def test_the_published_prompt_of_a_lone_file(known):
         ("next-edit-v2-7b", "sweep-2"),
     ],
 )
-def test_a_format_by_the_name_of_its_model(model, name):
+def test_format_follows_name_of_its_model(model, name):
     assert edit_format_for(model) is edit_format(name)
 
 
-def test_no_format():
+def test_unknown_format_is_refused_with_known_ones():
     assert edit_format_for("Qwen/Qwen2.5-Coder-1.5B") is None
     with pytest.raises(EngineError, match=r"no such next-edit format as 'zed'; use one of zeta-2\.1, zeta-2, "):
         edit_format("zed")
@@ -105,7 +105,7 @@ def unchanged(asked):
 
 
 @each_format
-def test_an_answer_cut_by_its_length_is_never_applied(known):
+def test_answer_cut_by_its_length_is_never_applied(known):
     asked = ask(known, "a = 1\nb = $0\nc = 3\n")
     answer = unchanged(asked).replace("c = 3", "c = 4")
     assert asked.read(answer, True) == "a = 1\nb = \nc = 4\n"
@@ -119,7 +119,7 @@ def test_answers_of_no_use(known, answer):
 
 
 @each_format
-def test_an_answer_that_stops_while_it_copies_is_no_edit(known):
+def test_answer_that_stops_while_copying_is_no_edit(known):
     asked = ask(known, "$0a = 1\nb = 2\nc = 3\nd = 4\n")
     assert asked.read(unchanged(asked).replace("\nb = 2\nc = 3\nd = 4\n", "\n"), True) == Refused(
         "it stops in the middle of what it copies"
@@ -127,14 +127,14 @@ def test_an_answer_that_stops_while_it_copies_is_no_edit(known):
 
 
 @each_format
-def test_the_formats_own_marks_in_the_text_are_refused(known):
+def test_format_marks_in_text_are_refused(known):
     mark = next((piece for piece in reversed(ask(known, "$0").prompt.pieces) if isinstance(piece, Mark)), FILE)
     with pytest.raises(EngineError, match=r"a mark of the .* format: no next edit here"):
         ask(known, f"print('{mark}')$0\n")
 
 
 @each_format
-def test_a_line_that_is_too_long(known):
+def test_overlong_line_is_refused(known):
     with pytest.raises(EngineError, match="do not fit into the 900 tokens"):
         ask(known, f"{'word ' * 2000}$0\n", budget=900)
 
@@ -154,7 +154,7 @@ def test_never_over_the_budget_and_unchanged_is_no_edit(known, before, after, sn
 
 
 @each_format
-def test_the_region_is_put_back_into_the_window(known):
+def test_region_is_put_back_into_window(known):
     above = "".join(f"value_{i} = compute({i}, 'some text to fill the line')\n" for i in range(200))
     asked = ask(known, f"{above}price = $0\nrate = 2\n{above}")
     assert asked.start > 1000
@@ -169,11 +169,11 @@ def test_edits_that_are_too_long_leave_nothing_behind(known):
 
 
 @each_format
-def test_a_cursor_that_is_not_known(known):
+def test_unknown_cursor_stands_at_the_beginning(known):
     asked = replace(request("a = 1\n$0", mode="region"), cursor=-1)
     assert known.ask(asked, budget=4000, count=count).start == 0
 
 
-def test_only_a_window_that_begins_the_file_says_so():
+def test_beginning_of_file_is_announced_only_in_its_window():
     known = edit_format("zeta")
     assert [shown(ask(known, CART, first_line=line).prompt).count("<|start_of_file|>") for line in (0, 40)] == [1, 0]

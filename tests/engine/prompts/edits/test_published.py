@@ -100,7 +100,7 @@ def request_of(case: Case) -> InfillRequest:
 
 
 @pytest.mark.parametrize("form", [*FORMATS, INCEPTION_EDIT], ids=lambda form: form.name)
-def test_a_next_edit_prompt_is_the_published_one(form):
+def test_next_edit_prompt_is_the_published_one(form):
     for number in range(CASES):
         case = drawn_case(Random(number))
         asked = form.ask(request_of(case), budget=100_000, count=count)
@@ -121,7 +121,7 @@ def gap_prompt(name: str, prefix: str, suffix: str, path: str, files: list[tuple
 
 
 @pytest.mark.parametrize("name", FILLED)
-def test_a_prompt_with_a_gap_is_the_published_one(name):
+def test_prompt_with_gap_is_the_published_one(name):
     for number in range(CASES):
         draw = Random(number)
         prefix, suffix = ("\n".join(drawn_lines(draw, 12)) for _ in range(2))
@@ -131,7 +131,7 @@ def test_a_prompt_with_a_gap_is_the_published_one(name):
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_a_prompt_with_a_gap_in_a_lone_text_is_the_published_one(name):
+def test_prompt_with_gap_in_lone_text_is_the_published_one(name):
     for number in range(CASES):
         draw = Random(number)
         prefix, suffix = ("\n".join(drawn_lines(draw, 12)) for _ in range(2))

@@ -35,7 +35,7 @@ def prefill(asked):
         ("    x\n" * 9 + "    return a\n", "def f():\n    a = 1\n" + "    x\n" * 9 + "    return a\n"),
     ],
 )
-def test_what_its_answers_mean(answer, new):
+def test_answers_are_read_as_new_text(answer, new):
     assert ask().read(answer, True) == new
 
 
@@ -48,7 +48,7 @@ def test_what_its_answers_mean(answer, new):
         ("<|file_sep|>x", MARKED),
     ],
 )
-def test_the_first_generation_answers_with_all_the_lines(answer, new):
+def test_first_generation_answers_with_all_lines(answer, new):
     assert ask(name="sweep").read(answer, True) == new
     assert ask(name="sweep").prompt.copied == TEXT.replace("$0", "")
 
@@ -63,7 +63,7 @@ def test_much_that_is_written_anew_above_the_cursor_is_discarded():
     assert isinstance(below.read(f"    b = \n{above.replace('1', '2')}", True), str)
 
 
-def test_the_answer_goes_on_from_the_cursors_line():
+def test_answer_continues_from_line_of_cursor():
     assert prefill(ask()) == "def f():\n    a = 1\n"
     assert ask().prompt.copied == "    b = \n    c = 3\n    return a\n"
 
@@ -76,7 +76,7 @@ def test_after_an_insertion_above_nearly_everything_may_change():
     assert prefill(ask(text, edits=[("src/cart.py", 3, "", "    b = \n")])) == "def f():\n\n    a = 1\n"
 
 
-def test_the_original_is_what_stood_there_before_the_last_edit():
+def test_original_is_the_text_before_the_last_edit():
     text = "a = 1\nb = 2\nc = $0\n"
     prompt = "".join(ask(text, edits=[("src/cart.py", 7, "b = 0\n", "b = 2\n")], first_line=6).prompt.pieces)
     assert "<|file_sep|>original/src/cart.py:7:9\na = 1\nb = 0\nc = \n" in prompt
@@ -93,7 +93,7 @@ def test_the_original_is_what_stood_there_before_the_last_edit():
         (("other.py", 1, "b = 1\n", "b = 2\n"), "a = 1\nb = 2\nb = 2\nc = \n"),
     ],
 )
-def test_the_last_edit_is_taken_back_where_it_was_made(edit, original):
+def test_last_edit_is_taken_back_where_it_was_made(edit, original):
     for name in ("sweep", "sweep-2"):
         prompt = "".join(ask("a = 1\nb = 2\nb = 2\nc = $0\n", name, edits=[edit]).prompt.pieces)
         assert prompt.rpartition("original/")[2].partition("\n")[2].partition("<|file_sep|>")[0] == original

@@ -74,7 +74,7 @@ def test_zeta_2_without_an_edit():
         (("a\n\x0bb\n", "a\n\x0bc\n"), "@@ -7,2 +7,2 @@\n a\n-\x0bb\n+\x0bc\n"),
     ],
 )
-def test_a_hunk_has_three_lines_of_context_and_both_numbers(edit, hunk):
+def test_hunk_has_three_lines_of_context_and_both_numbers(edit, hunk):
     assert unified(Edit("a.py", 6, *edit)) == hunk
 
 
@@ -91,7 +91,7 @@ def test_markers_stand_where_blocks_begin():
     assert offsets(short) == [0, len(short)]
 
 
-def test_a_block_has_sixteen_lines_at_most_and_begins_with_no_closing_line():
+def test_block_has_at_most_sixteen_lines_and_starts_with_no_closing_line():
     lines = [*(f"x{i}" for i in range(16)), "}", "", "return;", "y", *(f"z{i}" for i in range(3))]
     text = "\n".join(lines) + "\n"
     assert offsets(text) == [0, text.index("y\n"), len(text)]
@@ -123,7 +123,7 @@ def test_zeta_2_1_names_the_blocks_that_it_rewrites(answer, new):
     assert rewritten(BLOCKS, offsets(BLOCKS), answer) == new
 
 
-def test_a_blank_line_at_the_start_of_a_block_is_not_the_other_form():
+def test_blank_line_at_start_of_block_is_not_the_other_form():
     assert rewritten("\na\nb", [0, 4], "<|marker_1|>\na\nB\n<|marker_2|>") == "\na\nB"
 
 
@@ -137,7 +137,7 @@ def test_zeta_2_1_ends_with_its_token():
     assert read("zeta-2.1", answer, finished=False) == NEW
 
 
-def test_the_region_of_zed_grows_by_three_bytes_a_token():
+def test_zed_region_grows_by_one_token_per_three_bytes():
     text = "\n".join("abcdefghi" for _ in range(100))
     region = nearby(text, text.index("\n") * 50 + 50, 30, 6)
     rewrites = text[region.start : region.end].count("\n") + 1
@@ -146,7 +146,7 @@ def test_the_region_of_zed_grows_by_three_bytes_a_token():
     assert nearby("", 0, 350, 150) == around("", 0, 10, 20)
 
 
-def test_a_long_line_ends_the_region():
+def test_long_line_ends_region():
     text = f"{'x' * 3000}\na\nb\nc\n{'y' * 3000}"
     region = nearby(text, text.index("b"), 30, 30)
     assert text[region.first : region.last] == "a\nb\nc"
