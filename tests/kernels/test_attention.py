@@ -62,7 +62,7 @@ def behind(blocks, cached):
 
 @pytest.mark.parametrize("blocks", [CAUSAL, CANVAS, VERIFIED_AND_DRAFTED, SIBLINGS, BRANCHES, LONG])
 @pytest.mark.parametrize("cached", [0, 63, 100])
-def test_each_kind_of_pass_sees_what_its_blocks_say(blocks, cached):
+def test_passes_of_each_kind_see_what_their_blocks_say(blocks, cached):
     check([(cached, blocks)])
 
 
@@ -92,7 +92,7 @@ def test_large_scores_overflow_nothing():
     check_close(found, np.full((1, 2, 1, 16), 1e3))
 
 
-def test_a_row_that_sees_nothing_is_zero():
+def test_row_that_sees_nothing_is_zero():
     q, k = random(1, 3, 2, 16), poisoned(PAGE, 1, 16)
     for splits in (1, 2):
         found = attend(q, k, k, whole([[0]]), whole([0]), whole([0]), bits([np.zeros((3, 3))]), splits=splits)

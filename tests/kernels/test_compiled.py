@@ -18,7 +18,7 @@ FINE = Compiled("kernel", "shape", 8, 86, 99 << 10, 128, 0, 128, 0.1)
 
 
 @pytest.mark.slow
-def test_every_kernel_keeps_within_the_limits_of_a_gpu():
+def test_kernels_keep_within_the_limits_of_a_gpu():
     """All GPUs and shapes: `python -m mercury_kernels.compiled`."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = str(ROOT / "kernels")
@@ -47,7 +47,7 @@ def test_every_kernel_keeps_within_the_limits_of_a_gpu():
         ({"stack": 8}, ""),
     ],
 )
-def test_what_is_complained_about(changed, complaint):
+def test_complaint_names_the_exceeded_limit(changed, complaint):
     assert FINE._replace(**changed).complaint.endswith(complaint)
 
 

@@ -31,7 +31,7 @@ def test_without_a_gpu_the_tests_say_so():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1])
-def test_the_day_brings_everything_home_even_if_a_part_fails(tmp_path, code):
+def test_gpu_day_brings_everything_home_even_if_part_fails(tmp_path, code):
     """The benchmark is stood in for: its own tests run what it does."""
     fake, out = tmp_path / "python", tmp_path / "out"
     fake.write_text(f'#!/bin/sh\n[ "$1" = -c ] || {{ echo "$@"; echo "{{}}"; exit {code}; }}\n')
@@ -45,5 +45,5 @@ def test_the_day_brings_everything_home_even_if_a_part_fails(tmp_path, code):
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_each_fits_a_command_and_says_how_it_is_called(script):
+def test_commands_fit_and_say_how_they_are_called(script):
     check_script(script, "kernels/gpu")

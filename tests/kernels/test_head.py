@@ -74,7 +74,7 @@ def test_int8_and_a_softcap():
     check(headed(100, 32, softcap=3.0))
 
 
-def test_only_wanted_rows_are_chosen_for():
+def test_tokens_are_chosen_for_wanted_rows_only():
     check(headed(150, 32), rows=20, wanted=[19, 3, 3, 7])
 
 
@@ -83,7 +83,7 @@ def test_hints_add_to_their_tokens_and_to_the_same_one_twice():
     check(headed(150, 32, hints=4), rows=4, hints=hints)
 
 
-def test_a_token_that_is_not_allowed_has_no_weight():
+def test_forbidden_token_has_no_weight():
     check(headed(150, 32), allowed=np.arange(150) % 3 == 1)
 
 
@@ -111,7 +111,7 @@ def test_huge_logits_overflow_nothing():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_row_without_a_distribution_chooses_nothing(bad):
+def test_row_without_distribution_chooses_nothing(bad):
     stream = torch.ones(3, 16, device=DEVICE)
     head = headed(100, 16)
     stream[1, 2] = bad
@@ -121,7 +121,7 @@ def test_a_row_without_a_distribution_chooses_nothing(bad):
     assert torch.isnan(found.entropy_W).tolist() == [False, True, False]
 
 
-def test_nothing_allowed_and_fillers_choose_nothing():
+def test_rows_of_fillers_or_without_allowed_tokens_choose_nothing():
     found = one_row([1.0] * 40, allowed_U=bits(np.zeros(40)))
     assert found.ids_W.tolist() == [-1]
     head = headed(100, 16)

@@ -31,7 +31,7 @@ ODD = [(1, 16, 16), (5, 63, 100), (17, 100, 33), (40, 130, 48)]
 
 @pytest.mark.parametrize(("rows", "inner", "outer"), ODD)
 @pytest.mark.parametrize("int8", [False, True])
-def test_a_product_is_added_to_the_stream(rows, inner, outer, int8):
+def test_product_is_added_to_stream(rows, inner, outer, int8):
     x, stream = random(rows, inner), random(rows, outer, seed=1)
     given, weight = weighted(outer, inner, int8=int8, dtype=torch.float32)
     expected = exact(stream) + exact(x) @ weight.T
@@ -39,7 +39,7 @@ def test_a_product_is_added_to_the_stream(rows, inner, outer, int8):
     check_close(stream, expected)
 
 
-def test_a_product_with_bias_and_roles():
+def test_product_adds_bias_and_scales_by_role():
     x, stream, bias = random(6, 40), random(6, 24, seed=1), random(24, seed=2)
     roles, drafting = torch.tensor([0.5, 3.0], device=DEVICE), whole([0, 1, 1, 0, 1, 0])
     given, weight = weighted(24, 40, int8=False, dtype=torch.float32)
@@ -51,7 +51,7 @@ def test_a_product_with_bias_and_roles():
 
 @pytest.mark.parametrize(("rows", "inner", "outer"), ODD)
 @pytest.mark.parametrize("int8", [False, True])
-def test_a_gated_layer(rows, inner, outer, int8):
+def test_gated_layer_equals_the_reference(rows, inner, outer, int8):
     stream, norm = random(rows, inner, scale=3), random(inner, seed=1)
     given, weight = weighted(2 * outer, inner, int8=int8, dtype=torch.float32)
     found = gated(stream, norm, given, None, EPSILON)

@@ -38,7 +38,7 @@ def test_equal_logits_go_to_the_lowest_id():
     assert greedy_confidence(np.array([[0, 5, 5, 5], [2, 2, 2, 2]])).ids.tolist() == [1, 0]
 
 
-def test_a_forbidden_id_has_no_weight():
+def test_forbidden_id_has_no_weight():
     forbidden = greedy_confidence(np.array([[1.0, -np.inf, 2.0]]))
     absent = greedy_confidence(np.array([[1.0, 2.0]]))
     assert forbidden.ids.tolist() == [2]
@@ -47,7 +47,7 @@ def test_a_forbidden_id_has_no_weight():
 
 
 @pytest.mark.parametrize("bad", [[np.nan, 1.0], [np.inf, 1.0], [-np.inf, -np.inf]])
-def test_a_row_without_a_distribution_is_an_error(bad):
+def test_row_without_distribution_is_an_error(bad):
     with pytest.raises(ValueError, match="row 1: its highest logit"):
         greedy_confidence(np.array([[0.0, 1.0], bad]))
 

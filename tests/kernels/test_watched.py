@@ -34,6 +34,6 @@ def test_programs_with_memory_of_their_own_are_fine():
 @pytest.mark.parametrize(
     ("stride", "size", "complaint"), [(8, 16, "outside of all tensors"), (3, 8, "two programs meet")]
 )
-def test_what_a_watch_objects_to(stride, size, complaint):
+def test_watch_rejects_wrong_accesses(stride, size, complaint):
     with pytest.raises(Exception, match=complaint):
         copied(stride, size)
