@@ -49,14 +49,14 @@ def rows(capsys, *arguments):
         ("a.py:3:2", "a.py:3:2: line 3 has 1 column,"),
     ],
 )
-def test_a_place_that_does_not_exist_is_refused_with_what_there_is(home, capsys, place, said):
+def test_missing_place_is_refused_with_what_there_is(home, capsys, place, said):
     (home / "folder").mkdir()
     (home / "a.py").write_text("x = 1\ny\n")
     assert check(capsys, ["complete", place], 2, said) == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_a_pipe_is_refused_instead_of_waited_for(home, capsys):
+def test_pipe_is_refused_instead_of_waited_for(home, capsys):
     os.mkfifo(home / "a.py")
     check(capsys, ["complete", "a.py:1:1"], 2, "a.py cannot be read (it is not a regular file")
 
@@ -87,7 +87,7 @@ def test_serve_refuses_what_would_have_no_effect(home, capsys, arguments, said):
     check(capsys, ["serve", *arguments], 2, said)
 
 
-def test_a_switch_that_cannot_be_written_is_named(home, capsys, monkeypatch):
+def test_unwritable_switch_is_named(home, capsys, monkeypatch):
     (home / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
     check(capsys, ["record", "on"], 1, f"{home / 'file'}", "cannot change", "writable")
@@ -111,25 +111,25 @@ def test_config_shows_that_recording_was_switched_on(home, capsys):
         (["--log-level", "error", "--log-file", "a.log"], "error", "command line"),
     ],
 )
-def test_the_level_that_config_shows_is_the_one_in_force(home, capsys, arguments, level, origin):
+def test_level_shown_by_config_is_the_one_in_force(home, capsys, arguments, level, origin):
     assert rows(capsys, *arguments)["log.level"] == (level, origin)
     assert given.log_level(given.load_settings(parser().parse_args(arguments))) == level
 
 
-def test_the_level_of_a_user_file_counts_without_a_log_file(home, capsys):
+def test_level_of_user_file_counts_without_log_file(home, capsys):
     (home / "mine.toml").write_text("log.level = 'debug'")
     level, origin = rows(capsys, "--config", "mine.toml")["log.level"]
     assert (level, origin) == ("debug", "user file mine.toml")
 
 
-def test_a_log_that_can_be_written_is_written(tmp_path):
+def test_writable_log_is_written(tmp_path):
     handler = given.log_handler(str(tmp_path / "a.log"))
     handler.emit(logging.makeLogRecord({"msg": "\ud83d is half a character"}))
     handler.close()
     assert (tmp_path / "a.log").read_text() == "\\ud83d is half a character\n"
 
 
-def test_the_language_server_lives_on_without_its_log(home):
+def test_language_server_lives_on_without_its_log(home):
     command = [sys.executable, "-m", "mercury_ls", "--stdio", "--log-file", str(home / "nope" / "a.log")]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert ended.stderr.count("logging to standard error") == ended.stderr.count("\n") == 1
@@ -160,7 +160,7 @@ def test_wrong_arguments_are_always_2(home, capsys, arguments, said):
     check(capsys, arguments, 2, said)
 
 
-def test_every_command_says_what_it_does_with_an_example_and_its_exit_codes():
+def test_commands_describe_themselves_with_an_example_and_exit_codes():
     for command in manual.commands_of(parser()):
         said = command.format_help()
         assert command.description.partition("\n")[2]
@@ -169,12 +169,12 @@ def test_every_command_says_what_it_does_with_an_example_and_its_exit_codes():
 
 
 @pytest.mark.parametrize(("name", "text"), manual.pages().items())
-def test_the_generated_pages_are_current(name, text):
+def test_generated_pages_are_current(name, text):
     """`python -m mercury_ls.manual --write docs` renews them."""
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
 
 
-def test_the_pages_are_written(tmp_path, capsys):
+def test_pages_are_written(tmp_path, capsys):
     assert manual.main(["--write", str(tmp_path)]) == 0
     assert {each.name for each in tmp_path.iterdir()} == manual.pages().keys()
     assert manual.main([]) == 2

@@ -60,11 +60,11 @@ def cut(path):
     path.write_bytes(content[: len(content) // 2])
 
 
-def test_a_model_that_is_whole_is_well(folder):
+def test_whole_model_is_well(folder):
     check(model(folder), "model", str(folder))
 
 
-def test_an_empty_folder_is_no_model(tmp_path):
+def test_empty_folder_is_no_model(tmp_path):
     check(model(tmp_path), "model", str(tmp_path), "cannot read the model's config")
 
 
@@ -76,20 +76,20 @@ def test_weights_cut_short_are_named(folder, sealed):
     check(model(folder), "model", str(folder), "install the model again")
 
 
-def test_a_model_without_its_tokenizer_is_named(folder):
+def test_model_without_its_tokenizer_is_named(folder):
     (folder / "tokenizer.json").unlink()
     (folder / "checksums.sha256").unlink()
     check(model(folder), "model", str(folder), "tokenizer.json: cannot read")
 
 
-def test_a_small_model_is_called_small_and_a_large_one_is_not(folder):
+def test_small_model_is_called_small_and_large_one_is_not(folder):
     check(model(folder), "model", "mercury-ls model recommend")
     write_record(ModelRecord(name="large", kind="fim", prompt="qwen", parameters=494_000_000), folder)
     (found, *_) = model(folder)
     assert "recommend" not in found.found
 
 
-def test_a_folder_is_only_well_if_a_file_can_be_written(tmp_path):
+def test_folder_is_well_only_if_a_file_can_be_written(tmp_path):
     assert doctor.writable("engine log", "found", tmp_path) == Finding("engine log", "found")
     gone = [doctor.writable("engine log", "found", tmp_path / "gone")]
     check(gone, "engine log", "cannot be written (No such", "gone writable")
@@ -105,7 +105,7 @@ def nvidia(tmp_path, monkeypatch):
     return program
 
 
-def test_a_state_folder_that_is_a_file_is_named(directory, tmp_path, monkeypatch):
+def test_state_folder_that_is_a_file_is_named(directory, tmp_path, monkeypatch):
     (tmp_path / "state").write_text("")
     monkeypatch.setattr(doctor, "default_file", lambda: tmp_path / "state/mercury-ls/stats.jsonl")
     found = [finding for finding in doctor.permissions() if finding.part == "statistics"]
@@ -125,7 +125,7 @@ def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
     check([doctor.device("gpu")], "device", "gpu, as engine.device says, but nvidia-smi is missing", "auto")
 
 
-def test_a_cpu_is_no_device_without_openvino(nvidia, monkeypatch):
+def test_cpu_is_no_device_without_openvino(nvidia, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "openvino" else name)
     check(
         [doctor.device("cpu")], "device", "cpu, as engine.device says, but OpenVINO is not", "mercury-ls model add http"
@@ -135,7 +135,7 @@ def test_a_cpu_is_no_device_without_openvino(nvidia, monkeypatch):
     check([doctor.device("auto")], "device", "there is no NVIDIA driver, but OpenVINO is not", "pip install openvino")
 
 
-def test_a_server_of_somebody_else_needs_no_device_here(tmp_path):
+def test_foreign_server_needs_no_device_here(tmp_path):
     server = {"kind": "server", "prompt": "qwen", "protocol": "openai", "address": "http://127.0.0.1:1"}
     write_record(ModelRecord(name="theirs", **server), tmp_path)
     assert [finding.part for finding in model(tmp_path)] == ["model"]
@@ -159,7 +159,7 @@ async def remote(address, token_file=""):
     return [await asyncio.to_thread(doctor.engine_server, settings)]
 
 
-async def test_the_engine_elsewhere_is_asked_as_an_editor_would(directory, tmp_path):
+async def test_engine_elsewhere_is_asked_as_an_editor_would(directory, tmp_path):
     right, wrong = tmp_path / "right", tmp_path / "wrong"
     right.write_text("secret")
     wrong.write_text("guess")
@@ -169,7 +169,7 @@ async def test_the_engine_elsewhere_is_asked_as_an_editor_would(directory, tmp_p
     check(await remote(address, right), "engine server", f"{address}: [Errno", "check engine.address")
 
 
-async def test_an_engine_elsewhere_that_says_nothing_is_found_out(monkeypatch):
+async def test_silent_engine_elsewhere_is_found_out(monkeypatch):
     monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = "http://{}:{}".format(*listener.getsockname())
@@ -180,7 +180,7 @@ def test_without_a_server_the_next_editor_starts_it(directory):
     check([doctor.engine_server(EngineSettings())], "engine server", "not running")
 
 
-def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
+def test_hanging_own_server_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with claimed(directory) as claim:
         claim.listener.socket.listen()
@@ -188,13 +188,13 @@ def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
 
 
-def test_a_server_of_ones_own_that_lost_its_socket_is_named(directory, monkeypatch):
+def test_own_server_that_lost_its_socket_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with lock(directory):
         said = f"the engine server is running (process {os.getpid()}), but has lost its socket"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
 
 
-def test_a_lock_that_is_no_file_is_named(directory):
+def test_lock_that_is_no_file_is_named(directory):
     Path(directory, LOCK).mkdir()
     check([doctor.engine_server(EngineSettings())], "engine server", "cannot run", f"{directory}/{LOCK}")

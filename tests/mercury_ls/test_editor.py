@@ -18,12 +18,12 @@ def told(capsys, *arguments) -> tuple[int, str, str]:
     return ended.value.code, *capsys.readouterr()
 
 
-def test_every_folder_with_a_page_is_an_editor():
+def test_folders_with_a_page_are_editors():
     assert editor.editors() == sorted(page.parent.name for page in PAGES.glob("*/README.md"))
 
 
 @pytest.mark.parametrize("name", editor.editors())
-def test_an_editor_gets_its_folder_and_what_to_do(name, capsys):
+def test_editor_gets_its_folder_and_instructions(name, capsys):
     code, output, errors = told(capsys, name)
     assert (code, errors) == (0, "")
     first, _, rest = output.partition("\n\n")
@@ -38,13 +38,13 @@ def test_neovims_lines_name_the_folder(capsys):
     assert f'    vim.opt.runtimepath:append("{PAGES / "nvim"}")\n    require("mercury").setup' in output
 
 
-def test_a_configuration_can_be_pasted(capsys):
+def test_configuration_can_be_pasted(capsys):
     _, output, _ = told(capsys, "helix")
     assert tomllib.loads(dedent("\n".join(line for line in output.splitlines() if line.startswith("    ") or not line)))
 
 
 @pytest.mark.parametrize("built", [True, False])
-def test_where_the_extension_of_vs_code_is_not_built_that_is_said(built, tmp_path, monkeypatch, capsys):
+def test_missing_vs_code_extension_is_reported(built, tmp_path, monkeypatch, capsys):
     page = tmp_path / "vscode/README.md"
     page.parent.mkdir()
     page.write_text((PAGES / "vscode/README.md").read_text(encoding="utf-8"), encoding="utf-8")

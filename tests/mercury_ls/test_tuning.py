@@ -57,7 +57,7 @@ def test_hidden_files_links_and_foreign_code_are_not_handed_over(root, tmp_path)
     assert given(root) == {"src/app.py": "x = 1\n"}
 
 
-def test_a_file_whose_name_is_no_text_is_left_out(root):
+def test_file_with_undecodable_name_is_left_out(root):
     written(root, appDOTpy="x = 1\n")
     (root / os.fsdecode(b"\xff.py")).write_text("x = 2\n")
     (root / os.fsdecode(b"\xff")).mkdir()
@@ -101,7 +101,7 @@ def order(tmp_path):
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_only_what_is_better_is_installed(better, root, tmp_path):
+def test_better_model_alone_is_installed(better, root, tmp_path):
     place = tmp_path / "tuned"
     found = tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), place, trainer(root, better))
     assert found.better == better
@@ -109,7 +109,7 @@ def test_only_what_is_better_is_installed(better, root, tmp_path):
     assert len(list(place.iterdir())) == better, "nothing else is left behind"
 
 
-def test_what_was_installed_before_stays_if_training_fails(root, tmp_path):
+def test_installed_model_stays_if_training_fails(root, tmp_path):
     place, privacy = tmp_path / "tuned", Privacy(PrivacySettings(), [root])
     tune(str(root), privacy, order(tmp_path), place, trainer(root, True))
     with pytest.raises(TuningError, match="ended without a result"):
@@ -118,7 +118,7 @@ def test_what_was_installed_before_stays_if_training_fails(root, tmp_path):
     assert len(tuned.installed(place)) == 1
 
 
-def test_what_killed_trainings_left_goes_and_living_ones_stay(root, tmp_path):
+def test_leftovers_of_killed_trainings_go_and_living_ones_stay(root, tmp_path):
     place = tmp_path / "tuned"
     for name in ("making-killed", "making-living", "making-begun"):
         (place / name).mkdir(parents=True)
@@ -159,7 +159,7 @@ tuning.run(tuning.TuneOrder(Path("."), 1.0), tuning.Material("", []), Path({out!
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 128 + 15), ("SIGKILL", -9), ("SIGINT", -2)])
-def test_who_is_ended_ends_the_trainer(tmp_path, number, code):
+def test_ended_process_ends_the_trainer(tmp_path, number, code):
     started = tmp_path / "started"
     script = TUNE.format(trainer=TRAINER.format(started=str(started)), out=str(tmp_path / "out"))
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as parent:
@@ -181,7 +181,7 @@ def is_running(process):
         return False
 
 
-def test_what_is_sent_to_the_trainer_arrives():
+def test_trainer_gets_what_is_sent_to_it():
     found = Material("/p", [File("a.py", "x = 1\n")])
     code = "import sys; from mercury_engine.tuning_data import receive; print(receive(sys.stdin.buffer), flush=True)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trainer:
@@ -190,14 +190,14 @@ def test_what_is_sent_to_the_trainer_arrives():
 
 
 @pytest.mark.slow
-def test_the_trainer_says_why_a_project_is_too_small(root, tmp_path, capfd):
+def test_trainer_says_why_project_is_too_small(root, tmp_path, capfd):
     written(root, appDOTpy="def f():\n    return 1\n" * 9)
     found = material(str(root), Privacy(PrivacySettings(), [root]))
     assert run(order(tmp_path), found, tmp_path / "out") == 1
     assert "1 of 1 readable files" in capfd.readouterr().err
 
 
-def test_the_command_lists_and_removes(root, tmp_path, monkeypatch, capsys):
+def test_command_lists_and_removes(root, tmp_path, monkeypatch, capsys):
     place = tmp_path / "tuned"
     monkeypatch.setattr(tuned, "home", lambda: place)
     monkeypatch.setenv("MERCURY_ENGINE_MODEL", "fake")

@@ -34,7 +34,7 @@ def test_paths_are_written_as_people_write_them(monkeypatch, place, expected):
 
 @pytest.mark.parametrize("home", ["/", "relative"])
 @pytest.mark.skipif(os.name == "nt", reason="paths of another kind")
-def test_a_home_that_is_none_is_not_written(monkeypatch, home):
+def test_invalid_home_is_not_written(monkeypatch, home):
     monkeypatch.setenv("HOME", home)
     assert readable("/etc/hosts") == "/etc/hosts"
 
@@ -49,12 +49,12 @@ def test_a_home_that_is_none_is_not_written(monkeypatch, home):
     ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="paths of another kind")
-def test_the_home_folder_is_a_tilde_wherever_a_path_begins(monkeypatch, text, expected):
+def test_home_folder_is_a_tilde_wherever_path_begins(monkeypatch, text, expected):
     monkeypatch.setenv("HOME", HOME)
     assert abbreviated(text) == expected
 
 
-def test_one_is_not_many():
+def test_singular_is_not_plural():
     assert counted(1, "file") == "1 file"
     assert counted(0, "file") == "0 files"
     assert counted(1200, "reply") == "1,200 replies"
@@ -81,5 +81,5 @@ def test_foreign_text_does_nothing_and_shows_what_it_is(text):
         ("naïve – 中文 👩\u200d💻", "naïve – 中文 👩\u200d💻"),
     ],
 )
-def test_what_could_deceive_a_reader_is_spelled_out(text, expected):
+def test_deceptive_characters_are_spelled_out(text, expected):
     assert one_line(text) == expected

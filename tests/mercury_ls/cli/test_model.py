@@ -49,7 +49,7 @@ def check(capsys, command, code, *said):
     return output
 
 
-def test_a_model_is_added_listed_chosen_and_removed(home, capsys):
+def test_model_is_added_listed_chosen_and_removed(home, capsys):
     checkpoint(home / "Tiny-Coder")
     printed = check(capsys, "add ./Tiny-Coder --yes --int4", 0)
     assert "added tiny-coder; `mercury-ls model use tiny-coder` chooses it" in printed
@@ -73,14 +73,14 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
     assert len(lines) <= 5
 
 
-def test_what_an_interrupted_download_left_is_removed(home, capsys):
+def test_interrupted_download_is_removed(home, capsys):
     (home / "data/models/.tiny.adding").mkdir(parents=True)
     (home / "data/models/.tiny.adding/model.safetensors.part").write_bytes(bytes(2_000_000))
     assert "removed what was downloaded of tiny, which frees 2 MB" in check(capsys, "remove tiny", 0)
     check(capsys, "remove tiny", 1, "is no model that was added")
 
 
-def test_what_is_being_added_is_not_removed(home, capsys):
+def test_model_being_added_is_not_removed(home, capsys):
     with library.workplace("tiny", "x") as place:
         check(capsys, "remove tiny", 1, "another process is adding a model")
         assert place.exists()
@@ -122,13 +122,13 @@ def test_use_writes_the_file_that_was_named(home, capsys):
         ("add https://example.com", 1, "set privacy.allow_network = true"),
     ],
 )
-def test_what_is_wrong_is_said(home, capsys, command, code, said):
+def test_mistakes_are_explained(home, capsys, command, code, said):
     checkpoint(home / "tiny")
     check(capsys, command, code, said)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("YES\n", 0), ("n\n", 3), ("\n", 3), ("", 3)])
-def test_nothing_is_added_unless_the_user_agrees(home, capsys, monkeypatch, answer, code):
+def test_model_is_not_added_unless_the_user_agrees(home, capsys, monkeypatch, answer, code):
     class Terminal:
         def isatty(self):
             return True
@@ -159,12 +159,12 @@ def test_test_prints_three_suggestions(home, capsys):
     assert (row["name"], row["warm_ms"] > 0, row["memory"] > 10**6) == ("bootstrap", True, True)
 
 
-def test_a_model_that_suggests_nothing_fails_the_test(home, capsys):
+def test_model_that_suggests_nothing_fails_test(home, capsys):
     assert "(nothing)" in check(capsys, "test fake", 1)
 
 
 @pytest.mark.slow
-def test_a_model_that_was_added_suggests(home, capsys):
+def test_added_model_suggests(home, capsys):
     """Through its real engine, though what random weights say is nothing to show."""
     checkpoint(home / "tiny")
     check(capsys, "add ./tiny --yes", 0)
@@ -176,7 +176,7 @@ def test_a_model_that_was_added_suggests(home, capsys):
     assert "is a guess until you have taken or refused some" in printed
 
 
-def test_what_a_server_writes_does_not_reach_the_terminal_as_commands(home, capsys):
+def test_server_output_does_not_reach_the_terminal_as_commands(home, capsys):
     answer = streamed(
         [{"content": "item\x1b]0;x\x07\x9b31m", "stop": False}, {"content": "", "stop": True}], done=False
     )
@@ -196,7 +196,7 @@ def test_recommend_names_commands(home, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_variables_of_the_hubs_library_are_honoured(home, tmp_path):
+def test_hub_library_variables_are_honoured(home, tmp_path):
     """The command itself, in a process of its own, from a hub at HF_ENDPOINT, with a token and no telemetry."""
     folder = checkpoint(tmp_path / "made")
     hub = StandIn({path.name: path.read_bytes() for path in folder.iterdir()}, "org/Tiny")
@@ -220,7 +220,7 @@ LLAMA = {
 }
 
 
-def test_a_server_is_added_and_tested_and_chosen_while_it_answers(home, capsys):
+def test_server_is_added_and_tested_and_chosen_while_it_answers(home, capsys):
     with serving_answers(LLAMA) as server:
         address = server.address
         printed = check(capsys, f"add {server.address} --name llama --yes", 0)
@@ -254,12 +254,12 @@ def test_use_says_why_only_the_model_of_this_machine_answers(home, capsys):
     check(capsys, "use theirs", 0, "there is none at env:NO_KEY")
 
 
-def test_a_server_that_is_not_there_is_not_added(home, capsys):
+def test_missing_server_is_not_added(home, capsys):
     check(capsys, f"add http://127.0.0.1:{free_port()} --yes", 1, "nothing that can complete answers at", "start")
     assert models.added() == {}
 
 
-def test_a_server_behind_a_proxy_with_headers_and_certificates(home, capsys, monkeypatch):
+def test_server_behind_proxy_is_added_with_headers_and_certificates(home, capsys, monkeypatch):
     """A gateway that speaks as Inception does, far away: nothing reaches it but through the proxy."""
     answers = {
         "/gateway/v1/models": document({"data": [{"id": "mercury-edit-2"}]}),
@@ -307,7 +307,7 @@ def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):
 EVIL = "a\x1b[2J\x9b\u202e\n  licence      mit"
 
 
-def test_what_a_server_calls_its_models_does_nothing_to_a_terminal(home, capsys, monkeypatch):
+def test_model_names_of_a_server_do_nothing_to_a_terminal(home, capsys, monkeypatch):
     found = SimpleNamespace(models=(SimpleNamespace(name=EVIL),), server=EVIL, address="http://127.0.0.1:1")
     monkeypatch.setattr(added, "running", lambda: [found])
     printed = check(capsys, "list", 0)
@@ -315,18 +315,18 @@ def test_what_a_server_calls_its_models_does_nothing_to_a_terminal(home, capsys,
     assert "(a\\x1b[2J\\x9b\\u202e\\n  licence      mit)" in printed
 
 
-def test_what_a_model_is_called_where_it_comes_from_does_nothing_either(home, capsys):
+def test_model_names_of_a_source_do_nothing_to_a_terminal(home, capsys):
     checkpoint(home / "tiny")
     (home / "tiny/config.json").write_text((home / "tiny/config.json").read_text().replace("Qwen2For", "\\u001b[2J\\n"))
     check(capsys, "add ./tiny --yes", 1, "\\x1b[2J\\n")
 
 
-def test_a_log_has_a_line_for_a_record_whatever_is_in_it():
+def test_log_has_a_line_for_record_whatever_is_in_it():
     record = logging.LogRecord("mercury", logging.ERROR, "", 0, "model %s", (EVIL,), None)
     assert LogFormatter("%(message)s").format(record) == "model a\\x1b[2J\\x9b\\u202e\\n  licence      mit"
 
 
-def test_the_status_of_a_server_does_nothing_to_a_terminal(capsys):
+def test_status_of_server_does_nothing_to_terminal(capsys):
     print_engine_status(
         Status("ready", EVIL, info=EngineInfo(engine="server", model=EVIL, device="", context_tokens=1))
     )

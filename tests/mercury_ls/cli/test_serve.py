@@ -31,7 +31,7 @@ from mercury_ls.serve.daemon import Options
         ),
     ],
 )
-def test_what_to_paste_into_other_programs(options, site, said, tmp_path, monkeypatch):
+def test_settings_for_other_programs_are_printed(options, site, said, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a b"))
     printed = own_greeting(options, site, "secret")
     for part in said:
@@ -42,7 +42,7 @@ def test_what_to_paste_into_other_programs(options, site, said, tmp_path, monkey
     assert token_file().parent.is_dir()
 
 
-def test_a_token_is_made_for_a_name_that_the_file_may_have(capsys):
+def test_token_is_made_for_names_that_a_file_may_have(capsys):
     assert print_new_token("ada") == 0
     assert "  ada: " in capsys.readouterr().out
     for name in ("a: b", ""):

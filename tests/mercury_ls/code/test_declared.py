@@ -108,7 +108,7 @@ def opened(text, path):
         ),
     ],
 )
-def test_what_a_file_declares(path, text, expected):
+def test_declarations_of_a_file_are_found(path, text, expected):
     assert [drawn(each) for each in declared_in_file(opened(text, path))] == expected.split()
 
 
@@ -138,12 +138,12 @@ def drawn(each):
         ("a.py", "$0x = 1\n", ""),
     ],
 )
-def test_what_is_in_reach(path, marked, expected):
+def test_locals_in_reach_are_found(path, marked, expected):
     found = locals_at(opened(marked.replace("$0", ""), path), marked.index("$0"))
     assert sorted(each.name for each in found) == sorted(expected.split())
 
 
-def test_the_nearest_come_first_with_their_types():
+def test_nearest_names_come_first_with_their_types():
     marked = "function f(a: A, b) { const c = new Map(); if (c) { const d: D = a; $0 } }"
     found = locals_at(opened(marked.replace("$0", ""), "a.ts"), marked.index("$0"))
     assert [(each.name, each.kind, each.type) for each in found] == [
@@ -178,5 +178,5 @@ def test_the_nearest_come_first_with_their_types():
         ),
     ],
 )
-def test_what_a_file_uses_of_others(path, text, expected):
+def test_names_used_from_other_files_are_found(path, text, expected):
     assert set(used_in_file(opened(text, path))) == expected

@@ -107,7 +107,7 @@ def check(before: str, changes: list, after: str, encoding: str = "utf-16") -> l
     ("line", "character", "offset"),
     [(-1, 0, 0), (-(1 << 80), 5, 0), (1, -3, 3), (1, 99, 5), (1 << 80, 0, 5), (0, 1 << 80, 2)],
 )
-def test_a_position_outside_of_the_text_is_its_nearest_one(line: int, character: int, offset: int):
+def test_position_outside_text_is_the_nearest_one(line: int, character: int, offset: int):
     assert opened("ab\ncd").snapshot().offset(line, character, "utf-16") == offset
 
 
@@ -125,7 +125,7 @@ def test_any_edits_give_the_text_and_the_lines_of_a_plain_string(text: str, edit
 
 
 @given(texts, batches)
-def test_the_answered_changes_tell_the_same_story(text: str, edits):
+def test_answered_changes_tell_the_same_story(text: str, edits):
     document = opened(text)
     for version, (encoding, changes) in enumerate(edits):
         for change in document.apply(changes, version, encoding):
@@ -144,7 +144,7 @@ def test_any_position_is_found_where_a_plain_string_has_it(text: str, line: int,
 
 
 @given(texts, ENCODINGS)
-def test_every_offset_comes_back_from_its_position_and_its_byte(text: str, encoding):
+def test_offsets_come_back_from_their_position_and_byte(text: str, encoding):
     snapshot = opened(text).snapshot()
     for offset in range(len(text) + 1):
         inside_terminator = text[offset - 1 : offset + 1] == "\r\n" and offset > 0
@@ -166,7 +166,7 @@ def test_bytes_of_a_long_text_count_from_anchors(width: int, offsets: list[int])
 @pytest.mark.parametrize("language", ["python", "javascript", "json", "markdown"])
 @given(data=st.data())
 @settings(max_examples=60)
-def test_the_incremental_tree_of_sound_code_is_that_of_parsing_from_scratch(language: str, data):
+def test_incremental_tree_of_sound_code_equals_parsing_from_scratch(language: str, data):
     """Broken code too parses by the same rules, but tree-sitter's way out of an error may depend on the path
     taken to it (4 of 8,869 random broken texts), so only its verdict and its extent are compared.
     """
@@ -218,14 +218,14 @@ def line_edit(before: str, after: str) -> list:
     return [((head, 0, len(old), 0), "\n".join(new[head:]))]
 
 
-def test_only_three_terminators_end_a_line():
+def test_lines_end_at_three_terminators_only():
     assert opened("a\fb\vc\x1cd\x85e\u2028f\u2029g").snapshot().line_count == 1
     snapshot = opened("a\nb\r\nc\rd").snapshot()
     assert [snapshot.line(n) for n in range(snapshot.line_count)] == ["a", "b", "c", "d"]
     assert [snapshot.line_of(n) for n in range(9)] == [0, 0, 1, 1, 1, 2, 2, 3, 3]
 
 
-def test_a_terminator_at_the_end_opens_an_empty_line():
+def test_terminator_at_the_end_opens_empty_line():
     assert opened("").snapshot().line_count == 1
     assert opened("a").snapshot().line_count == 1
     assert lines(opened("a\r").snapshot()) == [(0, 1), (2, 2)]
@@ -237,24 +237,24 @@ def test_deleting_what_stands_between_joins_a_terminator():
     check("a\r", [((1, 0, 1, 0), "\n")], "a\r\n")
 
 
-def test_a_minimal_change_may_split_a_terminator():
+def test_minimal_change_may_split_terminator():
     assert check("a\r\nb", [(None, "a\rb")], "a\rb") == [TextEdit(2, 3, "")]
     assert check("a\r\nb", [(None, "a\nb")], "a\nb") == [TextEdit(1, 2, "")]
     assert check("a\r\nb", [(None, "a\rX\nb")], "a\rX\nb") == [TextEdit(2, 2, "X")]
 
 
-def test_a_position_past_the_end_is_clamped():
+def test_position_past_the_end_is_clamped():
     check("ab\ncd", [((0, 99, 0, 99), "X")], "abX\ncd")
     check("ab\r\ncd", [((0, 3, 0, 4), "X")], "abX\r\ncd")
     check("ab\ncd", [((7, 0, 9, 1), "X")], "ab\ncdX")
     check("ab\ncd", [((0, 1, 99, 0), "")], "a")
 
 
-def test_a_reversed_range_is_the_range():
+def test_reversed_range_is_a_range():
     check("abcd", [((0, 3, 0, 1), "X")], "aXd")
 
 
-def test_an_edit_inside_a_character_starts_at_it():
+def test_edit_inside_character_starts_at_it():
     check("a😀b", [((0, 2, 0, 2), "X")], "aX😀b", "utf-16")
     check("a😀b", [((0, 3, 0, 5), "X")], "aXb", "utf-8")
 
@@ -263,25 +263,25 @@ def test_later_changes_count_in_the_text_that_earlier_ones_left():
     check("one two", [((0, 0, 0, 3), "1\n"), ((1, 0, 1, 1), "-")], "1\n-two")
 
 
-def test_the_same_text_again_changes_nothing():
+def test_same_text_again_changes_nothing():
     document = opened("a\nb")
     assert document.apply([(None, "a\nb"), ((0, 0, 0, 1), "a")], 2, "utf-16") == []
     assert document.snapshot().version == 2
 
 
-def test_a_whole_text_is_answered_as_what_differs():
+def test_whole_text_is_answered_as_its_differences():
     assert check("one two three", [(None, "one 2 three")], "one 2 three") == [TextEdit(4, 7, "2")]
     assert check("aa", [(None, "aaa")], "aaa") == [TextEdit(2, 2, "a")]
 
 
-def test_a_lone_surrogate_is_replaced_by_a_character_of_its_length():
+def test_lone_surrogate_is_replaced_by_character_of_its_length():
     document = opened("a\ud83db")
     document.apply([((0, 3, 0, 3), "\ude00")], 2, "utf-16")
     assert document.text == "a\ufffdb\ufffd"
     assert document.snapshot().tree is not None
 
 
-def test_a_snapshot_stays_as_it_was():
+def test_snapshot_stays_as_it_was():
     document = opened("def f():\n    pass\n")
     old = document.snapshot()
     document.apply([((0, 0, 1, 8), "x = 1\ny = 2")], 2, "utf-16")
@@ -290,7 +290,7 @@ def test_a_snapshot_stays_as_it_was():
     assert (shape(old.tree), shape(new.tree)) == (shape(parsed(old.text)), shape(parsed(new.text)))
 
 
-def test_a_tree_stays_as_it_was():
+def test_tree_stays_as_it_was():
     document = opened("def f():\n    pass\n")
     old = document.snapshot()
     before = shape(old.tree)
@@ -299,7 +299,7 @@ def test_a_tree_stays_as_it_was():
     assert shape(old.tree) == before
 
 
-def test_a_snapshot_is_kept_until_the_next_change():
+def test_snapshot_is_kept_until_next_change():
     document = opened("x")
     assert document.snapshot() is document.snapshot()
     before = document.snapshot()
@@ -315,14 +315,14 @@ def test_many_edits_without_a_question_still_give_the_right_tree():
     assert shape(document.snapshot().tree) == shape(parsed(document.text))
 
 
-def test_there_is_no_tree_without_a_grammar_or_of_a_huge_text():
+def test_tree_is_missing_without_a_grammar_or_for_a_huge_text():
     assert Document("u", "notes.txt", "plaintext", 1, "hello").snapshot().tree is None
     assert opened("#" * TREE_LIMIT).snapshot().tree is not None
     assert opened("#" * (TREE_LIMIT + 1)).snapshot().tree is None
     assert opened("#" + "é" * (TREE_LIMIT // 2)).snapshot().tree is None
 
 
-def test_a_tree_that_takes_too_long_is_done_without_and_made_when_there_is_time():
+def test_tree_that_takes_too_long_is_made_when_there_is_time():
     document = Document("file:///a.py", "/a.py", "python", 1, "x = f(1)\n" * 5000)
     before = document.snapshot().tree
     document.patience = -1.0
@@ -343,7 +343,7 @@ def sliced(document: Document) -> int:
     return sum(1 for _ in document.parsing())
 
 
-def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
+def test_long_text_is_parsed_in_slices_and_short_one_at_once(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert sliced(document) > 10
@@ -353,7 +353,7 @@ def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
     assert sliced(Document("file:///a.py", "a.py", "python", 1, "a = 1\n")) == 0
 
 
-def test_a_text_that_a_grammar_is_too_slow_for_has_no_tree(monkeypatch):
+def test_text_too_slow_to_parse_has_no_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     monkeypatch.setattr(documents, "MOST_SECONDS", 0.0)
     document = Document("file:///a.sh", "a.sh", "shellscript", 1, "<<A\n" * (documents.QUICK_FIRST // 3))
@@ -364,7 +364,7 @@ def test_a_text_that_a_grammar_is_too_slow_for_has_no_tree(monkeypatch):
     assert sliced(document) == 0
 
 
-def test_a_file_that_a_grammar_is_too_slow_for_holds_nobody_up_and_has_no_tree(monkeypatch):
+def test_file_too_slow_to_parse_holds_nobody_up_and_has_no_tree(monkeypatch):
     """Its time is that of the length squared: without an end to it, half an hour."""
     monkeypatch.setattr(documents, "WHOLE_SECONDS", 0.05)
     escaped = "\\\n" * (documents.TREE_LIMIT // 8)
@@ -376,7 +376,7 @@ def test_a_file_that_a_grammar_is_too_slow_for_holds_nobody_up_and_has_no_tree(m
     assert older.tree is None
 
 
-def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
+def test_text_typed_between_two_slices_is_in_the_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     for number, _ in enumerate(document.parsing()):
@@ -385,7 +385,7 @@ def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
     assert shape(document.snapshot().tree) == shape(parsed("b = 2\n" * 2 + LONG))
 
 
-def test_a_snapshot_from_before_the_slices_has_their_tree(monkeypatch):
+def test_snapshot_from_before_slices_has_their_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     snapshot = document.snapshot()
@@ -393,7 +393,7 @@ def test_a_snapshot_from_before_the_slices_has_their_tree(monkeypatch):
     assert snapshot.tree is document.snapshot().tree
 
 
-def test_whoever_cannot_wait_for_the_slices_gets_the_tree(monkeypatch):
+def test_caller_that_cannot_wait_for_slices_gets_the_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     slices = document.parsing()
@@ -403,7 +403,7 @@ def test_whoever_cannot_wait_for_the_slices_gets_the_tree(monkeypatch):
     assert [*slices] == []
 
 
-def test_a_tree_that_took_too_long_is_parsed_in_slices_for_who_waits():
+def test_slow_tree_is_parsed_in_slices_for_callers_that_wait():
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert document.snapshot().tree
     document.patience = -1.0
@@ -469,7 +469,7 @@ def test_after_a_parse_that_took_long_a_text_is_parsed_in_slices_alone(monkeypat
     assert shape(document.snapshot().tree) == shape(parsed(document.text))
 
 
-def test_a_text_in_which_the_parser_cannot_be_stopped_has_no_tree(monkeypatch):
+def test_text_on_which_parser_cannot_be_stopped_has_no_tree(monkeypatch):
     """Comparisons in Java: seconds in which nothing else happened, at every pause."""
     parser = Slow(monkeypatch, 2.0)
     document = opened("a = 1\n" * documents.QUICK_FIRST)
@@ -481,14 +481,14 @@ def test_a_text_in_which_the_parser_cannot_be_stopped_has_no_tree(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [documents.QUICK_FIRST + 9, documents.QUICK_BYTES + 9])
-def test_a_first_parse_that_nobody_slices_has_an_end(monkeypatch, size):
+def test_first_parse_without_slices_has_an_end(monkeypatch, size):
     """A callback ends it: without one, a file of 31 KiB that is only looked at took as long as it liked."""
     parser = Slow(monkeypatch, 2.0)
     assert opened("a = 1\n" * size).snapshot().tree is None
     assert parser.parses == 1
 
 
-def test_a_variant_of_a_text_is_parsed_from_its_tree():
+def test_variant_of_text_is_parsed_from_its_tree():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a = 1\nb = 2\n").snapshot()
     variant = snapshot.changed(TextEdit(4, 5, "f(1)"))
     assert variant.text == "a = f(1)\nb = 2\n"
@@ -496,13 +496,13 @@ def test_a_variant_of_a_text_is_parsed_from_its_tree():
     assert snapshot.text == "a = 1\nb = 2\n"
 
 
-def test_a_variant_of_a_text_has_no_lone_surrogates_either():
+def test_variant_of_text_has_no_lone_surrogates_either():
     variant = Document("file:///a.py", "a.py", "python", 1, "a = '1'\n").snapshot().changed(TextEdit(5, 6, "\ud83d"))
     assert variant.text == "a = '\ufffd'\n"
     assert shape(variant.tree) == shape(parsed(variant.text))
 
 
-def test_what_is_said_of_a_snapshot_is_worked_out_once():
+def test_snapshot_facts_are_worked_out_once():
     asked = []
 
     @cached
@@ -517,13 +517,13 @@ def test_what_is_said_of_a_snapshot_is_worked_out_once():
     assert asked == ["\n", "1", "\n"]
 
 
-def test_what_is_hundreds_of_levels_deep_is_known_for_it():
+def test_deep_nesting_is_recognised():
     text = "f(" * 300 + "1" + ")" * 300
     snapshot = Document("file:///a.js", "a.js", "javascript", 1, text).snapshot()
     assert [snapshot.is_deep(offset) for offset in (0, 20, 600)] == [False, False, True]
 
 
-def test_nothing_stays_of_a_long_text_that_was_parsed():
+def test_long_text_leaves_nothing_behind_after_parsing():
     def parsed(number):
         text = f"# {number}\n" + "def area(w, h):\n    return w * h\n" * (documents.QUICK_BYTES // 20)
         document = Document("file:///a.py", "a.py", "python", 1, text)

@@ -44,17 +44,17 @@ def test_backspace_over_the_line_start_ends_it():
     check(suggested("x\ny$0\n", "ield"), "x$0\n", None)
 
 
-def test_a_bracket_that_the_editor_closed_is_replaced():
+def test_auto_closed_bracket_is_replaced():
     suggestion = suggested("$0\n", "print(value)")
     check(suggestion, "print($0)\n", "value)", replaces=")")
     check(suggestion, "print(val$0)\n", "ue)", replaces=")")
 
 
-def test_a_bracket_that_the_suggestion_does_not_close_stays():
+def test_bracket_that_suggestion_does_not_close_stays():
     check(suggested("$0\n", "print(value"), "print($0)\n", None)
 
 
-def test_the_replaced_blanks_stay_replaced():
+def test_replaced_blanks_stay_replaced():
     suggestion = suggested("x = $0  \n", "1", replaced="  ")
     check(suggestion, "x = $0  \n", "1", replaces="  ")
 
@@ -91,12 +91,12 @@ def test_edits_move_along_with_what_is_typed_around_them():
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "zero\none\ntwo\nthree\n", "zero\n1\ntwo\n3\n")
 
 
-def test_an_edit_that_has_been_made_leaves_the_others():
+def test_applied_edit_leaves_the_others():
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "1\ntwo\nthree\n", "1\ntwo\n3\n")
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "one\ntwo\n3\n", "1\ntwo\n3\n")
 
 
-def test_nothing_is_left_once_all_are_made_and_none_fits_where_something_else_was_typed():
+def test_edits_are_used_up_once_made_and_none_fits_after_other_typing():
     assert rebase([TextEdit(0, 3, "1")], "one\ntwo\n", "1\ntwo\n") == []
     check_edits("one\ntwo\n", [ONE], "ane\ntwo\n", None)
 

@@ -67,24 +67,24 @@ LINES = "a\nb\nc\nd\ne\nf\ng\n"
         ("e\n", "e", "b\nc\nd\n", "g\n"),
     ],
 )
-def test_an_edit_has_the_lines_around_it(old: str, new: str, above: str, below: str):
+def test_edit_has_lines_around_it(old: str, new: str, above: str, below: str):
     (edit,) = Editor(LINES).replace(old, new).history.edits()
     assert (edit.above, edit.below) == (above, below)
 
 
-def test_the_lines_around_an_edit_are_those_of_its_time():
+def test_lines_around_edit_are_those_of_its_time():
     editor = Editor(LINES).replace("c", "C").replace("e", "E").replace("a\n", "")
     around = [(edit.above, edit.below) for edit in editor.history.edits()]
     assert around == [("a\nb\n", "d\ne\nf\n"), ("b\nC\nd\n", "f\ng\n"), ("", "b\nC\nd\n")]
 
 
-def test_a_line_too_long_to_be_of_use_is_not_kept_around_an_edit():
+def test_overlong_line_is_not_kept_around_edit():
     (edit,) = Editor(f"{'x' * 700}\na\nb\n{'y' * 700}\n").replace("a", "A").history.edits()
     assert (edit.above, edit.below) == ("", "b\n")
 
 
 @given(st.data())
-def test_what_is_around_an_edit_is_the_text_around_it(data: st.DataObject):
+def test_text_around_an_edit_is_recorded(data: st.DataObject):
     editor = Editor(data.draw(st.text("ab\r\n", max_size=30)))
     for _ in range(data.draw(st.integers(1, 6))):
         start = data.draw(st.integers(0, len(editor.text)))
@@ -138,7 +138,7 @@ def test_edits_of_neighbouring_lines_join_when_they_follow_at_once():
     check(Editor("a\nb\n").replace("a", "A").replace("b", "B", pause=2), (0, "a\n", "A\n"), (1, "b\n", "B\n"))
 
 
-def test_an_edit_grows_to_eight_lines():
+def test_edit_grows_to_eight_lines():
     editor = Editor("a\n")
     for n in range(12):
         editor.paste("a\n" + "x\n" * n, "x\n", pause=0.1)
@@ -157,7 +157,7 @@ def test_other_terminators_end_lines_too():
     check(Editor("a\fb\u2028\nc").type("c", "d"), (1, "c", "cd"))
 
 
-def test_an_edit_that_returns_to_its_beginning_disappears():
+def test_edit_that_returns_to_its_beginning_disappears():
     check(Editor("a = b\n").type("b", "cd").erase("bcd", 2))
     check(Editor("a = b\n").replace("b", "c").replace("c", "b"))
     check(Editor("a\n").paste("a\n", "x\n" * 20).replace("x\n" * 20, ""))
@@ -167,7 +167,7 @@ def test_deleting_and_typing_again_is_one_edit():
     check(Editor("foo(a)\n").erase("foo", 3).type("", "bar"), (0, "foo(a)\n", "bar(a)\n"))
 
 
-def test_an_undo_of_an_undo_is_the_edit_again():
+def test_undo_of_undo_is_an_edit_again():
     editor = Editor("foo(a)\n").paste("a", ", b").replace(", b", "").paste("a", ", b")
     check(editor, (0, "foo(a)\n", "foo(a, b)\n"))
 
@@ -187,7 +187,7 @@ def test_lines_are_numbered_as_the_file_is_now():
     check(editor, (5, "e\n", "E\n"), (1, "", "x\ny\n"), (4, "c\n", ""))
 
 
-def test_only_the_latest_edits_are_told():
+def test_latest_edits_are_the_only_ones_told():
     editor = Editor("a\nb\nc\n").replace("a", "A").replace("b", "B").replace("c", "C")
     assert [edit.after for edit in editor.history.edits(limit=2)] == ["B\n", "C\n"]
 
@@ -205,7 +205,7 @@ def test_files_are_kept_apart():
     assert (unwound(history, "one", one.text), unwound(history, "two", two.text)) == ("x\n", "x\n")
 
 
-def test_a_file_can_be_forgotten_and_renamed():
+def test_file_can_be_forgotten_and_renamed():
     history = History()
     Editor("x\n", "one", history).type("x", "a")
     two = Editor("x\n", "two", history).type("x", "b")
@@ -231,7 +231,7 @@ def test_memory_is_bounded():
     assert history.edits(1)[0].path == "999"
 
 
-def test_a_change_too_large_to_remember_leaves_other_files_alone():
+def test_change_too_large_to_remember_leaves_other_files_alone():
     history = History()
     one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
     one.paste("xa\n", "y" * 100_000)
@@ -249,7 +249,7 @@ PIECES = st.sampled_from(["", "x", "y", "\n", "\r\n", "\r", "ab", "a\nb\n", "\n\
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), PIECES, st.sampled_from([0.1, 5])), max_size=25),
 )
 @settings(max_examples=200)
-def test_the_edits_taken_back_give_the_text_that_was(text: str, edits):
+def test_undone_edits_restore_the_text(text: str, edits):
     editor = Editor(text)
     for start, length, inserted, pause in edits:
         start = min(start, len(editor.text))
@@ -280,7 +280,7 @@ def test_undoing_the_last_edit_is_always_a_reversal(edits):
 # What must not be undone
 
 
-def test_what_was_deleted_does_not_come_back():
+def test_deleted_text_does_not_come_back():
     editor = Editor("foo(a, b)\n").replace(", b", "")
     check_reverses(editor, "foo(a, b)\n", True)
     check_reverses(editor, "foo(a, b, c)\n", True)
@@ -316,7 +316,7 @@ def test_letters_added_to_a_word_that_stood_do_not_go():
     check_reverses(Editor("x = width\n").type("width", "s"), "x = width\n", True)
 
 
-def test_what_was_deleted_letter_by_letter_does_not_come_back():
+def test_text_deleted_letter_by_letter_does_not_come_back():
     check_reverses(Editor("foo(a, b)\n").erase("a, b", 3), "foo(a, b)\n", True)
     forwards = Editor("foo(a, b)\n")
     for _ in ", b":
@@ -324,7 +324,7 @@ def test_what_was_deleted_letter_by_letter_does_not_come_back():
     check_reverses(forwards, "foo(a, b)\n", True)
 
 
-def test_a_deleted_line_does_not_come_back():
+def test_deleted_line_does_not_come_back():
     editor = Editor("a()\nb()\nc()\n").replace("b()\n", "")
     check_reverses(editor, "a()\nb()\nc()\n", True)
     check_reverses(editor, "a()\nb()\nd()\nc()\n", True)
@@ -332,14 +332,14 @@ def test_a_deleted_line_does_not_come_back():
     check_reverses(editor, "a()\nc()\nb()\n", False)
 
 
-def test_a_deleted_line_does_not_come_back_from_the_end_of_the_line_above():
+def test_deleted_line_does_not_come_back_from_the_end_of_line_above():
     editor = Editor("a()\nb()\nc()\n").replace("b()\n", "")
     assert editor.history.reverses("a", editor.text, 3, 3, "\nb()")
     assert editor.history.reverses("a", editor.text, 3, 3, "\nb()\nd()")
     assert not editor.history.reverses("a", editor.text, 3, 3, "\nd()\nb()")
 
 
-def test_what_was_renamed_is_not_renamed_back():
+def test_renamed_text_is_not_renamed_back():
     editor = Editor("x = count + 1\n").replace("count", "amount")
     check_reverses(editor, "x = count + 1\n", True)
     check_reverses(editor, "x = counter + 1\n", False)
@@ -347,7 +347,7 @@ def test_what_was_renamed_is_not_renamed_back():
     check_reverses(editor, "x = amount + count + 1\n", False)
 
 
-def test_a_replacement_that_brings_the_old_word_back_is_a_reversal_even_with_more():
+def test_replacement_with_the_old_word_is_a_reversal_even_with_more():
     editor = Editor("x = foo\n").replace("foo", "bar")
     check_reverses(editor, "x = foo\n", True)
     check_reverses(editor, "x = foo(1)\n", True)
@@ -356,13 +356,13 @@ def test_a_replacement_that_brings_the_old_word_back_is_a_reversal_even_with_mor
     check_reverses(editor, "x = food\n", False)
 
 
-def test_a_rename_is_remembered_while_typing_goes_on_behind_it():
+def test_rename_is_remembered_while_typing_goes_on_behind_it():
     editor = Editor("x = foo\n").replace("foo", "bar").type("bar", " + baz")
     check_reverses(editor, "x = foo + baz\n", True)
     check_reverses(editor, "x = bar + bazaar\n", False)
 
 
-def test_what_was_typed_is_not_deleted():
+def test_typed_text_is_not_deleted():
     editor = Editor("a\n\nc\n").type("a\n", "foo(b)")
     check_reverses(editor, "a\n\nc\n", True)
     check_reverses(editor, "a\nfoo()\nc\n", True)
@@ -372,7 +372,7 @@ def test_what_was_typed_is_not_deleted():
     check_reverses(editor, "a\nfoo(b)\n", False)
 
 
-def test_a_typing_mistake_may_be_corrected():
+def test_typing_mistake_may_be_corrected():
     check_reverses(Editor("").type("", "retrun x"), "return x", False)
     check_reverses(Editor("").type("", "prnt(x)"), "print(x)", False)
 
@@ -391,19 +391,19 @@ def test_undone_typing_is_not_offered_again():
     check_reverses(editor, "x = bar(a)\n", False)
 
 
-def test_an_undo_of_an_undo_stands():
+def test_undo_of_undo_stands():
     editor = Editor("foo(a, b)\n").replace(", b", "").paste("a", ", b")
     check_reverses(editor, "foo(a)\n", True)
     check_reverses(editor, "foo(a, b, c)\n", False)
 
 
-def test_a_word_that_is_typed_again_may_be_completed():
+def test_retyped_word_may_be_completed():
     editor = Editor("x = foobar\n").erase("foobar", 6).type("x = ", "foo")
     check_reverses(editor, "x = foobar\n", False)
     check_reverses(editor, "x = fooqux\n", False)
 
 
-def test_the_deleted_word_may_occur_elsewhere():
+def test_deleted_word_may_occur_elsewhere():
     editor = Editor("x = foo\n").erase("foo", 3).type("x = ", "bar(")
     check_reverses(editor, "x = bar(foo)\n", False)
     check_reverses(editor, "x = bar(1) + foo\n", False)
@@ -411,7 +411,7 @@ def test_the_deleted_word_may_occur_elsewhere():
     check_reverses(Editor("x = foo\n").erase("foo", 3), "x = bar(foo)\n", False)
 
 
-def test_a_deleted_blank_does_not_forbid_code():
+def test_deleted_blank_does_not_forbid_code():
     editor = Editor("a()\n\n\nb()\n").change(4, 5, "")
     check_reverses(editor, "a()\n\n\nb()\n", True)
     check_reverses(editor, "a()\nc()\n\nb()\n", False)
@@ -424,7 +424,7 @@ def test_earlier_edits_are_remembered_where_they_have_moved_to():
 
 
 @pytest.mark.parametrize("edit", [(0, 0, ""), (0, 3, "foo"), (9, 9, "")])
-def test_an_edit_of_nothing_reverses_nothing(edit):
+def test_edit_of_nothing_reverses_nothing(edit):
     editor = Editor("foo(a, b)\n").replace(", b", "")
     assert editor.history.reverses("a", editor.text, *edit) is False
     assert History().reverses("a", "x", 0, 1, "") is False
@@ -435,7 +435,7 @@ STEP = st.tuples(st.integers(0, 12), st.integers(0, 4), st.text("ab\n", max_size
 
 @settings(max_examples=200)
 @given(st.lists(STEP, min_size=1, max_size=6), st.integers(0, 6), STEP)
-def test_an_answer_for_an_older_text_can_be_judged(steps, back, proposal):
+def test_answer_for_older_text_can_be_judged(steps, back, proposal):
     editor = Editor("ab\nab\n")
     texts = [editor.text]
     for start, length, text in steps:
@@ -448,7 +448,7 @@ def test_an_answer_for_an_older_text_can_be_judged(steps, back, proposal):
     assert editor.history.reverses("a", older, first, last, proposal[2]) in (True, False)
 
 
-def test_the_edits_of_a_file_that_is_another_one_when_it_is_opened_again_are_forgotten():
+def test_edits_of_a_file_that_changed_while_closed_are_forgotten():
     def after(text: str) -> int:
         editor = Editor("a = 1\nb = 2\nc = 3\n").replace("2", "20")
         editor.history.reopened("a", text)

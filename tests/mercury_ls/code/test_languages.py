@@ -12,7 +12,7 @@ def check(language_id: str, path: str, expected: str | None):
     assert (found and found.id) == expected
 
 
-def test_the_editor_knows_best():
+def test_language_from_editor_wins():
     check("python", "a.js", "python")
     check("typescriptreact", "a", "tsx")
     check("javascriptreact", "a", "javascript")
@@ -22,7 +22,7 @@ def test_the_editor_knows_best():
     check("Python", "a", "python")
 
 
-def test_a_file_that_the_editor_does_not_know_goes_by_its_name():
+def test_file_unknown_to_editor_goes_by_its_name():
     check("", "src/a.PY", "python")
     check("plaintext", "a.tsx", "tsx")
     check("", "C:\\code\\Gemfile", "ruby")
@@ -36,14 +36,14 @@ def test_other_files_have_no_language():
     check("", "folder.py/readme", None)
 
 
-def test_no_id_extension_or_name_is_claimed_twice():
+def test_ids_extensions_and_names_are_claimed_once():
     for claims in (lambda of: (of.id, *of.aliases), lambda of: of.extensions, lambda of: of.filenames):
         claimed = [claim for language in LANGUAGES for claim in claims(language)]
         assert len(claimed) == len(set(claimed))
 
 
 @by_id
-def test_every_node_kind_is_one_of_the_grammar(language: Language):
+def test_node_kinds_exist_in_the_grammar(language: Language):
     grammar = parser(language).language
     names = ("comments", "strings", "interpolations", "blocks", "scopes", "imports", "definitions")
     kinds = {kind for name in names for kind in getattr(language, name)}
@@ -51,10 +51,10 @@ def test_every_node_kind_is_one_of_the_grammar(language: Language):
 
 
 @by_id
-def test_every_pattern_compiles(language: Language):
+def test_patterns_compile(language: Language):
     assert re.compile(language.header)
     assert re.compile(language.opening)
 
 
-def test_a_parser_is_loaded_once():
+def test_parser_is_loaded_once():
     assert parser(find("python", "")) is parser(find("", "a.py"))

@@ -14,18 +14,18 @@ def check(line: str, encoding: str, expected: list[int]):
     assert [column(line, n, encoding) for n in range(len(expected))] == expected
 
 
-def test_a_position_inside_a_character_is_its_start():
+def test_position_inside_character_is_its_start():
     check("a😀b", "utf-8", [0, 1, 1, 1, 1, 2, 3, 3])
     check("a😀b", "utf-16", [0, 1, 1, 2, 3, 3])
     check("a😀b", "utf-32", [0, 1, 2, 3, 3])
 
 
-def test_a_combining_character_is_a_place_of_its_own():
+def test_combining_character_is_a_place_of_its_own():
     check("e\u0301x", "utf-8", [0, 1, 1, 2, 3, 3])
     check("e\u0301x", "utf-16", [0, 1, 2, 3, 3])
 
 
-def test_a_position_past_the_end_is_the_end():
+def test_position_past_the_end_is_the_end():
     check("ab", "utf-16", [0, 1, 2, 2, 2])
     check("", "utf-8", [0, 0])
     check("é", "utf-8", [0, 0, 1, 1, 1])
@@ -33,7 +33,7 @@ def test_a_position_past_the_end_is_the_end():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(lines)
-def test_every_column_comes_back(encoding: str, line: str):
+def test_columns_come_back(encoding: str, line: str):
     assert [column(line, units(line, n, encoding), encoding) for n in range(len(line) + 1)] == [*range(len(line) + 1)]
 
 

@@ -34,11 +34,11 @@ def test_parameters_and_locals_belong_to_their_function():
     check("class A {\n    int f(int a) {\n        return $0a;\n    }\n}\n", "int f(int a) {", "java")
 
 
-def test_the_innermost_function_counts():
+def test_innermost_function_counts():
     check("def f(a):\n    def g(a):\n        return $0a\n", "def g(a):")
 
 
-def test_a_local_belongs_to_its_block_where_blocks_have_locals():
+def test_local_belongs_to_its_block_where_blocks_have_locals():
     check("void f() {\n  for (int i = 0; $0i < 3; ++i) {}\n}\n", "for (int i = 0; i < 3; ++i) {}", "cpp")
     check("void f() {\n  for (auto& a : b) $0a();\n}\n", "for (auto& a : b) a();", "cpp")
     check("void f() {\n  for (auto& $0a : b) a();\n}\n", "for (auto& a : b) a();", "cpp")
@@ -51,28 +51,28 @@ def test_a_local_belongs_to_its_block_where_blocks_have_locals():
     check("def f():\n    if b:\n        a = 1\n        g($0a)\n", "def f():")
 
 
-def test_a_comprehension_keeps_its_names():
+def test_comprehension_keeps_its_names():
     check("def f():\n    return [$0a for a in b]\n", "[a for a in b]")
 
 
-def test_what_python_evaluates_before_a_function_begins_is_not_of_it():
+def test_defaults_and_iterables_evaluated_outside_are_not_of_the_function():
     check("def f(a=$0a):\n    return a\n", "")
     check("def f(a):\n    return lambda a=$0a: a\n", "def f(a):")
     check("def f(a):\n    return [a for a in $0a]\n", "def f(a):")
     check("def f(a):\n    return [a for b in c for a in $0a]\n", "[a for b in c for a in a]")
 
 
-def test_an_exception_is_known_in_its_clause():
+def test_exception_is_known_in_its_clause():
     check("def f(a):\n    try:\n        pass\n    except B as a:\n        g($0a)\n", "except B as a:")
     check("def f(a):\n    try:\n        $0a()\n    except B as a:\n        pass\n", "def f(a):")
 
 
-def test_a_name_that_is_not_the_functions_own():
+def test_global_or_nonlocal_name_is_not_of_its_function():
     check("def f():\n    global a\n    $0a = 1\n", "")
     check("def f(a):\n    def g():\n        nonlocal a\n        $0a = 1\n", "def f(a):")
 
 
-def test_a_local_is_known_behind_its_declaration_where_it_is_so():
+def test_local_is_known_behind_its_declaration_where_language_says_so():
     check("func f(a int) {\n\tif b {\n\t\ta := $0a\n\t}\n}\n", "func f(a int) {", "go")
     check("fn f(a: u8) {\n    let c = { let a = $0a; a };\n}\n", "fn f(a: u8) {", "rust")
     check("fn f(a: B) {\n    if let Some(a) = $0a { a }\n}\n", "fn f(a: B) {", "rust")
@@ -86,11 +86,11 @@ def test_type_parameters_belong_to_what_they_are_declared_for():
     check("template <typename T>\n$0T f(T a);\n", "template <typename T>", "cpp")
 
 
-def test_a_field_of_a_class_within_a_function_is_no_local():
+def test_field_of_class_within_function_is_no_local():
     check("def f():\n    class A:\n        $0a = 1\n", "")
 
 
-def test_what_is_declared_nowhere_around_is_no_local():
+def test_undeclared_name_is_no_local():
     check("def f():\n    return $0a\n", "")
     check("a = 1\nprint($0a)\n", "")
     check("def $0f():\n    f = 1\n", "")
@@ -117,13 +117,13 @@ def test_declarations():
     check_declares("int $0f(void);\n", True, "c")
 
 
-def test_every_function_with_a_local_of_the_name():
+def test_functions_with_a_local_of_the_name_are_all_found():
     snapshot, _ = marked("def f(a):\n    pass\n\n\ndef g():\n    a = 1\n\n\ndef h():\n    a()\n$0")
     firsts = [snapshot.text[slice(*found)].partition("\n")[0] for found in binding_ranges(snapshot, "a")]
     assert firsts == ["def f(a):", "def g():"]
 
 
-def test_a_text_without_a_grammar_has_no_scopes():
+def test_text_without_grammar_has_no_scopes():
     snapshot = Document("file:///notes.txt", "notes.txt", "plaintext", 1, "a b\n").snapshot()
     assert node_at(snapshot, 2) is None
     assert local_at(snapshot, 2, ("b",)) is None
@@ -136,7 +136,7 @@ def check_mentions(text: str, name: str, expected: list[int]) -> None:
     assert [match.start() for match in re.finditer(whole(name), text)] == expected
 
 
-def test_a_name_is_found_where_it_stands_as_a_whole():
+def test_name_is_found_where_it_stands_as_a_whole():
     check_mentions("load(load_all, preload, load)", "load", [0, 24])
     check_mentions("a.load aload load", "load", [2, 13])
     check_mentions("$load load$ load$x `load$`", "load", [20])

@@ -51,7 +51,7 @@ COMMENT = {"python": "#", "ruby": "#", "bash": "#", "lua": "--"}
 
 
 @pytest.mark.parametrize("language", [*COMMON, "cpp", "csharp", "ruby", "bash", "lua"])
-def test_a_line_comment_reaches_to_the_end_of_its_line(language: str):
+def test_line_comment_reaches_to_the_end_of_its_line(language: str):
     mark = COMMENT.get(language, "//")
     check_inside(language, f"{mark}$0\n", "comment")
     check_inside(language, f"{mark} a $0b\n", "comment")
@@ -62,7 +62,7 @@ def test_a_line_comment_reaches_to_the_end_of_its_line(language: str):
 
 
 @pytest.mark.parametrize("language", [*BRACES, "cpp", "csharp", "css"])
-def test_a_block_comment_ends_where_it_is_closed(language: str):
+def test_block_comment_ends_where_it_is_closed(language: str):
     check_inside(language, "/* a $0 */", "comment")
     check_inside(language, "/* a\n $0\n */", "comment")
     check_inside(language, "/* a */$0\n", None)
@@ -72,7 +72,7 @@ def test_a_block_comment_ends_where_it_is_closed(language: str):
 
 
 @pytest.mark.parametrize("language", [*COMMON, "cpp", "csharp", "ruby", "bash", "lua"])
-def test_an_unclosed_string_at_the_cursor_is_a_string(language: str):
+def test_unclosed_string_at_cursor_is_a_string(language: str):
     check_inside(language, 'x = "abc$0', "string")
     check_inside(language, 'f(a, "$0', "string")
     check_inside(language, 'f(a, "b\\"$0', "string")
@@ -80,13 +80,13 @@ def test_an_unclosed_string_at_the_cursor_is_a_string(language: str):
 
 
 @pytest.mark.parametrize("language", QUOTED)
-def test_an_unclosed_string_ends_with_its_line(language: str):
+def test_unclosed_string_ends_with_its_line(language: str):
     check_inside(language, 'x = "abc$0\ny = 1\n', "string")
     check_inside(language, 'x = "abc\ny = 1$0\n', None)
     check_inside(language, "x = '$0\n", "string")
 
 
-def test_a_closed_string_is_a_string_between_its_quotes():
+def test_closed_string_is_a_string_between_its_quotes():
     check_inside("python", "x = 'a$0b'\n", "string")
     check_inside("python", "x = '$0'\n", "string")
     check_inside("python", "x = ''$0\n", None)
@@ -102,13 +102,13 @@ def test_a_closed_string_is_a_string_between_its_quotes():
     check_inside("html", '<a href="x$0">\n', "string")
 
 
-def test_a_docstring_is_a_string():
+def test_docstring_is_a_string():
     check_inside("python", 'def f():\n    """Do $0it."""\n', "string")
     check_inside("python", 'def f():\n    """Do\n\n    $0\n    """\n', "string")
     check_inside("python", 'def f():\n    """Do\n    $0\n\ndef g(): pass\n', "string")
 
 
-def test_an_interpolation_is_code():
+def test_interpolation_is_code():
     check_inside("python", 'f"a {b$0} c"\n', None)
     check_inside("python", 'f"a {b} c$0"\n', "string")
     check_inside("python", 'f"a {b}$0"\n', "string")
@@ -120,7 +120,7 @@ def test_an_interpolation_is_code():
     check_inside("bash", 'x="a $(b $0 c) d"\n', None)
 
 
-def test_an_interpolation_that_is_being_typed_is_code():
+def test_unfinished_interpolation_is_code():
     check_inside("python", 'x = f"a {b.$0\ny = 1\n', None)
     check_inside("python", 'x = f"a {b} c$0\ny = 1\n', "string")
     check_inside("python", "x = f\"a {d['k$0\n", "string")
@@ -141,7 +141,7 @@ def test_broken_code_elsewhere_changes_nothing():
     check_inside("bash", "if [ $# -gt 1 $0\n", None)
 
 
-def test_an_apostrophe_in_text_opens_no_string():
+def test_apostrophe_in_text_opens_no_string():
     check_inside("python", "# don't\nx = foo($0\n", None)
     check_inside("javascript", "const a = <p>don't$0</p>;\n", None)
     check_inside("markdown", "don't `a$0` it's\n", None)
@@ -150,7 +150,7 @@ def test_an_apostrophe_in_text_opens_no_string():
 # block_expected
 
 
-def test_a_body_begins_below_a_colon():
+def test_body_begins_below_colon():
     check_block("python", "def f():$0", True)
     check_block("python", "def f():\n    $0", True)
     check_block("python", "def f():  # why\n    $0", True)
@@ -161,7 +161,7 @@ def test_a_body_begins_below_a_colon():
     check_block("python", "async with a as b:\n    $0\n", True)
 
 
-def test_a_colon_that_opens_no_body_does_not_count():
+def test_colon_that_opens_no_body_does_not_count():
     check_block("python", 'x = {"a":$0', False)
     check_block("python", "x = {\n    a:\n    $0", False)
     check_block("python", "x = lambda:$0", False)
@@ -172,7 +172,7 @@ def test_a_colon_that_opens_no_body_does_not_count():
     check_block("python", "def f()$0:\n    pass\n", False)
 
 
-def test_a_body_that_has_begun_is_no_empty_body():
+def test_begun_body_is_not_empty():
     check_block("python", "def f():\n    $0\n    return 1\n", False)
     check_block("python", "def f():\n    a = 1\n    $0\n", False)
     check_block("python", "def f(): $0pass\n", False)
@@ -194,7 +194,7 @@ FUNCTION = {
 
 
 @pytest.mark.parametrize("language", FUNCTION)
-def test_a_body_begins_after_a_brace(language: str):
+def test_body_begins_after_brace(language: str):
     check_block(language, FUNCTION[language] % "\n        $0\n    }\n", True)
     check_block(language, FUNCTION[language] % "$0}\n", True)
     check_block(language, FUNCTION[language] % "$0\n", True)
@@ -219,7 +219,7 @@ def test_statements_and_types_have_bodies_too():
     check_block("java", "class A {\n  void f() {\n    try {\n      $0\n", True)
 
 
-def test_a_brace_of_a_literal_opens_no_body():
+def test_brace_of_literal_opens_no_body():
     check_block("python", "x = {$0", False)
     check_block("python", "x = {$0}\n", False)
     check_block("javascript", "const a = {\n  $0\n};\n", False)
@@ -275,7 +275,7 @@ def test_headers_are_the_signatures_around_the_cursor():
     check_headers("ruby", "module A\n  def f\n    $0\n  end\nend\n", "module A", "  def f")
 
 
-def test_a_scope_does_not_hold_its_own_header():
+def test_scope_does_not_hold_its_own_header():
     check_headers("python", "class A:\n    def f$0(self):\n        pass\n", "class A:")
     check_headers("rust", "impl A {\n    fn f$0() {}\n}\n", "impl A {")
 
@@ -286,7 +286,7 @@ def test_code_before_and_after_a_scope_is_not_in_it():
     check_headers("go", "package a\nfunc f() {\n}\n$0\n")
 
 
-def test_a_fresh_line_belongs_to_the_scope_it_is_indented_into():
+def test_fresh_line_belongs_to_the_scope_it_is_indented_into():
     check_headers("python", "class A:\n    def f(self):\n        a()\n        $0\n", "class A:", "    def f(self):")
     check_headers("python", "class A:\n    def f(self):\n        a()\n\n    $0\n", "class A:")
     check_headers("python", "def f():\n    $0\n", "def f():")
@@ -556,7 +556,7 @@ LEXEMES = ['"', "'", "`", '"""', "/*", "*/", "//", "#", "\n", "\r\n", "\\", "{",
 
 
 @given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(LEXEMES), max_size=80), st.data())
-def test_code_that_does_not_parse_is_gone_through_once_with_the_same_answers(language, pieces, data):
+def test_code_that_does_not_parse_is_walked_once_with_the_same_answers(language, pieces, data):
     document = Document("", "a", language.id, 1, "".join(pieces))
     for version in range(2, 5):
         snapshot = document.snapshot()
@@ -568,7 +568,7 @@ def test_code_that_does_not_parse_is_gone_through_once_with_the_same_answers(lan
         document.apply([((*place, *place), data.draw(st.sampled_from(LEXEMES)))], version, "utf-32")
 
 
-def test_a_line_that_does_not_parse_is_not_sought_from_the_top_each_time():
+def test_line_that_does_not_parse_is_not_sought_from_top_each_time():
     text = "broken = (\n" + 'a = "b"  # c\n' * 2000 + 'd = "e'
     snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
     assert syntax.inside(snapshot, len(text)) == "string"
@@ -578,7 +578,7 @@ def test_a_line_that_does_not_parse_is_not_sought_from_the_top_each_time():
     assert snapshot.closed == known
 
 
-def test_what_is_thousands_of_levels_deep_is_told_by_its_characters():
+def test_very_deep_nesting_is_judged_by_characters():
     text = "".join(f"function f{n}() {{\n" for n in range(3000)) + "// $0here\n" + "}\n" * 3000
     check_inside("javascript", text, "comment")
     check_inside("javascript", text.replace("// $0here", '"$0here"'), "string")

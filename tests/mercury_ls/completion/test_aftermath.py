@@ -69,13 +69,13 @@ def test_typing_it_to_the_end_keeps_it_and_typing_something_else_does_not():
     check("x = $0\n", "compute(y)", "None", MISSED_UNSEEN, shown=False)
 
 
-def test_a_slip_decides_nothing():
+def test_typing_slip_decides_nothing():
     check("x = $0\n", "compute(y)", "comm")
     check("x = $0\n", "compute(y)", "comm<pute(y)", KEPT)
     check("x = $0\n", "compute(y)", "comm<<<<<<= compute(y)", KEPT)
 
 
-def test_going_back_before_the_answer_and_on_with_something_else_teaches_nothing():
+def test_going_back_and_typing_something_else_teaches_nothing():
     check("x = $0\n", "compute(y)", "<<<y = 1")
     check("$0\n", "x", "<", *[])
 
@@ -97,13 +97,13 @@ def test_brackets_that_the_editor_closes_are_no_departure():
     assert typing.learned == [KEPT]
 
 
-def test_the_rest_of_a_line_that_it_replaces_may_stay_until_the_end():
+def test_replaced_rest_of_line_may_stay_until_the_end():
     check("f($0)\n", "x, y)", "x, y", KEPT, replacing=1)
     check("f($0)\n", "x, y)", "x,", replacing=1)
     check("f($0)\n", "x, y)", "xyz", MISSED, replacing=1)
 
 
-def test_what_it_replaces_may_be_removed_first_or_overwritten():
+def test_replaced_text_may_be_removed_first_or_overwritten():
     for remove in ("at once", "by and by", "by typing"):
         typing = Typing("x = $0foo\n")
         typing.answer("bar", replacing=3)
@@ -150,7 +150,7 @@ def test_half_of_it_word_by_word_keeps_it():
     assert typing.learned == [KEPT]
 
 
-def test_what_is_dismissed_is_not_kept_unless_nobody_saw_it():
+def test_dismissed_suggestion_is_not_kept_unless_nobody_saw_it():
     typing = Typing("x = $0\n")
     typing.answer("compute(y)")
     typing.aftermath.dismissed("1")
@@ -161,7 +161,7 @@ def test_what_is_dismissed_is_not_kept_unless_nobody_saw_it():
     assert typing.learned == [MISSED]
 
 
-def test_the_same_answer_at_each_key_counts_once_and_as_shown_if_it_ever_was():
+def test_repeated_answer_counts_once_and_as_shown_if_it_ever_was():
     typing = Typing("x = $0\n")
     for at in range(4):
         typing.answer("compute(y)"[at:], str(at), shown=at == 2)
@@ -175,7 +175,7 @@ def test_the_same_answer_at_each_key_counts_once_and_as_shown_if_it_ever_was():
     assert sorted(typing.learned) == [MISSED_UNSEEN, KEPT]
 
 
-def test_an_answer_that_comes_late_is_judged_by_what_was_typed_meanwhile():
+def test_late_answer_is_judged_by_what_was_typed_meanwhile():
     for typed, expected in [("comp", []), ("compute(y)", [KEPT_UNSEEN]), ("open", [MISSED_UNSEEN])]:
         typing = Typing("x = $0\n")
         base = typing.snapshot()
@@ -185,7 +185,7 @@ def test_an_answer_that_comes_late_is_judged_by_what_was_typed_meanwhile():
         assert typing.learned == expected
 
 
-def test_who_goes_elsewhere_or_closes_the_file_teaches_nothing():
+def test_leaving_or_closing_the_file_teaches_nothing():
     typing = Typing("x = $0\n\n\n")
     typing.answer("compute(y)", shown=True)
     typing.change(6, 6, "a")
@@ -207,7 +207,7 @@ def test_who_goes_elsewhere_or_closes_the_file_teaches_nothing():
     assert typing.learned == [KEPT]
 
 
-def test_only_the_last_answers_are_followed():
+def test_last_answers_are_the_only_ones_followed():
     typing = Typing("$0\n")
     for number in range(module.MOST_FOLLOWED + 3):
         typing.answer(f"{number}xy", str(number))
@@ -215,7 +215,7 @@ def test_only_the_last_answers_are_followed():
     assert typing.learned == [MISSED_UNSEEN] * module.MOST_FOLLOWED
 
 
-def test_a_line_knows_that_an_answer_was_just_missed_there():
+def test_line_knows_that_answer_was_just_missed_there():
     typing = Typing("x = $0\ny\n")
     typing.answer("compute(y)")
     assert not typing.missed
@@ -255,7 +255,7 @@ def test_typing_through_keeps_every_answer(before, after, answer, piece):
 
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4), TEXTS, st.booleans()), max_size=12))
-def test_no_change_teaches_twice(text, changes):
+def test_change_teaches_at_most_once(text, changes):
     typing = Typing(f"{text}$0")
     answers = 0
     for start, length, new, asks in changes:

@@ -25,30 +25,30 @@ def check(info, pace, *, deadline_ms, pause_ms, tokens, context, ahead, settings
     assert figures == (deadline_ms, pause_ms, tokens, context, ahead)
 
 
-def test_a_small_model_gets_little_of_everything():
+def test_small_model_gets_little_of_everything():
     check(WEAK, pace_of(20, 500), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=True)
     check(None, EnginePace(), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=False)
 
 
-def test_a_strong_one_gets_what_its_pace_allows():
+def test_strong_model_gets_what_its_pace_allows():
     check(STRONG, EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=2048, ahead=True)
     check(STRONG, pace_of(150, 200), deadline_ms=5720, pause_ms=0, tokens=256, context=8192, ahead=True)
     check(STRONG, pace_of(400, 40), deadline_ms=11_600, pause_ms=0, tokens=100, context=4096, ahead=True)
     check(STRONG, pace_of(3000, 5), deadline_ms=15_000, pause_ms=0, tokens=64, context=2048, ahead=True)
 
 
-def test_where_answers_cost_money_it_waits_a_moment_and_asks_for_nothing_ahead():
+def test_paid_model_waits_a_moment_and_asks_for_nothing_ahead():
     metered = replace(STRONG, metered=True)
     check(metered, EnginePace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
 
 
-def test_the_figures_are_told():
+def test_figures_are_reported():
     budgets = budgets_for(replace(STRONG, metered=True), pace_of(400, 40), Settings())
     asked = "asked after 150 ms for 100 tokens within 11.6 s, not ahead of the user"
     assert str(budgets) == f"{asked}; reads 4096 tokens of context"
 
 
-def test_only_a_strong_one_that_was_just_wrong_is_asked_later():
+def test_delay_is_longer_only_for_a_strong_model_that_was_just_wrong():
     assert budgets_for(WEAK, EnginePace(), Settings()).pause_after_miss_ms == 0
     assert budgets_for(STRONG, EnginePace(), Settings()).pause_after_miss_ms == 500
 
@@ -63,7 +63,7 @@ def test_settings_win():
     check(metered, EnginePace(), deadline_ms=70, pause_ms=0, tokens=9, context=500, ahead=True, settings=settings)
 
 
-def test_one_slow_answer_changes_little_and_another_engine_begins_anew():
+def test_slow_answer_changes_little_and_another_engine_begins_anew():
     pace = pace_of(100, 50)
     pace.measured(9000, 2, 9.0)
     assert (pace.first_token_ms, pace.tokens_per_second) == (100, 50)
@@ -74,7 +74,7 @@ def test_one_slow_answer_changes_little_and_another_engine_begins_anew():
     assert pace.first_token_ms == 0
 
 
-def test_what_model_test_measured_is_known_from_the_start():
+def test_model_test_figures_are_known_from_the_start():
     pace = EnginePace(lambda: {"qwen": MeasuredSpeed(900, 500, 10, 0, first_ms=200, tokens_per_second=60)})
     pace.follow(STRONG)
     assert (pace.first_token_ms, pace.tokens_per_second) == (200, 60)

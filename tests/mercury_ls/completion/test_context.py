@@ -13,12 +13,12 @@ def related_paths(drawn: str, others=(), definitions=lambda names, near: []) -> 
     return [s.path for s in relate(snapshot, offset, others, definitions, ContextBudget(), 0.0).snippets]
 
 
-def test_a_small_file_is_its_own_window():
+def test_small_file_is_its_own_window():
     snapshot, offset = marked("a\nb$0\nc\n")
     assert window(snapshot, offset, 100) == (0, 6)
 
 
-def test_the_window_of_a_large_file_stays_while_typing_and_holds_the_cursor():
+def test_window_of_large_file_stays_while_typing_and_holds_cursor():
     lines = [f"value_{n} = {n}\n" for n in range(2000)]
     snapshot, offset = marked("".join([*lines[:1000], "x$0\n", *lines[1000:]]))
     start, end = window(snapshot, offset, 4000)
@@ -46,13 +46,13 @@ def test_definitions_of_names_in_use_are_asked_for():
     assert "connect" in asked
 
 
-def test_what_the_window_shows_is_not_shown_twice():
+def test_window_text_is_not_shown_twice():
     same = opened("/project/copy.py", "def parse_header(stream):\n    return stream.read_header()\n")
     drawn = "def parse_header(stream):\n    return stream.read_header()\n\nparse_header($0)\n"
     assert related_paths(drawn, [same]) == []
 
 
-def test_what_is_told_is_bounded():
+def test_context_is_bounded():
     body = "def load_config_{0}(path):\n    return read(path, {0}, '{1}')\n" * 10
     others = [opened(f"/project/f{n}.py", body.format(n, "." * 90)) for n in range(30)]
     snapshot, offset = marked("load_config(path, read$0)\n")
@@ -79,7 +79,7 @@ def test_imports_and_headers_above_the_window_are_kept():
     assert "def load" in chosen[0].text
 
 
-def test_the_choice_lasts_while_the_user_stays_near():
+def test_choice_lasts_while_user_stays_near():
     snapshot, offset = marked("a = 1\n" * 50 + "b$0\n")
     related = Related(snapshot.uri, 45, chosen_at=0.0)
     assert related.still_fits(snapshot, offset, time=10.0)

@@ -41,13 +41,13 @@ CALIBRATED = Evidence(0.4, calibrated=True, tokens=10, total=-1.2, least=-0.5, c
 
 
 @given(evidences())
-def test_a_calibrated_model_is_believed_to_the_letter_at_first(evidence):
+def test_calibrated_model_is_believed_to_the_letter_at_first(evidence):
     assert UNTAUGHT.chance(replace(evidence, calibrated=True)) == evidence.p_accept
     assert fitted([]) == UNTAUGHT
     assert UNTAUGHT.chance(replace(evidence, p_accept=0.0)) == 0.0
 
 
-def test_the_evidence_of_an_answer_are_numbers():
+def test_evidence_of_answer_is_numeric():
     filled = Filled("a\nb", (0.5, 1.0, 0.0), p_accept=0.2, complete=True)
     evidence = UNTAUGHT.evidence(filled, missed=True)
     assert evidence == Evidence(0.2, True, 3, -14.509, -13.816, 3, 2, True, True)
@@ -55,13 +55,13 @@ def test_the_evidence_of_an_answer_are_numbers():
 
 
 @pytest.mark.parametrize(("probability", "is_shown"), [(0.95, True), (0.6, True), (0.3, False), (0.05, False)])
-def test_one_token_is_judged_by_its_probability(probability, is_shown):
+def test_single_token_is_judged_by_its_probability(probability, is_shown):
     filled = Filled("name", (probability,), p_accept=0.1, complete=True)
     assert (BELIEVED_LESS.chance(BELIEVED_LESS.evidence(filled)) >= BAR) is is_shown
 
 
 @given(OUTCOMES, evidences(), PROBABILITIES, st.floats(0.01, 4.0))
-def test_what_is_likelier_stays_likelier(outcomes, evidence, probability, more):
+def test_likelier_answer_stays_likelier(outcomes, evidence, probability, more):
     judge = fitted(outcomes)
     words = sorted([evidence.p_accept, probability])
     chances = [judge.chance(replace(evidence, calibrated=True, p_accept=word)) for word in words]
@@ -78,7 +78,7 @@ def test_keeping_one_makes_the_next_likelier_and_refusing_it_less_likely(outcome
 
 
 @given(OUTCOMES)
-def test_the_fit_is_where_the_evidence_and_the_doubt_balance(outcomes):
+def test_fit_is_where_evidence_and_doubt_balance(outcomes):
     """No neighbour within the bounds is likelier: the reference is the penalized likelihood itself."""
     best = fitted(outcomes).corrections or (0.0,) * len(module.PRECISIONS)
 
@@ -105,18 +105,18 @@ def test_ten_ignored_in_a_row_and_three_accepted_by_hand_bring_it_back(evidence)
 
 
 @pytest.mark.parametrize("evidence", [PLAIN, CONSTANT, CALIBRATED])
-def test_a_few_refusals_silence_nothing(evidence):
+def test_few_refusals_silence_nothing(evidence):
     assert fitted([Outcome(evidence, False)] * 3).chance(evidence) > BAR
 
 
-def test_what_was_not_on_the_screen_speaks_less_against_it_and_as_much_for_it():
+def test_unseen_suggestion_counts_less_against_and_as_much_for():
     unseen, seen = (fitted([Outcome(PLAIN, False, shown)] * 5).chance(PLAIN) for shown in (False, True))
     assert seen < unseen < UNTAUGHT.chance(PLAIN)
     assert fitted([Outcome(PLAIN, True, False)]) == fitted([Outcome(PLAIN, True, True)])
 
 
 @pytest.mark.parametrize("refused", [5, 30, 100])
-def test_what_was_refused_comes_back_with_time(refused):
+def test_rejected_suggestion_comes_back_with_time(refused):
     def after(days: float) -> float:
         return fitted([Outcome(PLAIN, False, days=days)] * refused).chance(PLAIN)
 
@@ -126,7 +126,7 @@ def test_what_was_refused_comes_back_with_time(refused):
     assert chances[4] == pytest.approx(UNTAUGHT.chance(PLAIN), abs=0.06)
 
 
-def test_a_place_where_the_last_answer_was_missed_learns_by_itself():
+def test_place_of_the_last_miss_learns_by_itself():
     again = replace(PLAIN, missed=True)
     numbers = random.Random(4)
     outcomes = [Outcome(again, numbers.random() < 0.05) for _ in range(150)]
@@ -139,7 +139,7 @@ def test_a_place_where_the_last_answer_was_missed_learns_by_itself():
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (1.0, -1.5), (1.0, 1.5), (2.0, 0.5), (0.5, -0.5)])
-def test_it_converges_on_what_a_user_does(slope, shift):
+def test_judge_converges_on_what_a_user_does(slope, shift):
     """The error of the probabilities of a calibrated model after 200 answers, averaged over ten users."""
     numbers = random.Random(1)
     errors = []

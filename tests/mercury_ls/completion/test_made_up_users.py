@@ -8,7 +8,7 @@ EACH_SERVER = pytest.mark.parametrize("server", SERVERS)
 
 
 @EACH_SERVER
-def test_a_perfect_model_is_shown_from_the_first_answer(server):
+def test_perfect_model_is_shown_from_the_first_answer(server):
     seeds = range(5)
     lines = [measured(server, 1.0, 0, seed).shown for seed in seeds]
     blocks = [measured(server, 1.0, 0, seed, BLOCK_TOKENS).shown for seed in seeds]
@@ -16,17 +16,17 @@ def test_a_perfect_model_is_shown_from_the_first_answer(server):
     assert sum(blocks) / len(blocks) >= 0.97
 
 
-def test_log_probabilities_that_tell_right_from_wrong_are_used_from_the_first_answer():
+def test_telling_log_probabilities_are_used_from_the_first_answer():
     fresh = measured("informative", 0.5, 0)
     assert fresh.right_when_shown >= 0.85
     assert fresh.worth_showing_shown >= 0.97
 
 
 @EACH_SERVER
-def test_who_keeps_thirty_in_a_hundred_sees_what_is_worth_it(server):
+def test_user_keeping_thirty_percent_sees_what_is_worth_it(server):
     assert measured(server, 0.3).worth_showing_shown >= 0.9
 
 
 @EACH_SERVER
-def test_who_keeps_five_in_a_hundred_sees_little(server):
+def test_user_keeping_five_percent_sees_little(server):
     assert measured(server, 0.05, 150).shown <= 0.12

@@ -25,7 +25,7 @@ def check(text: str, expected: list[str] | None) -> None:
     assert (left.id, left.version("u")) == ("id", 2)
 
 
-def test_an_offer_is_of_the_texts_as_they_are_now():
+def test_offer_is_for_texts_as_they_are_now():
     check("zero\none\ntwo\nthree\n", ["one", "three"])
     check("one\ntwo\n3\n", ["one"])
     check("1\ntwo\n3\n", [])
@@ -33,13 +33,13 @@ def test_an_offer_is_of_the_texts_as_they_are_now():
     assert offer().on({}) is None
 
 
-def test_a_change_is_recognized_wherever_the_edit_stands_by_now():
+def test_change_is_recognized_wherever_edit_stands_by_now():
     assert offer().makes("u", "zero\none\n", TextEdit(5, 8, "1"))
     assert not offer().makes("u", "zero\none\n", TextEdit(0, 4, "1"))
     assert not offer().makes("v", "one\n", TextEdit(0, 3, "1"))
 
 
-def test_the_text_of_a_file_that_is_not_open_has_no_version():
+def test_closed_file_has_no_version():
     assert Offer((), 0.5, {"u": text_of("", CLOSED)}).version("u") is None
 
 
@@ -53,5 +53,5 @@ def test_the_text_of_a_file_that_is_not_open_has_no_version():
         (["file:///p/a.py", "file:///q/a.py"], "2 in 2 files"),
     ],
 )
-def test_where_the_edits_are_is_said_as_seen_from_here(uris, expected):
+def test_edit_places_are_described_as_seen_from_the_cursor(uris, expected):
     assert summary([TextEdit(0, 1, "x", uri) for uri in uris], "file:///p/here.py") == expected

@@ -22,7 +22,7 @@ def check(
     assert f"{before}«{found.text}»{after}" == expected
 
 
-def test_a_good_suggestion_passes_as_it_is():
+def test_good_suggestion_passes_as_it_is():
     check("x = $0\n", "compute(y)", "x = «compute(y)»\n")
 
 
@@ -37,11 +37,11 @@ def test_control_characters_are_never_shown():
     check("x = $0\n", "\x1b\x07", "- nothing is left")
 
 
-def test_a_line_ends_at_its_end():
+def test_line_ends_at_its_end():
     check("x = $0\n", "1\ny = 2", "x = «1»\n")
 
 
-def test_a_block_ends_where_it_dedents():
+def test_block_ends_where_it_dedents():
     check(
         "def f():\n    $0\n\nz = 1\n",
         "a = 1\n    return a\n\ndef g():\n    pass",
@@ -57,14 +57,14 @@ def test_sentinels_are_cut_off_with_what_follows():
     check("a = '<|end|>'\nx = $0\n", "'<|end|>'", "a = '<|end|>'\nx = «'<|end|>'»\n")
 
 
-def test_what_stands_after_the_cursor_is_not_written_again():
+def test_text_after_the_cursor_is_not_written_again():
     check("print($0)\n", "value)", "print(«value»)\n")
     check("x = [1, $0]\n", "2]", "x = [1, «2»]\n")
     check('x = "$0"\n', 'text"', 'x = "«text»"\n')
     check("f(a, $0):\n", "b):", "f(a, «b»):\n")
 
 
-def test_a_call_that_is_complete_in_itself_keeps_its_bracket():
+def test_complete_call_keeps_its_bracket():
     check("print($0)\n", "len(x)", "print(«len(x)»)\n")
     check("print($0)\n", "len(x))", "print(«len(x)»)\n")
 
@@ -93,12 +93,12 @@ def test_stutter_is_cut():
     )
 
 
-def test_the_neighbouring_line_is_no_suggestion():
+def test_neighbouring_line_is_no_suggestion():
     check("    $0\n    return value\n", "return value", REPEATS)
     check("self.total = total\n$0\n", "self.total = total", REPEATS)
 
 
-def test_a_name_is_declared_once_in_its_block():
+def test_name_is_declared_once_in_its_block():
     check("class A:\n    def f(self): ...\n\n    x = 1\n    $0\n", "def f(self, y):", REPEATS)
     check("class A:\n    $0\n\n    def f(self): ...\n", "def f(self, y):", REPEATS)
     check(
@@ -114,12 +114,12 @@ def test_a_name_is_declared_once_in_its_block():
     check("impl A {\n    fn f(&self) {\n    }\n    fn $0\n}\n", "f(&self) -> u8 {", REPEATS, language="rust")
 
 
-def test_a_decorated_name_may_be_declared_again():
+def test_decorated_name_may_be_declared_again():
     getter = "class A:\n    @property\n    def f(self): ...\n    @f.setter\n    "
     check(f"{getter}$0\n", "def f(self, value):", f"{getter}«def f(self, value):»\n")
 
 
-def test_a_chain_asks_for_a_condition_once():
+def test_chain_asks_for_condition_once():
     check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 1:", REPEATS)
     check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 2:", REPEATS)
     check("if x == 1:\n    a()\nelif $0\n", "x == 2:", "if x == 1:\n    a()\nelif «x == 2:»\n")
@@ -128,7 +128,7 @@ def test_a_chain_asks_for_a_condition_once():
     check(f"{other}elif $0\n", "x == 1:", f"{other}elif «x == 1:»\n")
 
 
-def test_the_files_indentation_is_kept():
+def test_indentation_of_file_is_kept():
     check(
         "if x:\n\ty = 1\n\tif y:\n\t\t$0\n",
         "a = 1\n        b = 2",
@@ -143,7 +143,7 @@ def test_the_files_indentation_is_kept():
     )
 
 
-def test_the_files_line_ends_are_kept():
+def test_line_ends_of_file_are_kept():
     check("if x:\r\n    $0\r\n", "a = 1\n    b = 2", "if x:\r\n    «a = 1\r\n    b = 2»\r\n", "block")
 
 
@@ -152,22 +152,22 @@ def test_most_of_the_lines_decide_how_lines_end():
     check(drawn, "a = 1\n    b = 2", drawn.replace("$0", "«a = 1\n    b = 2»"), "block")
 
 
-def test_what_breaks_the_file_is_dropped():
+def test_suggestion_that_breaks_the_file_is_dropped():
     check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would have more syntax errors")
     check("function f() {\n    $0\n}\n", "return (", "- the file would have more syntax errors", language="javascript")
 
 
-def test_the_beginning_of_something_is_no_statement_yet():
+def test_beginning_of_something_is_no_statement_yet():
     drawn = "def test_it():\n    $0\n"
     check(drawn, "with pytest.raises", "- the file would have more syntax errors")
     check(drawn, "with pytest.raises", drawn.replace("$0", "«with pytest.raises»"), complete=False)
 
 
-def test_an_unfinished_file_may_stay_unfinished():
+def test_unfinished_file_may_stay_unfinished():
     check("foo(a, $0\n", "b", "foo(a, «b»\n")
 
 
-def test_a_deletion_of_the_users_is_not_undone():
+def test_user_deletion_is_not_undone():
     before = "x = call(a, b)\n"
     history = History()
     history.record("/project/file.py", before, TextEdit(len("x = call(a"), len("x = call(a, b"), ""), 0.0)
@@ -186,7 +186,7 @@ def test_scraps_are_not_shown():
     check("foo(a$0\n", ")", "- only the end")
 
 
-def test_what_is_short_but_a_word_of_its_own_is_shown():
+def test_short_suggestion_that_is_a_word_is_shown():
     check("x = $0\n", "1", "x = «1»\n")
     check("for i $0\n", "in a", "for i «in a»\n", complete=False)
     check("return$0\n", " x", "return« x»\n", complete=False)
@@ -194,7 +194,7 @@ def test_what_is_short_but_a_word_of_its_own_is_shown():
     check("e$0\n", "lse:", "e«lse:»\n", complete=False)
 
 
-def test_it_does_not_go_on_behind_an_argument():
+def test_suggestion_does_not_go_on_behind_an_argument():
     check("serve(request, root$0\n", ", media_list,", "- the suggestion continues after", complete=False)
     check("serve(root[0]$0\n", ", media_list)", "- the suggestion continues after")
     check("serve('a'$0\n", ") + tail", "- the suggestion continues after")
@@ -211,6 +211,6 @@ def test_elsewhere_a_comma_or_bracket_may_come_first():
     check("serve([a$0\n", ", other])", "serve([a«, other])»\n")
 
 
-def test_the_first_lines_of_a_long_rest_are_those_of_all_of_it():
+def test_first_lines_of_long_rest_are_those_of_all_of_it():
     for text in ("a\n\n  b \nc\n", "\n" * 5000 + "a\nb\n", "a" * 9000 + "\nb\nc", "a = 1\r\n" * 3000, ""):
         assert first_lines(text, 2) == [line.rstrip() for line in text.splitlines() if line.strip()][:2]

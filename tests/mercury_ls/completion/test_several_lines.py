@@ -71,19 +71,19 @@ def wanted(row: Row) -> str:
 
 
 @pytest.mark.parametrize(("language", "drawn"), rows())
-def test_an_answer_that_the_model_ended_is_shown_whole(language, drawn):
+def test_answer_that_model_ended_is_shown_whole(language, drawn):
     row = Row(language, drawn)
     assert text_of(row.shown(row.middle, finished=True, is_last=True)) == wanted(row)
 
 
 @pytest.mark.parametrize(("language", "drawn"), rows())
-def test_an_answer_that_runs_on_into_what_follows_is_cut_there(language, drawn):
+def test_answer_that_runs_on_into_the_suffix_is_cut_there(language, drawn):
     row = Row(language, drawn)
     assert text_of(row.shown(row.middle + row.after, finished=True, is_last=True)) == wanted(row)
 
 
 @pytest.mark.parametrize(("language", "drawn"), rows())
-def test_of_an_answer_that_never_ends_one_statement_is_shown(language, drawn):
+def test_endless_answer_shows_one_statement(language, drawn):
     row = Row(language, drawn)
     shown = text_of(row.shown(row.middle + row.after + BEYOND, finished=False, is_last=True))
     assert wanted(row).startswith(shown)
@@ -91,7 +91,7 @@ def test_of_an_answer_that_never_ends_one_statement_is_shown(language, drawn):
 
 
 @pytest.mark.parametrize(("language", "drawn"), rows())
-def test_while_it_is_written_it_grows_and_is_never_wrong(language, drawn):
+def test_suggestion_being_written_grows_and_is_never_wrong(language, drawn):
     row, seen = Row(language, drawn), Answer()
     written = ""
     for piece in PIECE.findall(row.middle):

@@ -44,12 +44,12 @@ async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = Fa
         assert shown == [expected]
 
 
-async def test_an_answer_is_shown_if_it_is_likely():
+async def test_answer_is_shown_if_it_is_likely():
     await check("return x", "return x", 0.3, complete=True)
     await check("return x", "- unsure: 20% likely to be kept, under the bar of 25%", 0.2, complete=True)
 
 
-async def test_a_beginning_is_shown_if_it_saves_enough():
+async def test_beginning_is_shown_if_it_saves_enough():
     await check("with open(x) as", "with open(x) as", 0.5)
     await check("with open(x) as", "- unsure how it goes on: it would save 4.5 keystrokes", 0.3)
     await check("return", "- unsure how it goes on", 0.8)
@@ -57,29 +57,29 @@ async def test_a_beginning_is_shown_if_it_saves_enough():
     await check("return", "return", 0.01, bar=0.0)
 
 
-async def test_a_short_answer_is_shown_and_so_is_what_somebody_asks_for():
+async def test_short_answer_is_shown_and_so_is_a_requested_one():
     await check("x = 1", "x = 1", 0.4, complete=True)
     await check("return", "return", 0.8, invoked=True)
 
 
-async def test_a_model_is_asked_only_for_what_it_can_answer():
+async def test_model_is_asked_only_for_what_it_can_answer():
     await check("return x", "- the model only proposes next edits; ", modes=("region",))
     await check("return x", "- the model only completes lines", complete=True, modes=("line", "edit"))
     await check("return x", "return x", complete=True, modes=("line", "block"))
 
 
-async def test_the_judge_decides_before_the_bar():
+async def test_judge_decides_before_bar():
     strict = Judge(corrections=(-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     await check("return x", "return x", 0.5, complete=True)
     await check("return x", "- unsure: 0% likely", 0.5, complete=True, judge=strict)
 
 
-async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
+async def test_lack_of_any_forward_in_time_is_reported_as_late():
     await check("", "- late: the deadline passed before there was a draft", 0.0, step=0)
     await check("", "- late: the deadline passed before there was a draft", 0.0, step=0, invoked=True)
 
 
-def test_the_request_names_the_span_within_its_window():
+def test_request_names_span_within_its_window():
     lines = [f"value_{n} = {n}\n" for n in range(2000)]
     question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=ContextBudget(tokens=1000))
     asked = request(question, Target(question.offset, question.offset, "line"))
@@ -134,5 +134,5 @@ async def test_all_answers_that_are_asked_for_share_one_deadline():
     await check_search(SaysInTurn("return x", "pass"), "return x", 1, alternatives=2, deadline_ms=1e-9)
 
 
-async def test_an_answer_that_is_too_unlikely_is_not_searched_for_others():
+async def test_unlikely_answer_is_not_searched_for_others():
     await check_search(SaysInTurn("return x return", "pass", p=0.1), "", 1, effort="high")

@@ -15,7 +15,7 @@ def check(drawn: str, expected: str, language: str = "python", **settings) -> No
     assert (found.mode, snapshot.text[found.start : found.end]) == (mode, replaced)
 
 
-def test_the_end_of_a_line_is_continued():
+def test_end_of_line_is_continued():
     check("x = comp$0\ny = 1\n", "line")
     check("x = $0", "line")
 
@@ -30,7 +30,7 @@ def test_closers_that_the_editor_put_stay_where_they_are():
     check("x = [1, $0];\n", "line", "javascript")
 
 
-def test_nothing_in_the_middle_of_a_line_or_a_word_unless_asked():
+def test_middle_of_a_line_or_word_is_left_alone_unless_invoked():
     check("x = $0 + y\n", "- code follows the cursor")
     check("x = foo$0bar\n", "- the cursor is inside a word")
     check("x = $0 + y\n", "line", invoked=True)
@@ -50,19 +50,19 @@ def test_code_inside_a_string_is_code():
     check('x = f"{val$0}"\n', "line")
 
 
-def test_a_block_where_one_begins():
+def test_block_is_asked_for_where_one_begins():
     check("def f(x):\n    $0\n", "block")
     check("def f(x):$0\n", "block")
     check("if (x) {\n    $0\n}\n", "block", "javascript")
     check("fn f() {\n    $0\n}\n", "block", "rust")
 
 
-def test_a_line_within_a_body():
+def test_line_is_asked_for_within_body():
     check("def f(x):\n    y = 1\n    $0\n", "line")
     check("def f(x):\n    y = $0\n    return y\n", "line")
 
 
-def test_the_setting_decides_about_several_lines():
+def test_setting_decides_about_several_lines():
     check("def f(x):\n    $0\n", "line", multi_line="never")
     check("x = $0\n", "block", multi_line="always")
     check("x = $0 + 1\n", "line", multi_line="always", invoked=True)

@@ -58,14 +58,14 @@ def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_the_lock_is_for_one_process_and_names_it(directory):
+def test_lock_is_for_one_process_and_names_it(directory):
     with claim.lock(directory), start(HOLD_LOCK, directory) as other:
         said = other.communicate()[0]
     assert f"process {os.getpid()}" in said
     assert "mercury-ls serve --stop" in said
 
 
-def test_the_lock_of_a_killed_process_is_free(directory):
+def test_lock_of_killed_process_is_free(directory):
     with start(HOLD_LOCK, directory) as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(local.AlreadyRunningError), claim.lock(directory):
@@ -75,7 +75,7 @@ def test_the_lock_of_a_killed_process_is_free(directory):
         pass
 
 
-def test_who_looks_for_the_owner_leaves_no_trace(directory):
+def test_lock_owner_is_looked_up_without_a_trace(directory):
     assert claim.owner(directory) == ""
     assert names(directory) == []
     with claim.lock(directory):
@@ -84,7 +84,7 @@ def test_who_looks_for_the_owner_leaves_no_trace(directory):
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, pytest.param(os.mkfifo, marks=pytest.mark.skipif("os.name == 'nt'"))])
-def test_a_lock_that_is_no_file_is_named_with_a_remedy(directory, make):
+def test_lock_that_is_no_file_is_named_with_remedy(directory, make):
     path = directory / claim.LOCK
     make(path)
     for ask in (claim.owner, claim.lock):
@@ -92,7 +92,7 @@ def test_a_lock_that_is_no_file_is_named_with_a_remedy(directory, make):
             ask(directory)
 
 
-def test_a_lock_that_cannot_be_written_to_locks_all_the_same(directory, monkeypatch):
+def test_unwritable_lock_locks_all_the_same(directory, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -107,7 +107,7 @@ def test_at_the_end_only_the_lock_file_is_left(directory):
     assert names(directory) == [claim.LOCK]
 
 
-def test_what_is_in_place_is_left_alone(claims):
+def test_socket_in_place_is_left_alone(claims):
     assert claims().renew() is None
 
 
@@ -142,7 +142,7 @@ def recreate_directory(directory):
 @pytest.mark.parametrize(
     "lose", [delete_socket, delete_lock, delete_both, replace_socket, replace_lock, shutil.rmtree, recreate_directory]
 )
-def test_what_was_deleted_is_taken_back(directory, claims, lose):
+def test_deleted_socket_is_restored(directory, claims, lose):
     ours = claims()
     lose(directory)
     if listener := ours.renew():
@@ -162,7 +162,7 @@ def test_without_unix_sockets_the_token_stays_the_same(directory, claims, monkey
 
 
 @pytest.mark.parametrize("lose", [delete_both, delete_lock, recreate_directory])
-def test_a_server_that_came_after_it_keeps_its_socket(directory, claims, lose):
+def test_later_server_keeps_its_socket(directory, claims, lose):
     first = claims()
     lose(directory)
     second = claims()
@@ -173,7 +173,7 @@ def test_a_server_that_came_after_it_keeps_its_socket(directory, claims, lose):
 
 
 @pytest.mark.parametrize("lose", [delete_both, delete_lock, recreate_directory])
-def test_a_server_that_ends_takes_nothing_of_the_next(directory, claims, lose):
+def test_ending_server_takes_nothing_from_next(directory, claims, lose):
     with claimed(directory):
         lose(directory)
         second = claims()
@@ -182,7 +182,7 @@ def test_a_server_that_ends_takes_nothing_of_the_next(directory, claims, lose):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows ends a process at once")
-def test_a_stopped_process_that_holds_the_lock_is_ended(directory):
+def test_stopped_process_that_holds_lock_is_ended(directory):
     with start(HOLD_LOCK, directory) as process:
         assert process.stdout.readline() == "held\n"
         process.send_signal(signal.SIGSTOP)
@@ -191,7 +191,7 @@ def test_a_stopped_process_that_holds_the_lock_is_ended(directory):
         assert process.wait() == -signal.SIGKILL
 
 
-def test_only_the_process_that_holds_the_lock_is_ended(directory):
+def test_process_that_holds_the_lock_is_the_only_one_ended(directory):
     other = directory / "other"
     other.mkdir(mode=0o700)
     with start(HOLD_LOCK, directory) as holder, start(HOLD_LOCK, other) as bystander:
@@ -201,7 +201,7 @@ def test_only_the_process_that_holds_the_lock_is_ended(directory):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="tells who has a file open")
-def test_a_process_that_the_lock_only_names_is_not_ended(directory):
+def test_process_that_lock_only_names_is_not_ended(directory):
     """As in another container, which counts its processes anew."""
     other = directory / "other"
     other.mkdir(mode=0o700)
@@ -213,7 +213,7 @@ def test_a_process_that_the_lock_only_names_is_not_ended(directory):
         assert bystander.poll() is None
 
 
-def test_nobody_ends_itself(directory):
+def test_own_process_is_not_ended(directory):
     with (
         claim.lock(directory),
         pytest.raises(local.PlacementError, match="something other than an engine server of yours"),

@@ -175,7 +175,7 @@ async def test_drafts_come_from_the_server_and_connections_are_used_again(direct
     assert statuses[-1] == READY
 
 
-async def test_a_server_that_was_started_with_another_model_is_told_of(directory):
+async def test_server_started_with_another_model_is_reported(directory):
     settings = EngineSettings(model="bootstrap")
     async with serving(FakeEngine(), directory), connected(directory, settings) as (client, statuses):
         assert statuses[-1].state == "ready"
@@ -224,14 +224,14 @@ async def test_without_unix_sockets_a_loopback_port_and_its_token_are_found(dire
     assert refused.status == 401
 
 
-async def test_a_conversation_streams_what_is_said(directory):
+async def test_conversation_streams_its_text(directory):
     async with serving(FakeEngine(passes=3), directory), connected(directory) as (client, _):
         said = await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
         assert [each.final for each in said] == [False, False, True]
         assert said[-1].text == "You said: hello"
 
 
-async def test_a_conversation_that_nobody_can_answer_is_told_apart(directory):
+async def test_conversation_that_nobody_can_answer_is_told_apart(directory):
     plain = FakeEngine(info=replace(FakeEngine().info(), chats=False))
     async with serving(plain, directory), connected(directory) as (client, _):
         with pytest.raises(RequestError, match="does not chat"):
@@ -240,7 +240,7 @@ async def test_a_conversation_that_nobody_can_answer_is_told_apart(directory):
             await everything(client.chat(ChatRequest(session="s", messages=())))
 
 
-async def test_a_conversation_that_is_too_long_is_told_apart(directory):
+async def test_overlong_conversation_is_told_apart(directory):
     def says(asked):
         raise TooLongError("900 tokens, and 800 fit")
 
@@ -249,7 +249,7 @@ async def test_a_conversation_that_is_too_long_is_told_apart(directory):
             await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
 
 
-async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
+async def test_failed_request_is_an_error_of_that_request_alone(directory):
     def answer(before):
         if before == "bad":
             raise EngineError("the span is too long: shorten it")
@@ -281,7 +281,7 @@ async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n", "chunk of 68719476735 bytes"),
     ],
 )
-async def test_an_engine_lost_in_mid_request_is_unavailable_and_so_is_the_status(directory, reply, reason):
+async def test_engine_lost_in_mid_request_is_unavailable_and_so_is_status(directory, reply, reason):
     time = Time(naps=0)
     async with (
         scripted(directory, reply),
@@ -296,7 +296,7 @@ async def test_an_engine_lost_in_mid_request_is_unavailable_and_so_is_the_status
 
 
 @pytest.mark.parametrize("said", [b"", chunked(frame(AnswerFrame(draft=None)))])
-async def test_a_server_that_stops_answering_is_not_waited_for_much_beyond_the_deadline(directory, said, monkeypatch):
+async def test_unresponsive_server_is_not_waited_for_much_beyond_deadline(directory, said, monkeypatch):
     monkeypatch.setattr(client_module, "PATIENCE_SECONDS", 0.01)
 
     async def answer(reader, writer):
@@ -310,7 +310,7 @@ async def test_a_server_that_stops_answering_is_not_waited_for_much_beyond_the_d
         assert client.status.detail == "the engine server does not answer: run `mercury-ls doctor`"
 
 
-async def test_an_answer_without_a_final_draft_is_no_answer(directory):
+async def test_answer_without_final_draft_is_no_answer(directory):
     async with scripted(directory, chunked(end=b"0\r\n\r\n")), connected(directory) as (client, _):
         with pytest.raises(EngineUnavailable, match="without a final draft"):
             await everything(client.infill(request()))
@@ -329,7 +329,7 @@ async def test_after_a_loss_the_lease_is_taken_again(directory):
         assert (len(leases), time.naps) == (2, [0.0])
 
 
-async def test_a_connection_that_was_closed_while_idle_is_replaced(directory):
+async def test_connection_closed_while_idle_is_replaced(directory):
     reply = chunked(frame(AnswerFrame(draft=Draft(1, (), final=True))), end=b"0\r\n\r\n")
     heads = []
 
@@ -386,7 +386,7 @@ class Ended:
         return self.code
 
 
-async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(directory):
+async def test_server_that_dies_at_once_is_restarted_ever_more_slowly(directory):
     starts, time, statuses = [], Time(naps=26), Statuses()
     client = EngineClient(
         EngineSettings(),
@@ -404,7 +404,7 @@ async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(dire
     assert "exited with code 1: see " in statuses[0].detail
 
 
-async def test_a_server_that_lost_the_race_for_the_lock_is_no_failure(directory):
+async def test_server_that_lost_race_for_lock_is_no_failure(directory):
     time = Time()
 
     def spawn():
@@ -440,7 +440,7 @@ async def starting(directory, spawn, **options):
         await client.close()
 
 
-async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_started(directory):
+async def test_lock_holder_without_socket_is_ended_and_another_is_started(directory):
     time, started = Time(), asyncio.Event()
     with ExitStack() as held:
         held.enter_context(lock(directory))
@@ -462,7 +462,7 @@ async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_st
                 await client.close()
 
 
-async def test_who_holds_the_lock_and_opens_its_socket_late_is_waited_for(directory):
+async def test_lock_holder_with_a_late_socket_is_waited_for(directory):
     time, spawned = Time(), []
     with lock(directory):
         start = starting(directory, lambda: spawned.append(1), clock=time, sleep=time.sleep)
@@ -473,7 +473,7 @@ async def test_who_holds_the_lock_and_opens_its_socket_late_is_waited_for(direct
 
 
 @pytest.mark.parametrize("locked", [True, False])
-async def test_a_server_that_says_nothing_of_itself_gives_way_to_another(directory, locked, monkeypatch):
+async def test_silent_server_gives_way_to_another(directory, locked, monkeypatch):
     """It is stopped: the system still takes its connections. Without its lock another simply takes its place."""
     monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.01)
     time, given_way = Time(), asyncio.Event()
@@ -501,7 +501,7 @@ async def test_a_server_that_says_nothing_of_itself_gives_way_to_another(directo
     assert "does not answer" in statuses[0].detail
 
 
-async def test_a_remote_server_that_says_nothing_is_only_unavailable(directory, monkeypatch):
+async def test_silent_remote_server_is_only_unavailable(directory, monkeypatch):
     monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.01)
 
     async def answer(reader, writer):
@@ -511,13 +511,13 @@ async def test_a_remote_server_that_says_nothing_is_only_unavailable(directory, 
         assert "does not answer" in await why_unavailable(directory=directory)
 
 
-async def test_a_lock_that_is_no_file_is_the_reason_given(directory):
+async def test_lock_that_is_no_file_is_the_reason_given(directory):
     Path(directory, LOCK).mkdir()
     said = await why_unavailable(directory=directory, spawn=lambda: Ended(1))
     assert f"cannot use {directory}/{LOCK} as the lock" in said
 
 
-async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_minute(directory):
+async def test_server_that_never_opens_its_socket_is_given_up(directory):
     time = Time()
     said = await why_unavailable(directory=directory, spawn=lambda: Ended(None), clock=time, sleep=time.sleep)
     assert "did not open a socket within 30 s" in said
@@ -533,7 +533,7 @@ async def test_without_a_way_to_start_a_server_it_waits_for_one(directory):
         await client.close()
 
 
-async def test_an_untrusted_directory_is_the_reason_given(directory):
+async def test_untrusted_directory_is_the_reason_given(directory):
     os.chmod(directory, 0o755)
     assert "chmod 700" in await why_unavailable(directory=directory)
 
@@ -563,7 +563,7 @@ def free_address():
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypatch):
+async def test_remote_engine_is_asked_with_token(directory, scheme, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE / "localhost.pem"))
     pair = {"certificate": str(CERTIFICATE / "localhost.pem"), "key": str(CERTIFICATE / "key.pem")}
     options = daemon.Options(
@@ -588,16 +588,16 @@ async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypa
         ("https://models.example.org:99999", "write it as https://HOST:PORT"),
     ],
 )
-async def test_an_address_that_cannot_be_used_is_named_and_nothing_is_sent(address, reason):
+async def test_unusable_address_is_named_and_nothing_is_sent(address, reason):
     assert reason in await why_unavailable(EngineSettings(address=address))
 
 
-async def test_a_token_file_that_cannot_be_read_is_named(directory):
+async def test_unreadable_token_file_is_named(directory):
     settings = EngineSettings(address="http://127.0.0.1:1", token_file=f"{directory}/missing")
     assert "cannot read engine.token_file" in await why_unavailable(settings)
 
 
-def test_a_server_that_was_of_use_for_a_while_is_started_again_at_once():
+def test_server_that_was_useful_for_a_while_is_restarted_at_once():
     time = Time()
     backoff = Backoff(time)
     assert [backoff.delay() for _ in range(4)] == [0, 0.1, 0.2, 0.4]
@@ -612,7 +612,7 @@ def test_a_server_that_was_of_use_for_a_while_is_started_again_at_once():
     assert [backoff.delay() for _ in range(2)] == [0, 0.1]
 
 
-async def test_in_one_process_it_behaves_the_same():
+async def test_client_behaves_the_same_in_one_process():
     def answer(before):
         if before == "bad":
             raise EngineError("no")

@@ -17,29 +17,29 @@ def mode(path):
     return path.stat().st_mode & 0o777
 
 
-def test_the_runtime_directory_is_made_private(directory):
+def test_runtime_directory_is_made_private(directory):
     made = local.runtime_directory(str(directory / "run" / "mercury"))
     assert mode(made) == 0o700
 
 
-def test_the_environment_chooses_the_runtime_directory(directory, monkeypatch):
+def test_environment_chooses_runtime_directory(directory, monkeypatch):
     monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory / "there"))
     assert local.runtime_directory() == directory / "there"
 
 
-def test_a_directory_that_others_can_enter_is_refused_with_a_remedy(directory):
+def test_directory_that_others_can_enter_is_refused_with_remedy(directory):
     directory.chmod(0o750)
     with pytest.raises(local.PlacementError, match=f"mode 750.*chmod 700 {directory}"):
         local.runtime_directory(str(directory))
 
 
-def test_a_directory_of_somebody_else_is_refused_with_a_remedy(directory, monkeypatch):
+def test_directory_of_somebody_else_is_refused_with_remedy(directory, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     with pytest.raises(local.PlacementError, match=r"not to you \(12345\).*MERCURY_LS_RUNTIME_DIR"):
         local.runtime_directory(str(directory))
 
 
-def test_a_link_in_place_of_the_directory_is_refused(directory):
+def test_link_in_place_of_directory_is_refused(directory):
     (directory / "real").mkdir(mode=0o700)
     (directory / "link").symlink_to(directory / "real")
     with pytest.raises(local.PlacementError, match="is not a folder"):
@@ -59,7 +59,7 @@ def bound(directory):
         listener.socket.close()
 
 
-def test_only_the_user_may_use_the_socket_and_its_name_has_the_protocol(directory, bound):
+def test_socket_is_for_its_user_only_and_its_name_has_the_protocol(directory, bound):
     listener = bound()
     (path,) = directory.iterdir()
     assert path.name == f"engine-v{PROTOCOL_VERSION}.sock"
@@ -68,7 +68,7 @@ def test_only_the_user_may_use_the_socket_and_its_name_has_the_protocol(director
     assert local.address(directory).path == str(path)
 
 
-def test_a_stale_socket_is_replaced(directory, bound):
+def test_stale_socket_is_replaced(directory, bound):
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(local.address(directory).path)
     stale.close()
@@ -89,9 +89,7 @@ def check_loopback(directory, listener):
         local.address(directory)
 
 
-def test_without_unix_sockets_a_loopback_port_and_a_token_in_a_private_file_take_their_place(
-    directory, bound, monkeypatch
-):
+def test_loopback_port_and_private_token_replace_unix_sockets(directory, bound, monkeypatch):
     monkeypatch.setattr(local, "has_unix_sockets", lambda: False)
     check_loopback(directory, bound())
 
@@ -102,13 +100,13 @@ def test_and_so_they_do_where_the_path_is_too_long_for_a_socket(directory, bound
     check_loopback(deep, bound(deep))
 
 
-def test_what_is_in_the_way_of_the_socket_is_named_with_a_remedy(directory, bound):
+def test_obstacle_to_the_socket_is_named_with_a_remedy(directory, bound):
     Path(local.address(directory).path).mkdir()
     with pytest.raises(local.PlacementError, match=rf"{directory}.*engine-v.*remove what is in its place"):
         bound()
 
 
-def test_the_standing_token_is_made_once_and_is_private(directory, monkeypatch):
+def test_standing_token_is_made_once_and_is_private(directory, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(directory))
     monkeypatch.setenv("HOME", str(directory))
     token, path = local.standing_token()
@@ -118,7 +116,7 @@ def test_the_standing_token_is_made_once_and_is_private(directory, monkeypatch):
     assert (mode(path), len(token)) == (0o600, 43)
 
 
-def test_a_spawned_server_is_detached_and_writes_to_the_log(directory):
+def test_spawned_server_is_detached_and_writes_to_log(directory):
     log = directory / "log" / "serve.log"
     process = local.spawn(["--version"], log)
     process.wait()
@@ -126,7 +124,7 @@ def test_a_spawned_server_is_detached_and_writes_to_the_log(directory):
     assert log.read_text()
 
 
-def test_a_long_log_is_put_aside(directory):
+def test_long_log_is_put_aside(directory):
     log = directory / "serve.log"
     log.write_bytes(b"x" * (local.LOG_LIMIT + 1))
     local.spawn(["--version"], log).wait()
@@ -145,7 +143,7 @@ def test_on_a_full_disk_the_code_of_a_server_still_says_why_it_ended(directory, 
         assert local.spawn(["serve"], Path("/dev/full")).wait() == local.ALREADY_RUNNING
 
 
-def test_in_a_read_only_home_files_of_ours_lie_beside_the_socket(directory, monkeypatch):
+def test_files_lie_beside_the_socket_if_home_is_read_only(directory, monkeypatch):
     monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory / "run"))
     monkeypatch.setenv("XDG_STATE_HOME", str(directory / "home"))
     (directory / "home").touch()
@@ -153,7 +151,7 @@ def test_in_a_read_only_home_files_of_ours_lie_beside_the_socket(directory, monk
     assert local.standing_token()[1] == directory / "run" / "http-token"
 
 
-def test_a_user_without_a_home_has_one_beside_the_socket(directory, monkeypatch):
+def test_user_without_home_has_one_beside_socket(directory, monkeypatch):
     monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory))
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.delenv("HOME")
@@ -164,25 +162,25 @@ def test_a_user_without_a_home_has_one_beside_the_socket(directory, monkeypatch)
     assert os.environ["HOME"] == os.devnull
 
 
-def test_a_user_with_a_home_keeps_it(monkeypatch):
+def test_user_with_home_keeps_it(monkeypatch):
     monkeypatch.setenv("HOME", "/somewhere")
     local.settle_home()
     assert os.environ["HOME"] == "/somewhere"
 
 
-def test_a_folder_in_the_sockets_place_is_named_before_a_server_is_started(directory):
+def test_folder_in_place_of_socket_is_named_before_server_is_started(directory):
     (directory / local.SOCKET).mkdir()
     with pytest.raises(local.PlacementError, match=rf"{directory / local.SOCKET} is a folder.*remove it"):
         local.check_usable(directory)
 
 
-def test_a_read_only_directory_is_named_before_a_server_is_started(directory, monkeypatch):
+def test_read_only_directory_is_named_before_server_is_started(directory, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(local.PlacementError, match=rf"{directory}, which is read-only.*MERCURY_LS_RUNTIME_DIR"):
         local.check_usable(directory)
 
 
-def test_what_is_free_is_a_part_of_the_memory_and_can_be_given_back():
+def test_free_memory_is_a_part_of_all_and_can_be_given_back():
     local.return_dropped_memory()
     assert 0 < local.free_memory() < local.memory()
 
@@ -208,7 +206,7 @@ V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
         ("nonsense", {}, []),
     ],
 )
-def test_the_limits_of_a_container_are_found(own, groups, expected, tmp_path):
+def test_container_limits_are_found(own, groups, expected, tmp_path):
     (tmp_path / "own").write_text(own)
     for name, (files, *values) in groups.items():
         folder = tmp_path / "cgroup" / name
@@ -220,13 +218,13 @@ def test_the_limits_of_a_container_are_found(own, groups, expected, tmp_path):
 
 
 @pytest.mark.parametrize(("limits", "free"), [([], 6 * GB), ([(4 * GB, 3 * GB)], GB), ([(4 * GB, 5 * GB)], 1)])
-def test_what_is_free_in_a_container_is_what_its_limit_leaves(limits, free, monkeypatch):
+def test_free_memory_in_a_container_is_what_its_limit_leaves(limits, free, monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: f"MemAvailable: {6 << 20} kB")
     monkeypatch.setattr(local, "memory_limits", lambda: limits)
     assert local.free_memory() == free
 
 
-def test_a_system_that_does_not_tell_what_is_free(monkeypatch):
+def test_free_memory_is_zero_where_system_does_not_report_it(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "MemTotal: 3 kB")
     assert local.free_memory() == 0
 

@@ -18,7 +18,7 @@ from mercury_ls.link.wire import encode
         ([], "a.py", "lib/b.py"),
     ],
 )
-def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet):
+def test_model_is_told_where_file_lies_in_its_project(roots, window, snippet):
     path = "/home/me/project/src/a.py"
     request = InfillRequest(
         session="",
@@ -35,7 +35,7 @@ def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet
 
 
 @given(st.text("a\r\n", max_size=12), st.data())
-def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
+def test_model_reads_line_feeds_and_places_stay(text, data):
     ends = [at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]
     start, end = sorted((data.draw(st.sampled_from(ends)), data.draw(st.sampled_from(ends))))
     request = InfillRequest(

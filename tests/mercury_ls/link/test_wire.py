@@ -48,11 +48,11 @@ def test_frames_survive_any_cut_of_the_stream(texts, cuts):
     assert received == sent
 
 
-def test_a_draft_comes_back_as_it_was():
+def test_draft_comes_back_as_it_was():
     assert list(FrameReader(AnswerFrame).feed(frame(AnswerFrame(draft=DRAFT)))) == [AnswerFrame(draft=DRAFT)]
 
 
-def test_a_frame_of_an_absurd_length_is_refused_before_it_is_read():
+def test_frame_of_absurd_length_is_refused_before_it_is_read():
     with pytest.raises(WireError, match=r"over the limit.*engine server of protocol"):
         list(FrameReader(AnswerFrame).feed((FRAME_LIMIT + 1).to_bytes(4, "big")))
 
@@ -68,7 +68,7 @@ def test_requests_come_back_as_they_were():
     assert decode_request(encode(asked)) == asked
 
 
-def test_a_body_that_is_no_request_is_named():
+def test_malformed_request_is_named():
     with pytest.raises(WireError, match="is not a msgpack InfillRequest"):
         decode_request(b"{}")
 
@@ -88,7 +88,7 @@ def test_conversations_come_back_as_they_were():
     assert decode_chat(encode(asked)) == asked
 
 
-def test_a_body_that_is_no_conversation_is_named():
+def test_malformed_conversation_is_named():
     with pytest.raises(WireError, match="is not a msgpack ChatRequest"):
         decode_chat(b"{}")
 
@@ -109,6 +109,6 @@ def test_conversations_that_nobody_can_answer_are_refused(fields, match):
         decode_chat(encode(chat(**fields)))
 
 
-def test_what_is_said_without_an_end_was_too_long():
+def test_endless_message_is_reported_as_too_long():
     assert final(ChatReply(3, "a")) == ChatReply(3, "a", final=True, finish="length")
     assert final(said := ChatReply(3, "a", final=True, finish="stop")) is said

@@ -55,7 +55,7 @@ def parameter(name: str) -> Name:
         ("", None),
     ],
 )
-def test_an_entry_is_the_name_that_it_inserts(inserted, name):
+def test_entry_is_the_name_that_it_inserts(inserted, name):
     check("member", NamedItem(inserted, METHOD), *([Name(name, "function")] if name else []))
 
 
@@ -65,7 +65,7 @@ def test_texts_keywords_snippets_and_files_are_no_names(kind):
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(METHOD, "function"), (FIELD, "property"), (CLASS, "class"), (0, "")])
-def test_an_entry_is_of_the_kind_that_it_says_if_it_says_one(kind, expected):
+def test_entry_has_the_kind_that_it_states_if_any(kind, expected):
     check("member", NamedItem("x", kind), Name("x", expected))
 
 
@@ -83,7 +83,7 @@ def test_an_entry_is_of_the_kind_that_it_says_if_it_says_one(kind, expected):
         ("a.cpp", ("int " * 100_000 + "n",), NameList((parameter("int"),))),
     ],
 )
-def test_what_a_call_may_be_given(path, labels, expected):
+def test_keyword_arguments_of_a_call_are_known(path, labels, expected):
     assert known(NamesAnswer(signature=Signature(labels)), NamesRequest(path, "", 1, 0, "keyword")) == expected
 
 
@@ -92,7 +92,7 @@ def test_keywords_of_a_call_are_no_names_of_anything_else():
     assert known(NamesAnswer((NamedItem("total", 6),)), NamesRequest("a.py", "", 1, 0, "keyword")).names == ()
 
 
-def test_the_first_of_several_entries_for_a_name_counts_and_a_list_that_was_cut_is_incomplete():
+def test_first_of_several_entries_counts_and_truncated_list_is_incomplete():
     answer = NamesAnswer((NamedItem("run", METHOD), NamedItem("run", FIELD)), is_incomplete=True)
     assert known(answer, NamesRequest("/a.py", "", 1, 0)) == NameList((Name("run", "function"),), complete=False)
 
@@ -150,7 +150,7 @@ def told(client: Client) -> list[str]:
 JOIN = {"result": {"items": [{"name": "join(…)", "kind": METHOD}, {"name": "stem", "kind": FIELD}]}}
 
 
-async def test_a_place_is_asked_about_while_the_request_is_on_its_way_and_the_answer_serves_the_next_key(client):
+async def test_place_is_asked_about_during_request_and_serves_the_next_key(client):
     uri = await opened(client)
     await invoke(client, uri, 9)
     (question,) = asked(client)
@@ -167,7 +167,7 @@ async def test_a_place_is_asked_about_while_the_request_is_on_its_way_and_the_an
     assert len(asked(client)) == 1
 
 
-async def test_of_a_call_the_parameters_are_asked_for(client):
+async def test_call_parameters_are_asked_for(client):
     await client.initialize(ABLE)
     await invoke(client, client.open("a.py", "run("), 4)
     assert asked(client)[0]["params"]["signature"]
@@ -191,13 +191,13 @@ async def test_positions_are_counted_as_the_client_counts(client):
         (ABLE, {"mercury": {"context": {"analysedNames": False}}}),
     ],
 )
-async def test_only_who_says_so_is_asked_and_nobody_if_the_setting_is_off(client, capabilities, options):
+async def test_names_are_not_asked_without_capability_or_if_switched_off(client, capabilities, options):
     uri = await opened(client, capabilities, options)
     await invoke(client, uri, 9)
     assert asked(client) == []
 
 
-async def test_nothing_is_asked_about_a_hidden_file(client):
+async def test_hidden_file_is_not_asked_about(client):
     await client.initialize(ABLE)
     await invoke(client, client.open(".env", "x = path."), 9)
     assert asked(client) == []
@@ -223,7 +223,7 @@ async def test_nonsense_is_no_knowledge_and_the_editor_is_left_alone_for_a_while
     assert len(asked(client)) == 1
 
 
-async def test_an_answer_about_a_version_that_is_gone_is_asked_for_again(client):
+async def test_answer_about_outdated_version_is_asked_for_again(client):
     uri = await opened(client)
     await invoke(client, uri, 9)
     await answered(client, result=None)
@@ -235,7 +235,7 @@ async def test_an_answer_about_a_version_that_is_gone_is_asked_for_again(client)
     assert again["params"]["position"]["character"] == 9
 
 
-async def test_who_does_not_answer_delays_nothing_and_is_told_when_nobody_waits_any_more(client, caplog):
+async def test_unanswered_question_delays_nothing_and_is_cancelled(client, caplog):
     uri = await opened(client)
     await invoke(client, uri, 9)
     (question,) = asked(client)

@@ -101,7 +101,7 @@ def place(uri: str, line: int, character: int) -> dict[str, Any]:
         {"method": "$/cancelRequest", "params": None},
     ],
 )
-async def test_no_message_harms_those_that_follow_it(client, message):
+async def test_bad_messages_do_not_harm_those_that_follow(client, message):
     await client.initialize(INLINE, {"mercury": {"suggest": {"delayMs": 5000}}})
     uri = client.open("a.py", TEXT)
     client.send({"id": "busy", "method": "textDocument/inlineCompletion", "params": place(uri, 2, 8)})
@@ -110,7 +110,7 @@ async def test_no_message_harms_those_that_follow_it(client, message):
 
 
 @pytest.mark.parametrize("answer", [{"result": 1}, {"error": "nope"}, {"error": {"code": 1, "message": "x"}}])
-async def test_an_answer_to_the_clients_own_request_ends_nothing(client, answer):
+async def test_answer_to_own_request_of_client_ends_nothing(client, answer):
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
     client.send({"id": "own", "method": "textDocument/inlineCompletion", "params": place(uri, 2, 8)})
@@ -121,7 +121,7 @@ async def test_an_answer_to_the_clients_own_request_ends_nothing(client, answer)
 @pytest.mark.parametrize(
     "uri", ["file:///a%00b.py", "file:///\ud800.py", "file://[x/a.py", "http://[::1", "\ud800", "\0", ""]
 )
-async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri):
+async def test_impossible_document_name_harms_no_other(client, uri):
     await client.initialize(INLINE)
     document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
     client.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
@@ -193,7 +193,7 @@ def with_surrogates(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("method", SAID)
-async def test_a_string_that_cannot_be_encoded_breaks_nothing(client, method, monkeypatch):
+async def test_unencodable_string_breaks_nothing(client, method, monkeypatch):
     """Wherever it stands: half an emoji that an editor has cut. pytest-xdist could not send such a log on."""
     handler = LogCaptureHandler()
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
@@ -212,7 +212,7 @@ async def test_a_string_that_cannot_be_encoded_breaks_nothing(client, method, mo
     assert [error for error in failed if not isinstance(error, JsonRpcInvalidParams)] == []
 
 
-async def test_every_uri_is_a_document(client):
+async def test_uris_of_all_kinds_are_documents(client):
     await client.initialize(INLINE)
     for uri in ("http://[::1", "file://[x/a.py", "untitled:", "vscode-notebook-cell://[x#a"):
         document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
@@ -251,7 +251,7 @@ async def test_status_and_why_know_the_users_file_as_it_is(client):
     assert not (await client.request("mercury/status", {}))["result"]["problems"]
 
 
-async def test_a_document_whose_change_was_too_large_is_left_alone(client):
+async def test_document_whose_change_was_too_large_is_left_alone(client):
     """Its text is not known any more: nothing is suggested in it until it is opened again."""
     await client.initialize(INLINE)
     uri, other = client.open("a.py", TEXT), client.open("b.py", TEXT)
@@ -275,14 +275,14 @@ def insertion(uri: str, version: int, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ends", [b"", b'"uri": 5', b'"uri": "\\x"', b'"uri": "\xff"', b'"uri": "not open"'])
-async def test_a_message_too_large_to_read_may_be_about_anything(client, ends):
+async def test_message_too_large_to_read_may_be_about_anything(client, ends):
     client.server.protocol.malformed(OversizedError(70 << 20, 64 << 20, ends))
     await client.initialize(INLINE)
     client.server.protocol.malformed(OversizedError(70 << 20, 64 << 20, ends))
     assert (await client.request("mercury/status", {}))["result"]["version"]
 
 
-async def test_a_notification_with_an_id_is_refused_and_not_done(client):
+async def test_notification_with_id_is_refused_and_not_done(client):
     await client.initialize(INLINE)
     document = {"uri": "untitled:a", "languageId": "python", "version": 1, "text": ""}
     reply = await client.request("textDocument/didOpen", {"textDocument": document})
@@ -298,7 +298,7 @@ async def test_initialize_is_answered_once(client):
 
 
 @pytest.mark.parametrize("method", ["textDocument/inlineCompletion", "textDocument/completion"])
-async def test_a_position_is_of_the_text_that_it_was_sent_for(client, method):
+async def test_position_is_of_text_that_it_was_sent_for(client, method):
     await client.initialize(INLINE, {"mercury": {"suggest": {"completionFallback": "on"}}})
     uri = client.open("a.py", TEXT)
     assert (await client.request(method, place(uri, 2, 8)))["result"]["items"]
@@ -319,12 +319,12 @@ async def test_a_position_is_of_the_text_that_it_was_sent_for(client, method):
         ("off", {}, False),
     ],
 )
-async def test_the_menu_is_for_who_needs_it_or_asks_for_it(client, fallback, capabilities, offered):
+async def test_menu_is_for_clients_that_need_it_or_ask_for_it(client, fallback, capabilities, offered):
     found = await client.initialize(capabilities, {"mercury": {"suggest": {"completionFallback": fallback}}})
     assert ("completionProvider" in found) == offered
 
 
-async def test_a_progress_that_begins_late_still_ends(client):
+async def test_progress_that_begins_late_still_ends(client):
     await client.initialize({"window": {"workDoneProgress": True}})
     for state in ("loading", "ready"):
         client.engine.status = Status(state)
@@ -352,7 +352,7 @@ async def test_renamed_files_are_followed(client):
 ELSEWHERE = replace(FakeEngine().info(), calibrated=False, address="https://models.example")
 
 
-async def test_what_goes_to_another_program_is_told_and_logged(client, caplog):
+async def test_data_for_another_program_is_announced_and_logged(client, caplog):
     caplog.set_level("INFO")
     client.model = FakeEngine(info=ELSEWHERE)
     await client.initialize(INLINE)
@@ -370,7 +370,7 @@ async def test_what_goes_to_another_program_is_told_and_logged(client, caplog):
     assert "not calibrated" in why["model"]
 
 
-async def test_who_asks_is_told_what_a_strong_model_is_asked_for(client):
+async def test_strong_model_requests_are_described_when_asked(client):
     client.model = FakeEngine(info=replace(FakeEngine().info(), strong=True))
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
@@ -380,7 +380,7 @@ async def test_who_asks_is_told_what_a_strong_model_is_asked_for(client):
     assert status["budgets"].split(" within ")[1] in why["model"]
 
 
-async def test_a_small_model_is_called_small_once_in_the_log_and_to_who_asks(client, caplog):
+async def test_small_model_is_called_small_once_in_log_and_when_asked(client, caplog):
     caplog.set_level("INFO")
     client.model = FakeEngine(info=replace(FakeEngine().info(), small=True))
     await client.initialize(INLINE)
@@ -399,13 +399,13 @@ async def test_a_small_model_is_called_small_once_in_the_log_and_to_who_asks(cli
     ("answers", "metered", "eager"),
     [(("region",), False, True), (("region",), True, False), (("line", "block"), False, False)],
 )
-async def test_next_edits_are_asked_for_at_once_where_a_model_rewrites_at_no_price(client, answers, metered, eager):
+async def test_next_edits_are_asked_for_at_once_where_rewriting_is_free(client, answers, metered, eager):
     client.model = FakeEngine(info=replace(FakeEngine().info(), answers=answers, metered=metered))
     await client.initialize(INLINE)
     assert (await client.request("mercury/status", {}))["result"]["eager"] is eager
 
 
-async def test_the_status_compares_texts_by_digest_for_who_asks(client):
+async def test_status_compares_texts_by_digest_when_asked(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", "x = 1\n")
     assert "digests" not in (await client.request("mercury/status", {}))["result"]
@@ -413,7 +413,7 @@ async def test_the_status_compares_texts_by_digest_for_who_asks(client):
     assert status["digests"] == {uri: hashlib.sha256(b"x = 1\n").hexdigest()}
 
 
-async def test_silence_where_a_next_edit_was_asked_for_has_a_reason_for_who_wants_it(client):
+async def test_silence_instead_of_a_next_edit_has_a_reason_on_request(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", "x = 1\n")
     token = {"partialResultToken": "why"}
@@ -440,7 +440,7 @@ def shown(client: Client) -> list[str]:
     [("0.0.9", True), ("0.0", True), (__version__, False), ("99.0.0", False), ("newest", False), (1, False)],
     ids=str,
 )
-async def test_a_plugin_older_than_the_server_is_named(client, plugin, is_told):
+async def test_plugin_older_than_server_is_named(client, plugin, is_told):
     await client.initialize({**INLINE, "experimental": {"mercury": {"version": plugin}}})
     told = [message for message in shown(client) if "update the plugin" in message]
     assert len(told) == is_told
@@ -452,7 +452,7 @@ async def test_a_plugin_older_than_the_server_is_named(client, plugin, is_told):
     [("0.0.9", "update the plugin"), (__version__, ""), ("99.0.0", "update the server"), ("newest", ""), (1, "")],
     ids=str,
 )
-async def test_a_plugin_that_compares_nothing_is_told_what_to_update(client, plugin, named):
+async def test_plugin_that_compares_nothing_is_told_what_to_update(client, plugin, named):
     await client.initialize(INLINE, {"pluginVersion": plugin})
     assert [bool(named) and named in message for message in shown(client)] == [True] * bool(named)
 
@@ -468,12 +468,12 @@ async def test_a_plugin_that_compares_nothing_is_told_what_to_update(client, plu
         ("0.1x", "9.0", False),
     ],
 )
-def test_only_versions_that_do_not_fit_are_older(version, other, older):
+def test_versions_that_do_not_fit_are_the_only_older_ones(version, other, older):
     assert server_module.is_older(version, other) == older
 
 
 @pytest.mark.parametrize("capabilities", [INLINE, {**INLINE, "experimental": {"mercury": {}}}])
-async def test_who_has_no_face_for_the_engine_is_told_once_that_there_is_none(client, capabilities):
+async def test_client_without_engine_status_is_told_once_of_its_absence(client, capabilities):
     await client.initialize(capabilities)
     client.server._was_ready = False
     for state in ("unavailable", "starting", "unavailable", "ready", "unavailable"):
@@ -503,18 +503,18 @@ async def test_why_is_asked_without_naming_a_place(client):
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": []}])
 @pytest.mark.parametrize("command", ["mercury.why", "mercury.status", "mercury.snooze", "mercury.applyNextEdit"])
-async def test_a_command_does_without_the_arguments_that_have_a_default(client, command, arguments):
+async def test_command_does_without_arguments_that_have_default(client, command, arguments):
     await client.initialize(INLINE)
     assert "result" in await client.request("workspace/executeCommand", {"command": command, **arguments})
 
 
-async def test_a_document_is_place_enough_to_ask_why(client):
+async def test_document_is_enough_to_ask_why(client):
     await client.initialize(INLINE)
     command = {"command": "mercury.why", "arguments": [client.open("a.py", TEXT)]}
     assert "next edits" in (await client.request("workspace/executeCommand", command))["result"]
 
 
-async def test_the_end_of_a_session_stops_what_waits_for_the_client(client):
+async def test_end_of_session_stops_what_waits_for_client(client):
     """The client was asked to apply an edit, and asks its user."""
     await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
     uri = client.open("a.py", "basket = 1\nprint(basket)\nprint(basket + 1)\n")
@@ -528,7 +528,7 @@ async def test_the_end_of_a_session_stops_what_waits_for_the_client(client):
     assert "error" not in await client.request("shutdown", None)
 
 
-async def test_an_answer_that_nobody_can_read_is_an_error_to_who_waits_for_it(client):
+async def test_unreadable_answer_is_an_error_for_its_caller(client):
     await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
     task = asyncio.ensure_future(client.server.workspace_apply_edit_async(NO_EDIT))
     await client.until(lambda: any(m.get("method") == "workspace/applyEdit" for m in client.sent))
@@ -548,7 +548,7 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("reports", [True, False])
-async def test_what_became_of_a_suggestion_is_counted(client, reports):
+async def test_outcome_of_a_suggestion_is_counted(client, reports):
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
     (item,) = (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
@@ -564,7 +564,7 @@ async def test_what_became_of_a_suggestion_is_counted(client, reports):
     assert (await client.request("mercury/status", {}))["result"]["today"] == found["days"]
 
 
-async def test_what_the_user_typed_of_it_is_not_saved(client):
+async def test_typed_part_of_a_suggestion_is_not_saved(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
     (item,) = (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
@@ -592,7 +592,7 @@ async def renamed(client: Client, **context: Any) -> dict[str, Any]:
     return (await client.request("mercury/nextEdit", asked))["result"]
 
 
-async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
+async def test_next_edit_says_where_it_is_and_what_it_replaces(client):
     await client.initialize(INLINE)
     offer = await renamed(client)
     assert (offer["summary"], offer["note"]) == ("2 here", "")
@@ -615,7 +615,7 @@ async def test_diagnostics_are_known_with_their_severity(client, severity, expec
     assert (known.message, known.severity) == ("unknown", expected)
 
 
-async def test_the_command_that_accepts_may_say_how_many_edits_were_made(client):
+async def test_accept_command_may_say_how_many_edits_were_made(client):
     await client.initialize(INLINE)
     command = {**(await renamed(client))["command"]}
     command["arguments"].append(1)
@@ -624,7 +624,7 @@ async def test_the_command_that_accepts_may_say_how_many_edits_were_made(client)
     assert counts(page["days"]) == {"shown": 1, "accepted": 1, "characters": 3}
 
 
-async def test_an_accept_that_is_told_late_is_one(client):
+async def test_late_accept_counts_once(client):
     """The edits have arrived, and the client has asked for something else since."""
     await client.initialize(INLINE)
     offer = await renamed(client)
@@ -640,7 +640,7 @@ async def test_an_accept_that_is_told_late_is_one(client):
     assert counts(page["days"]) == {"shown": 1, "accepted": 1, "characters": 6}
 
 
-async def test_a_code_action_says_where_its_edits_are(client):
+async def test_code_action_says_where_its_edits_are(client):
     await client.initialize(INLINE)
     await renamed(client)
     asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
@@ -650,7 +650,7 @@ async def test_a_code_action_says_where_its_edits_are(client):
 
 
 @pytest.mark.parametrize(("experimental", "is_looked_for"), [({}, True), ({"mercury": {}}, False)])
-async def test_where_a_plugin_of_ours_asks_a_code_action_supersedes_nothing(client, experimental, is_looked_for):
+async def test_code_action_from_our_plugin_supersedes_nothing(client, experimental, is_looked_for):
     await client.initialize({**INLINE, "experimental": experimental})
     await renamed(client)
     end = {"line": RENAMED.count("\n"), "character": 0}
@@ -683,7 +683,7 @@ async def test_all_edits_of_an_offer_are_applied_in_one_step(client):
         ("mercury/didReject", {}, {"shown": 1, "rejected": 1}),
     ],
 )
-async def test_what_became_of_a_next_edit_is_counted(client, method, params, counted):
+async def test_outcome_of_a_next_edit_is_counted(client, method, params, counted):
     await client.initialize(INLINE)
     offer = await renamed(client)
     client.send({"method": method, "params": {"id": offer["id"], **params}})

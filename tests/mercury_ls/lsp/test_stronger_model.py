@@ -105,7 +105,7 @@ def scripted(tmp_path, monkeypatch):
     return script
 
 
-async def test_it_is_asked_with_size_and_licence_and_nothing_runs_before_a_yes(client, scripted):
+async def test_question_names_size_and_licence_and_runs_nothing_before_a_yes(client, scripted):
     calls = scripted(TINY)
     await client.use()
     await client.until(client.asked)
@@ -122,7 +122,7 @@ async def test_it_is_asked_with_size_and_licence_and_nothing_runs_before_a_yes(c
     ("title", "hint"),
     [(NOT_NOW, ["mercury: `mercury-ls model recommend` names stronger models at any time"]), (NEVER, [])],
 )
-async def test_a_no_is_remembered_by_every_server(client, new_client, scripted, tmp_path, title, hint):
+async def test_refusal_is_remembered_by_every_server(client, new_client, scripted, tmp_path, title, hint):
     calls = scripted(TINY)
     await client.use()
     await client.answered(title)
@@ -144,7 +144,7 @@ async def test_two_servers_ask_once(client, new_client, scripted):
     assert len([*client.asked(), *other.asked()]) == 1
 
 
-async def test_a_question_that_is_closed_is_a_no(client, scripted, tmp_path):
+async def test_closed_question_means_no(client, scripted, tmp_path):
     calls = scripted(TINY)
     await client.use()
     await client.answered(None)
@@ -170,7 +170,7 @@ async def test_after_a_yes_it_is_installed_and_used_with_progress(client, script
     assert values[1]["message"] == "loading weights  25%"
 
 
-async def test_an_error_is_told_with_its_remedy(client, scripted):
+async def test_error_is_reported_with_its_remedy(client, scripted):
     calls = scripted(TINY, progress="loading 25%\nmodel: the disk is full: free 3 MB\n", code=1)
     await client.use()
     await client.answered(INSTALL)
@@ -192,7 +192,7 @@ async def test_an_error_is_told_with_its_remedy(client, scripted):
     ],
     ids=["cannot be asked", "switched off", "another model", "an engine elsewhere", "a strong one"],
 )
-async def test_where_it_is_of_no_use_it_is_not_even_looked_for(client, scripted, capabilities, options, info):
+async def test_stronger_model_is_not_looked_for_where_it_is_of_no_use(client, scripted, capabilities, options, info):
     calls = scripted(TINY)
     client.model = FakeEngine(info=info)
     await client.use(capabilities, options)
@@ -200,7 +200,7 @@ async def test_where_it_is_of_no_use_it_is_not_even_looked_for(client, scripted,
     assert not client.asked()
 
 
-async def test_nobody_is_asked_at_the_start(client, scripted, monkeypatch):
+async def test_question_is_not_asked_at_the_start(client, scripted, monkeypatch):
     monkeypatch.setattr(stronger_model, "FEW_SHOWN", 2)
     calls = scripted(TINY)
     await client.use()
@@ -210,7 +210,7 @@ async def test_nobody_is_asked_at_the_start(client, scripted, monkeypatch):
     await client.until(client.asked)
 
 
-async def test_nobody_is_asked_while_they_type(client, scripted):
+async def test_question_is_not_asked_while_typing(client, scripted):
     scripted(TINY)
     await client.initialize(ASKING)
     client.server.started.tally.shown_count = 1
@@ -227,18 +227,18 @@ def check(expected: str | None, *known: RecommendedModel, machine: Machine = FAS
     assert (choice and choice.known.id) == expected
 
 
-def test_the_largest_that_keeps_up_with_typing_is_offered():
+def test_largest_model_that_keeps_up_with_typing_is_offered():
     larger = replace(TINY, id="org/Larger", parameters=1_500_000_000)
     check("org/Larger", TINY, larger)
     check("org/Tiny-Coder", TINY, replace(larger, parameters=9_000_000_000))
     check(None, TINY, machine=replace(FAST, bandwidth=10e9))
 
 
-def test_what_needs_a_server_or_another_licence_is_not_offered():
+def test_models_needing_a_server_or_another_licence_are_not_offered():
     check(None, replace(TINY, prompt="mellum"), replace(TINY, licence="Qwen Research (non-commercial)"))
 
 
-def test_every_machine_is_offered_something_free_if_it_is_fast_enough():
+def test_fast_enough_machines_are_all_offered_something_free():
     fim = [model for model in recommended.known() if model.job == "completions"]
     choice = strongest(recommended.choices(replace(FAST, bandwidth=1e12), fim))
     assert choice
@@ -246,7 +246,7 @@ def test_every_machine_is_offered_something_free_if_it_is_fast_enough():
 
 
 @pytest.mark.slow
-async def test_the_commands_themselves_install_and_choose_it(client, tmp_path, monkeypatch):
+async def test_commands_install_and_choose_the_offered_model(client, tmp_path, monkeypatch):
     for kind in ("DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
     monkeypatch.setattr(stronger_model, "COMMAND", (sys.executable, stand_in_machine.__file__))

@@ -27,7 +27,7 @@ def test_header_names_come_in_any_case_and_company():
     check(b"X-Other: 1\r\nCONTENT-LENGTH:2\r\n\r\n{}", [b"{}"])
 
 
-def test_a_bad_header_is_reported_and_the_next_message_read():
+def test_bad_header_is_reported_and_next_message_read():
     good = frame(b"{}")
     check(b"Nothing: here\r\n\r\n" + good, ["no Content-Length", b"{}"])
     check(b"Content-Length: many\r\n\r\n" + good, ["Content-Length b'many' is not a number", b"{}"])
@@ -45,7 +45,7 @@ def test_after_rubbish_the_next_header_is_found():
     check(b"Content-Length: 9\r\n\r\n{}" + good + good, [b"{}Content", "no Content-Length", b"{}"])
 
 
-def test_a_body_over_the_limit_is_skipped_and_not_held():
+def test_body_over_limit_is_skipped_and_not_held():
     frames, body = MessageReader(largest=100_000), b'{"uri": "a"' + b"x" * 1_000_000 + b'"uri": "b"}'
     frames.feed(b"Content-Length: %d\r\n\r\n" % len(body))
     found = []
@@ -81,7 +81,7 @@ def test_however_the_stream_is_cut_the_messages_are_the_same(bodies, cuts):
     rubbish=st.lists(st.sampled_from([b"Content-Length: ", b"5 ", b"-1", b"\r\n", b"{}", b"\xff", b":", b"9" * 30])),
     cut=st.integers(1, 50),
 )
-def test_no_rubbish_loses_what_comes_later(rubbish, cut):
+def test_rubbish_loses_no_later_message(rubbish, cut):
     """A message that the rubbish claims as its own body is lost, and none after it."""
     frames = MessageReader()
     stream = b"".join([*rubbish, frame(b"[1]"), frame(b"[2]"), frame(b"[2]"), b" " * LONGEST_HEADER, frame(b"[3]")])

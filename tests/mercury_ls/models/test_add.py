@@ -75,7 +75,7 @@ def check_refused(said, source, **order):
         assert text in str(refused.value)
 
 
-def test_a_folder_becomes_a_model_with_a_name(home, tmp_path):
+def test_folder_becomes_a_model_with_name(home, tmp_path):
     record, shown = made(checkpoint(tmp_path / "Tiny-Coder"), precision="int4")
     assert (record.name, record.kind, record.prompt, record.precision) == ("tiny-coder", "fim", "qwen", "int4")
     assert record.architecture == "Qwen2ForCausalLM"
@@ -87,7 +87,7 @@ def test_a_folder_becomes_a_model_with_a_name(home, tmp_path):
     assert [path.name for path in home.iterdir() if path.is_dir()] == ["tiny-coder"]
 
 
-def test_a_model_of_the_hub_is_pinned_to_its_revision(home, stand_in):
+def test_model_of_hub_is_pinned_to_its_revision(home, stand_in):
     record, shown = made("org/Tiny-Coder")
     assert (record.source, record.revision, record.licence) == ("org/Tiny-Coder", SHA, "apache-2.0")
     assert "licence      apache-2.0" in shown
@@ -95,13 +95,13 @@ def test_a_model_of_the_hub_is_pinned_to_its_revision(home, stand_in):
     assert models.resolve("tiny-coder")
 
 
-def test_no_byte_of_the_weights_is_loaded_before_the_user_agrees(home, stand_in):
+def test_weights_are_not_loaded_before_the_user_agrees(home, stand_in):
     assert made("org/Tiny-Coder", agree=False)[0] is None
     assert not any("safetensors" in path for path, _ in stand_in.asked)
     assert not home.exists()
 
 
-def test_what_was_interrupted_is_not_visible_and_goes_on(home, stand_in):
+def test_interrupted_addition_is_not_visible_and_goes_on(home, stand_in):
     stand_in.cut["model.safetensors"] = 5000
     check_refused("interrupted after", "org/Tiny-Coder")
     assert left() == [".tiny-coder.adding"]
@@ -114,14 +114,14 @@ def test_what_was_interrupted_is_not_visible_and_goes_on(home, stand_in):
     assert models.resolve("tiny-coder")
 
 
-def test_what_is_left_of_another_source_is_not_used(home, stand_in, tmp_path):
+def test_leftovers_of_another_source_are_not_used(home, stand_in, tmp_path):
     stand_in.cut["model.safetensors"] = 5000
     check_refused("interrupted after", "org/Tiny-Coder")
     record, _ = made(checkpoint(tmp_path / "Tiny-Coder"))
     assert record.revision == ""
 
 
-def test_a_conversion_that_fails_leaves_no_model(home, tmp_path, monkeypatch):
+def test_failed_conversion_leaves_no_model(home, tmp_path, monkeypatch):
     def fail(*_):
         raise EngineError("damaged")
 
@@ -130,7 +130,7 @@ def test_a_conversion_that_fails_leaves_no_model(home, tmp_path, monkeypatch):
     assert (models.added(), left()) == ({}, [])
 
 
-def test_a_renamed_repository_is_said_to_be_one(home, stand_in):
+def test_renamed_repository_is_reported(home, stand_in):
     stand_in.renamed["old/coder"] = "org/Tiny-Coder"
     record, shown = made("hf:old/coder")
     assert (record.name, record.source) == ("coder", "org/Tiny-Coder")
@@ -143,7 +143,7 @@ def test_gated_weights_are_said_to_be_so(home, stand_in):
     assert (models.added(), left()) == ({}, [])
 
 
-def test_a_folder_that_was_written_as_a_name_of_the_hub_is_mentioned(home, stand_in, tmp_path, monkeypatch):
+def test_folder_written_like_hub_name_is_mentioned(home, stand_in, tmp_path, monkeypatch):
     checkpoint(tmp_path / "models/alpha")
     monkeypatch.chdir(tmp_path)
     check_refused(["the hub has no models/alpha", "write ./models/alpha"], "models/alpha")
@@ -168,7 +168,7 @@ def loaded(stand_in):
     return [path.rpartition("/")[2] for path, _ in stand_in.asked if "/resolve/" in path]
 
 
-def test_of_a_repository_with_gguf_files_the_best_one_is_added(home, ggufs):
+def test_best_gguf_file_of_a_repository_is_added(home, ggufs):
     record, shown = made("org/Tiny-Coder")
     assert (record.source, record.revision, record.licence) == ("org/Tiny-Coder", SHA, "apache-2.0")
     assert (record.name, record.prompt, record.architecture) == ("tiny-coder", "qwen", "Qwen2ForCausalLM")
@@ -178,7 +178,7 @@ def test_of_a_repository_with_gguf_files_the_best_one_is_added(home, ggufs):
     assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
 
 
-def test_the_user_may_choose_another_gguf_file(home, ggufs, stand_in):
+def test_user_may_choose_another_gguf_file(home, ggufs, stand_in):
     assert made("org/Tiny-Coder", file=Q4)[0]
     assert set(loaded(ggufs)) == {Q4}
     check_refused(
@@ -187,21 +187,21 @@ def test_the_user_may_choose_another_gguf_file(home, ggufs, stand_in):
     check_refused("--file is for models on the hub", home / "tiny-coder", name="b", file="x.gguf")
 
 
-def test_a_gguf_file_for_which_there_is_no_room_is_not_chosen(home, ggufs, monkeypatch):
+def test_gguf_file_without_room_for_it_is_not_chosen(home, ggufs, monkeypatch):
     ggufs.files[Q8] = ggufs.files[Q8_2] = gguf_file() + bytes(1 << 20)
     monkeypatch.setattr(supplies, "free_disk", lambda: supplies.SPARE_DISK + (1 << 20))
     assert made("org/Tiny-Coder")[0]
     assert set(loaded(ggufs)) == {Q4}
 
 
-def test_of_files_whose_names_say_nothing_the_user_chooses(home, stand_in):
+def test_files_with_names_that_say_nothing_are_for_the_user_to_choose(home, stand_in):
     stand_in.files = {"a.gguf": gguf_file(), "b.gguf": gguf_file()}
     check_refused("choose one with --file, of a.gguf, b.gguf", "org/Tiny-Coder")
     stand_in.files.pop("b.gguf")
     assert made("org/Tiny-Coder")[0]
 
 
-def test_no_more_than_its_beginning_is_loaded_of_a_gguf_file_before_the_user_agrees(home, ggufs, monkeypatch):
+def test_gguf_file_is_read_only_at_its_beginning_before_the_user_agrees(home, ggufs, monkeypatch):
     content = gguf_file()
     monkeypatch.setattr(supplies, "GGUF_HEAD", len(content) - 100)
     assert made("org/Tiny-Coder", agree=False)[0] is None
@@ -211,7 +211,7 @@ def test_no_more_than_its_beginning_is_loaded_of_a_gguf_file_before_the_user_agr
     assert [start for path, start in ggufs.asked if path.endswith(Q8_2)] == [0, len(content) - 100]
 
 
-def test_a_gguf_file_that_was_interrupted_goes_on(home, ggufs, monkeypatch):
+def test_interrupted_gguf_file_goes_on(home, ggufs, monkeypatch):
     monkeypatch.setattr(supplies, "GGUF_HEAD", len(gguf_file()) - 200)
 
     def agreed(plan):
@@ -227,7 +227,7 @@ def test_a_gguf_file_that_was_interrupted_goes_on(home, ggufs, monkeypatch):
     assert [start for path, start in ggufs.asked if path.endswith(Q8_2)] == [0, len(gguf_file()) - 100]
 
 
-def test_a_gguf_file_of_the_cache_is_used_where_the_hub_may_not_be_asked(home, tmp_path, monkeypatch):
+def test_cached_gguf_file_is_used_where_hub_may_not_be_asked(home, tmp_path, monkeypatch):
     (tmp_path / "snapshot").mkdir()
     (tmp_path / "snapshot" / Q8).write_bytes(gguf_file())
     file = hub.RepositoryFile(Q8, len(gguf_file()))
@@ -265,12 +265,12 @@ def gguf_file():
         ({"vocab_size": 100}, ["has 264 tokens, and config.json says 100", "different models"]),
     ],
 )
-def test_a_model_that_cannot_be_used_is_refused_before_its_weights(home, tmp_path, changes, said):
+def test_unusable_model_is_refused_before_its_weights(home, tmp_path, changes, said):
     check_refused(said, checkpoint(tmp_path / "tiny", **changes))
     assert left() == []
 
 
-def test_a_tokenizer_in_parts_is_put_together(home, tmp_path):
+def test_tokenizer_in_parts_is_put_together(home, tmp_path):
     folder = checkpoint(tmp_path / "tiny")
     whole = json.loads((folder / "tokenizer.json").read_bytes())
     (folder / "tokenizer.json").unlink()
@@ -285,7 +285,7 @@ def test_a_tokenizer_in_parts_is_put_together(home, tmp_path):
     assert not (folder / "tokenizer.json").exists()
 
 
-def test_a_gguf_file_becomes_a_model(home, tmp_path):
+def test_gguf_file_becomes_a_model(home, tmp_path):
     file = tmp_path / "Tiny-Q8_0.gguf"
     file.write_bytes(gguf_file())
     record, _ = made(file)
@@ -300,7 +300,7 @@ def test_more_layers_than_weights_are_not_counted(home, tmp_path):
 @pytest.mark.parametrize(
     "header", [b"", b"null", b'{"a": 1}', b'{"a": {"dtype": "F32", "shape": ["x"], "data_offsets": [0, 4]}}']
 )
-def test_a_damaged_file_of_weights_is_named(home, tmp_path, header):
+def test_damaged_weights_file_is_named(home, tmp_path, header):
     file = checkpoint(tmp_path / "tiny") / "model.safetensors"
     file.write_bytes(len(header).to_bytes(8, "little") + header)
     check_refused([str(file), "get it again"], tmp_path / "tiny")
@@ -316,7 +316,7 @@ def test_a_damaged_file_of_weights_is_named(home, tmp_path, header):
         ({"model": {"type": "Unigram", "vocab": []}}, "supports only BPE"),
     ],
 )
-def test_a_tokenizer_that_cannot_be_used_is_refused(home, tmp_path, changes, said):
+def test_unusable_tokenizer_is_refused(home, tmp_path, changes, said):
     file = checkpoint(tmp_path / "tiny") / "tokenizer.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
     check_refused([str(file), said], tmp_path / "tiny")
@@ -324,7 +324,7 @@ def test_a_tokenizer_that_cannot_be_used_is_refused(home, tmp_path, changes, sai
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize(("text", "said"), [(None, "has no {}"), ("{", "cannot be read"), ("[]", "not a JSON object")])
-def test_a_damaged_folder_is_named(home, tmp_path, name, text, said):
+def test_damaged_folder_is_named(home, tmp_path, name, text, said):
     file = checkpoint(tmp_path / "tiny") / name
     if text is None:
         file.unlink()
@@ -337,18 +337,18 @@ def test_a_damaged_folder_is_named(home, tmp_path, name, text, said):
     ("name", "kind", "prompt"),
     [("sweep-next-edit-1.5B", "next-edit", "sweep"), ("zeta-2.1", "next-edit", "zeta-2.1"), ("x", "fim", "qwen")],
 )
-def test_the_name_tells_a_next_edit_model_from_the_one_that_it_was_made_from(tmp_path, name, kind, prompt):
+def test_name_tells_next_edit_model_from_its_base_model(tmp_path, name, kind, prompt):
     found = added.identify(checkpoint(tmp_path / "tiny"), name)
     assert (found.kind, found.prompt) == (kind, prompt)
 
 
-def test_the_user_may_say_what_a_model_is(tmp_path):
+def test_user_may_say_what_model_is(tmp_path):
     folder = checkpoint(tmp_path / "tiny", specials=(*SPECIALS, "<M>"))
     assert added.identify(folder, "tiny").kind == "diffusion"
     assert added.identify(folder, "tiny", "qwen").kind == "fim"
 
 
-def test_a_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
+def test_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=150_000_000))
     check_refused(["needs 200 MB of disk", "150 MB are free"], checkpoint(tmp_path / "tiny"))
 
@@ -366,14 +366,14 @@ def test_names_are_plain_and_free(home, tmp_path, name):
     check_refused("is the name of an installed model", tmp_path / "tiny", name="mine")
 
 
-def test_one_model_is_added_at_a_time(home, tmp_path):
+def test_models_are_added_one_at_a_time(home, tmp_path):
     folder = checkpoint(tmp_path / "tiny")
     with library.workplace("other", "x"):
         check_refused("another process is adding a model", folder)
         assert left() == [".other.adding"]
 
 
-def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
+def test_model_is_removed_with_its_measurements(home, tmp_path):
     made(checkpoint(tmp_path / "tiny"))
     library.note("tiny", library.MeasuredSpeed(2.0, 1.0, 3.0, 4))
     assert library.measurements()["tiny"].warm_ms == 1.0
@@ -382,7 +382,7 @@ def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
-def test_of_a_model_that_is_a_link_only_the_link_is_removed(home, tmp_path):
+def test_linked_model_has_only_its_link_removed(home, tmp_path):
     made(checkpoint(tmp_path / "tiny"))
     elsewhere = (home / "tiny").rename(tmp_path / "elsewhere")
     (home / "tiny").symlink_to(elsewhere)
@@ -400,7 +400,7 @@ def test_of_a_model_that_is_a_link_only_the_link_is_removed(home, tmp_path):
         ("config.json", "config.json: cannot be read (it is not a file)"),
     ],
 )
-def test_a_pipe_in_a_model_keeps_nobody_waiting(home, tmp_path, name, said):
+def test_pipe_in_model_keeps_nobody_waiting(home, tmp_path, name, said):
     folder = checkpoint(tmp_path / "tiny")
     (folder / name).unlink()
     os.mkfifo(folder / name)
@@ -414,19 +414,19 @@ def test_measurements_that_cannot_be_read_are_none(home, tmp_path):
     assert library.measurements() == {}
 
 
-def test_where_nothing_can_be_noted_a_model_is_still_added(home, tmp_path):
+def test_model_is_still_added_where_nothing_can_be_noted(home, tmp_path):
     (tmp_path / "state").touch()
     library.note("tiny", library.MeasuredSpeed(1, 1, 1, 1))
     assert made(checkpoint(tmp_path / "tiny"))[0].name == "tiny"
 
 
-def test_a_damaged_record_is_shown_as_one(home, tmp_path):
+def test_damaged_record_is_shown_as_damaged(home, tmp_path):
     made(checkpoint(tmp_path / "tiny"))
     (home / "tiny/model.json").write_text("{")
     assert library.records()["tiny"].source.startswith("damaged")
 
 
-def test_what_ships_is_not_a_model_that_was_added(home):
+def test_shipped_model_is_not_an_added_one(home):
     shutil.rmtree(home, ignore_errors=True)
     assert models.added() == {}
 
@@ -451,7 +451,7 @@ def test_servers_that_may_not_be_asked(home, source, order, said):
     check_refused(said, source, **order)
 
 
-def test_a_provider_is_added_without_being_asked(home):
+def test_provider_is_added_without_being_asked(home):
     record, shown = made("mistral", network=True, model="codestral-2508")
     assert (record.kind, record.protocol, record.model, record.key) == (
         "server",
@@ -463,7 +463,7 @@ def test_a_provider_is_added_without_being_asked(home):
     assert json.loads((home / "mistral/model.json").read_bytes())["address"] == "https://api.mistral.ai"
 
 
-def test_a_gateway_is_spoken_to_as_a_provider_but_gets_no_key_of_its(home, monkeypatch):
+def test_gateway_is_spoken_to_as_provider_but_does_not_get_its_key(home, monkeypatch):
     asked = []
     monkeypatch.setattr(added, "probe", lambda record: asked.append(record) or replace(server(), protocol="inception"))
     record, _ = made("https://gateway.example", network=True, protocol="inception", headers=("api-key: env:K",))
@@ -472,7 +472,7 @@ def test_a_gateway_is_spoken_to_as_a_provider_but_gets_no_key_of_its(home, monke
     assert asked[0].protocol == "inception"
 
 
-def test_a_server_that_only_chats_proposes_next_edits(home, monkeypatch):
+def test_chat_only_server_proposes_next_edits(home, monkeypatch):
     monkeypatch.setattr(added, "probe", lambda record: replace(server("llada-2"), protocol=record.protocol))
     record, _ = made("http://127.0.0.1:30000", prompt="chat")
     assert (record.protocol, record.prompt, record.model) == ("chat", "chat", "llada-2")
@@ -491,7 +491,7 @@ def server(*names, note=""):
         ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 6 of 6"),
     ],
 )
-def test_a_server_is_asked_in_the_format_that_its_model_answers_in(home, monkeypatch, order, prompt, told):
+def test_server_is_asked_in_format_that_its_model_answers_in(home, monkeypatch, order, prompt, told):
     monkeypatch.setattr(added, "probe", lambda *_: server("named-qwen"))
     monkeypatch.setattr(added, "served", lambda record, network: opened("zeta-2", record.prompt))
     record, shown = made("http://127.0.0.1:8080", **order)
@@ -507,7 +507,7 @@ def test_a_server_is_asked_in_the_format_that_its_model_answers_in(home, monkeyp
         ({"prompt": "zeta-2"}, "zeta-2", "answers in its format: 6 of 6"),
     ],
 )
-def test_a_model_is_installed_in_the_format_that_it_answers_in(home, tmp_path, monkeypatch, order, prompt, told):
+def test_model_is_installed_in_format_that_it_answers_in(home, tmp_path, monkeypatch, order, prompt, told):
     monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened("zeta-2", prompt))
 
     def open_made(folder, record):
@@ -522,7 +522,7 @@ def test_a_model_is_installed_in_the_format_that_it_answers_in(home, tmp_path, m
     assert (record.prompt, record.kind) == (prompt, "next-edit")
 
 
-def test_a_model_that_cannot_be_opened_is_there_and_says_so(home, tmp_path):
+def test_model_that_cannot_be_opened_is_listed_and_says_so(home, tmp_path):
     def open_made(folder, record):
         raise EngineError("no memory")
 
@@ -532,7 +532,7 @@ def test_a_model_that_cannot_be_opened_is_there_and_says_so(home, tmp_path):
     assert models.resolve("tiny")
 
 
-def test_a_gateway_of_ones_own_is_examined_although_it_is_spoken_to_as_a_provider(home, monkeypatch):
+def test_own_gateway_is_examined_although_spoken_to_as_provider(home, monkeypatch):
     monkeypatch.setattr(added, "probe", lambda record: replace(server("codestral-latest"), protocol="mistral"))
     monkeypatch.setattr(added, "served", lambda record, network: opened("qwen", "qwen"))
     _, shown = made("https://gateway.example", network=True, protocol="mistral")
@@ -549,7 +549,7 @@ def test_a_gateway_of_ones_own_is_examined_although_it_is_spoken_to_as_a_provide
         (["a"], "b", "has no model b: it has a"),
     ],
 )
-def test_a_server_here_is_asked_what_it_has(home, monkeypatch, names, model, result):
+def test_local_server_is_asked_what_it_has(home, monkeypatch, names, model, result):
     monkeypatch.setattr(added, "probe", lambda *_: server(*names))
     if " " in result:
         check_refused(result, "http://127.0.0.1:8080", model=model)

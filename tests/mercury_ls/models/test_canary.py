@@ -84,7 +84,7 @@ def verdict(family, form, others=()):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_model_in_its_own_format_fits(family):
+def test_model_in_its_own_format_fits(family):
     assert (found := verdict(family, family)).fits, found
     assert "answers in its format: 6 of 6" in str(found)
 
@@ -94,7 +94,7 @@ WRONG = [(family, form) for family in FAMILIES for form in FAMILIES if family !=
 
 
 @pytest.mark.parametrize(("family", "form"), WRONG)
-def test_one_in_another_format_is_caught_and_damages_nothing(family, form):
+def test_model_in_another_format_is_caught_and_damages_nothing(family, form):
     found = verdict(family, form)
     assert found.fits is ((family, form) in ALIKE)
     marks = ("<|", "```", ">>>>>>>", "<<<<<<<")
@@ -106,7 +106,7 @@ def test_one_in_another_format_is_caught_and_damages_nothing(family, form):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_format_that_it_was_trained_on_is_found(family):
+def test_format_that_it_was_trained_on_is_found(family):
     form = "qwen" if family != "qwen" else "zeta"
     found = verdict(family, form, [name for name in FORMS if name != form])
     assert not found.fits
@@ -115,12 +115,12 @@ def test_the_format_that_it_was_trained_on_is_found(family):
     assert f"try --prompt {found.better}" in str(found)
 
 
-def test_a_model_that_knows_nothing_is_weak():
+def test_ignorant_model_is_weak():
     found = verdict("zeta-2.1", "zeta", ["qwen"])
     assert "is weak: 0 of 5 questions with a known answer are right" in str(found)
 
 
-def test_a_model_that_takes_too_long_is_not_examined_further():
+def test_slow_model_is_not_examined_further():
     ticks = iter(range(0, 1000, 8))
     model = Model("qwen", "qwen")
     found = examined(model, 20.0, lambda: next(ticks))
@@ -135,7 +135,7 @@ class Refusing(Model):
         yield
 
 
-def test_one_that_answers_nothing_is_not_called_weak():
+def test_silent_model_is_not_called_weak():
     with pytest.raises(EngineError, match="nothing answers"):
         judged(Refusing("qwen", "qwen"), [], lambda name: opened("qwen", name))
     assert judged(Refusing("qwen", "qwen"), ["zeta"], lambda name: opened("zeta", name)).better == "zeta"
@@ -162,14 +162,14 @@ class Both(Model):
 
 
 @pytest.mark.parametrize("fills", [True, False])
-def test_a_model_that_does_both_is_asked_about_both(fills):
+def test_model_that_does_both_is_asked_about_both(fills):
     model = Both(fills)
     found = judged(model, [], lambda name: opened("qwen", name))
     assert {*model.modes} == {"line", "region"}
     assert not found.fits
 
 
-def test_the_time_for_all_questions_is_bounded():
+def test_time_for_all_questions_is_bounded():
     now = iter(range(1000))
     model = Model("zeta-2.1", "zeta")
     deadlines = []

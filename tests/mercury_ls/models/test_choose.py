@@ -22,7 +22,7 @@ def ready(model, engine="test"):
         (True, [Status("unavailable", "no memory")], ""),
     ],
 )
-def test_whoever_keeps_another_model_is_named(was_running, statuses, other):
+def test_settings_that_keep_another_model_are_named(was_running, statuses, other):
     left = iter(statuses)
 
     def status():

@@ -99,13 +99,13 @@ def weights_of(served, **changes):
         "\0",
     ],
 )
-def test_a_revision_that_is_none_leads_nowhere(stand_in, home, sha):
+def test_malformed_revision_leads_nowhere(stand_in, home, sha):
     stand_in.says = {"sha": sha}
     check_refused(home, ID, "its revision is", "try again later")
 
 
 @pytest.mark.parametrize("id", ["../../etc", "org", "a/b/c", "org/x\n", f"org/{ESC}", "org/..", "/org/x", "org/a--b"])
-def test_a_repository_is_not_called_so(stand_in, home, id):
+def test_repository_with_malformed_name_is_refused(stand_in, home, id):
     stand_in.says = {"id": id}
     check_refused(home, ID)
 
@@ -114,7 +114,7 @@ def test_a_repository_is_not_called_so(stand_in, home, id):
     "name",
     ["settings\\a", "C:evil", "a\0", "con", "LPT1.a", "a b", ESC, f"a{BIDI}", "x" * 300, "~"],
 )
-def test_a_file_has_a_plain_name(stand_in, home, name):
+def test_file_has_a_plain_name(stand_in, home, name):
     stand_in.says = weights_of(stand_in, rfilename=f"{name}.safetensors")
     check_refused(home, "is no plain name for a file", "choose another model")
 
@@ -136,7 +136,7 @@ def test_names_that_are_one_on_many_disks_are_refused(stand_in, home):
         ({"lfs": 5}, "the hub's description of it is none"),
     ],
 )
-def test_what_is_said_of_a_file_has_its_form(stand_in, home, changes, said):
+def test_malformed_file_description_is_refused(stand_in, home, changes, said):
     stand_in.says = weights_of(stand_in, **changes)
     check_refused(home, said)
 
@@ -144,12 +144,12 @@ def test_what_is_said_of_a_file_has_its_form(stand_in, home, changes, said):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"5", b"\xff\xfe", DEEP.encode(), b'{"cardData": ' + DEEP.encode() + b"}", b'{"id": 5}']
 )
-def test_a_description_that_is_none_is_said_to_be(stand_in, home, body):
+def test_malformed_description_is_reported(stand_in, home, body):
     stand_in.sends[""] = {}, [body]
     check_refused(home, ID, "the hub's description of it is none")
 
 
-def test_a_large_tokenizer_is_refused_before_the_question_and_before_it_is_loaded(stand_in, home):
+def test_large_tokenizer_is_refused_before_question_and_download(stand_in, home):
     siblings = stand_in.info()["siblings"]
     large = [{**each, "size": 8 << 30} if each["rfilename"] == "tokenizer.json" else each for each in siblings]
     stand_in.says = {"siblings": large}
@@ -158,20 +158,20 @@ def test_a_large_tokenizer_is_refused_before_the_question_and_before_it_is_loade
 
 
 @pytest.mark.parametrize("name", ["", "config.json", "model.safetensors"])
-def test_a_body_without_an_end_is_cut_off(stand_in, home, name):
+def test_body_without_end_is_cut_off(stand_in, home, name):
     stand_in.sends[name] = {}, repeat(bytes(1 << 16))
     check_refused(home, ID, agrees=name.startswith("model"))
     assert not [path for path in home.rglob("*") if path.is_file() and path.stat().st_size > 1 << 16]
 
 
 @pytest.mark.parametrize("name", ["", "config.json", "model.safetensors"])
-def test_nothing_is_unpacked(stand_in, home, name):
+def test_compressed_body_is_not_unpacked(stand_in, home, name):
     bomb = zlib.compress(bytes(1 << 26), wbits=31)
     stand_in.sends[name] = {"Content-Encoding": "gzip"}, [bomb]
     check_refused(home, "packed ('gzip')", "was not asked for", agrees=name.startswith("model"))
 
 
-def test_what_a_refusal_says_at_length_is_not_read(stand_in, home, monkeypatch):
+def test_long_refusal_is_not_read(stand_in, home, monkeypatch):
     real = stand_in.answer
     monkeypatch.setattr(
         stand_in, "answer", lambda path, *part: real(path, *part) if "/api/" in path else (500, {}, bytes(1 << 24))
@@ -179,7 +179,7 @@ def test_what_a_refusal_says_at_length_is_not_read(stand_in, home, monkeypatch):
     check_refused(home, "(HTTP 500)")
 
 
-def test_a_transfer_that_hardly_moves_ends(stand_in, tmp_path):
+def test_stalled_transfer_ends(stand_in, tmp_path):
     ticks = iter(range(0, 10**6, 30))
     stand_in.cut["model.safetensors"] = 1
     stand_in.stays = True
@@ -189,7 +189,7 @@ def test_a_transfer_that_hardly_moves_ends(stand_in, tmp_path):
         hub.fetch(repository, repository.weights[0], tmp_path, lambda *_: None, clock=lambda: next(ticks))
 
 
-def test_a_revision_that_was_asked_for_is_the_one_that_comes(stand_in, home):
+def test_requested_revision_is_the_one_that_comes(stand_in, home):
     stand_in.says = {"sha": "f" * 40}
     with pytest.raises(EngineError, match=f"revision {SHA} was asked for, and the hub has ffff"):
         hub.look(ID, SHA)
@@ -205,7 +205,7 @@ def test_a_revision_that_was_asked_for_is_the_one_that_comes(stand_in, home):
         ("http://127.0.0.1:1", "http://localhost/x", ""),
     ],
 )
-def test_where_a_hub_may_lead(monkeypatch, hub_at, target, said):
+def test_hub_redirects_are_checked(monkeypatch, hub_at, target, said):
     monkeypatch.setattr(hub.library().constants, "ENDPOINT", hub_at)
     request = hub.library().get_session().build_request("GET", target)
     if not said:
@@ -216,12 +216,12 @@ def test_where_a_hub_may_lead(monkeypatch, hub_at, target, said):
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://x/y", "//", "http://[::1", "x" * 9000, f"/{ID}"])
-def test_a_hub_that_leads_astray_is_not_followed(stand_in, home, monkeypatch, location):
+def test_hub_that_leads_astray_is_not_followed(stand_in, home, monkeypatch, location):
     monkeypatch.setattr(stand_in, "answer", lambda path, start: (302, {"Location": location}, b""))
     check_refused(home)
 
 
-def test_what_the_makers_wrote_is_shown_as_one_line_or_not_at_all(stand_in, home):
+def test_licence_text_is_shown_as_one_line_or_not_at_all(stand_in, home):
     stand_in.says = {"cardData": {"license": f"mit\n  privacy {ESC}{BIDI}"}, "tags": [f"license:{ESC}"]}
     shown = []
     record = add(
@@ -235,7 +235,7 @@ def test_what_the_makers_wrote_is_shown_as_one_line_or_not_at_all(stand_in, home
     assert "  licence      not stated: see where the model comes from" in shown
 
 
-def test_parameters_that_the_files_cannot_hold_do_not_make_a_model_look_small(stand_in, home):
+def test_impossible_parameter_counts_do_not_make_a_model_look_small(stand_in, home):
     stand_in.says = weights_of(stand_in, size=10**15)
     check_refused(home, "of disk, and", "are free")
 
@@ -244,12 +244,12 @@ def test_parameters_that_the_files_cannot_hold_do_not_make_a_model_look_small(st
     "name",
     ["", ".", "..", "../a", "a/b", "/a", "a\\b", "C:a", "a\0", "nul", "AUX.json", "a.", "a ", "é", "x" * 300, "-a"],
 )
-def test_a_name_that_leaves_its_folder_is_no_place(tmp_path, name):
+def test_name_that_leaves_its_folder_is_no_place(tmp_path, name):
     with pytest.raises(EngineError, match="is no plain name for a file"):
         places.inside(tmp_path, name)
 
 
-def test_a_place_is_no_link_and_no_other_name_of_what_is_there(tmp_path):
+def test_place_is_neither_a_link_nor_another_name_of_an_existing_file(tmp_path):
     (tmp_path / "Taken").touch()
     with pytest.raises(EngineError, match="one file on many disks"):
         places.inside(tmp_path, "taken")
@@ -258,7 +258,7 @@ def test_a_place_is_no_link_and_no_other_name_of_what_is_there(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
 @pytest.mark.parametrize("place", [".tiny-coder.adding", f".tiny-coder.adding/{SHA}", ".lock", "tiny-coder"])
-def test_nothing_is_written_through_a_link(stand_in, home, place):
+def test_links_are_not_written_through(stand_in, home, place):
     (home / "precious").mkdir()
     link = models.added_home() / place
     link.parent.mkdir(parents=True)
@@ -314,12 +314,12 @@ def test_whatever_a_hub_answers_a_sentence_says_what_is_wrong(stand_in, home, se
         (b"GGUF\x03\0\0\0" + bytes(16), "the architecture is not named"),
     ],
 )
-def test_a_gguf_file_that_is_none_leaves_nothing(stand_in, home, content, said):
+def test_malformed_gguf_file_leaves_nothing(stand_in, home, content, said):
     stand_in.files = {"tiny.q8_0.gguf": content + bytes(64)}
     check_refused(home, f"{ID}/tiny.q8_0.gguf", said)
 
 
-def test_of_a_gguf_file_no_more_is_read_than_its_beginning(stand_in, home):
+def test_gguf_file_is_read_only_at_its_beginning(stand_in, home):
     stand_in.files = {"tiny.q8_0.gguf": b"GGUF"}
     stand_in.sends = {"tiny.q8_0.gguf": ({}, repeat(bytes(1 << 20)))}
     for size, said in ((1 << 26, "is not a GGUF file"), (1 << 49, "of disk are free")):
@@ -327,13 +327,13 @@ def test_of_a_gguf_file_no_more_is_read_than_its_beginning(stand_in, home):
         check_refused(home, said)
 
 
-def test_a_gguf_file_that_is_shorter_than_announced(stand_in, home):
+def test_gguf_file_shorter_than_announced_is_refused(stand_in, home):
     stand_in.files = {"tiny.q8_0.gguf": b"GGUF"}
     stand_in.says = {"siblings": [{"rfilename": "tiny.q8_0.gguf", "size": 1000}]}
     check_refused(home, "of tiny.q8_0.gguf arrived 4 bytes, and no more")
 
 
 @pytest.mark.parametrize("name", ["../a.gguf", "a/b.gguf", ".a.gguf", f"{ESC}.gguf", "a b.gguf", "a.gguf\n"])
-def test_a_gguf_file_of_another_name_is_none(stand_in, home, name):
+def test_gguf_file_with_unsuitable_name_is_refused(stand_in, home, name):
     stand_in.says = {"siblings": [{"rfilename": name, "size": 1000}]}
     check_refused(home, "neither .safetensors nor whole .gguf files")

@@ -44,7 +44,7 @@ def check_refused(said, act):
         assert text in str(refused.value)
 
 
-def test_a_repository_is_described_before_anything_is_loaded(stand_in):
+def test_repository_is_described_before_anything_is_loaded(stand_in):
     found = look("org/tiny")
     assert (found.id, found.revision, found.licence, found.parameters) == ("org/tiny", SHA, "apache-2.0", 1234)
     assert [file.name for file in found.small] == ["config.json", "tokenizer.json"]
@@ -52,12 +52,12 @@ def test_a_repository_is_described_before_anything_is_loaded(stand_in):
     assert stand_in.asked == [("/api/models/org/tiny", 0)]
 
 
-def test_a_file_arrives_whole(stand_in, tmp_path):
+def test_file_arrives_whole(stand_in, tmp_path):
     assert loaded(look("org/tiny"), tmp_path) == WEIGHTS
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
 
 
-def test_what_was_interrupted_is_resumed(stand_in, tmp_path):
+def test_interrupted_download_is_resumed(stand_in, tmp_path):
     repository = look("org/tiny")
     stand_in.cut["model.safetensors"] = 1000
     check_refused(["was interrupted after", "run the command again"], lambda: loaded(repository, tmp_path))
@@ -69,13 +69,13 @@ def test_what_was_interrupted_is_resumed(stand_in, tmp_path):
     assert stand_in.asked[-1] == (f"/org/tiny/resolve/{SHA}/model.safetensors", arrived)
 
 
-def test_a_connection_that_breaks_is_taken_up_again_at_once(stand_in, tmp_path):
+def test_broken_connection_is_taken_up_again_at_once(stand_in, tmp_path):
     stand_in.cut["model.safetensors"] = 1000
     stand_in.stays = True
     assert loaded(look("org/tiny"), tmp_path) == WEIGHTS
 
 
-def test_the_token_stays_with_the_hub_when_the_weights_lie_elsewhere(stand_in, tmp_path, monkeypatch):
+def test_token_stays_with_hub_when_weights_lie_elsewhere(stand_in, tmp_path, monkeypatch):
     monkeypatch.setattr(hub.library().utils, "build_hf_headers", lambda: {"authorization": "Bearer hf_secret"})
     (tmp_path / "model.safetensors.part").write_bytes(WEIGHTS[:100])
     with serving(StandIn(FILES)) as store:
@@ -86,7 +86,7 @@ def test_the_token_stays_with_the_hub_when_the_weights_lie_elsewhere(stand_in, t
     assert [start for _, start in store.asked] == [100]
 
 
-def test_a_wrong_checksum_leaves_nothing_behind(stand_in, tmp_path):
+def test_wrong_checksum_leaves_nothing_behind(stand_in, tmp_path):
     stand_in.wrong["model.safetensors"] = WEIGHTS[:-1] + b"!"
     check_refused(["model.safetensors of org/tiny arrived damaged"], lambda: loaded(look("org/tiny"), tmp_path))
     assert not list(tmp_path.glob("model*"))
@@ -99,13 +99,13 @@ def test_small_files_are_checked_too(stand_in, tmp_path):
 
 
 @pytest.mark.parametrize("size", [len(WEIGHTS) + 1, len(WEIGHTS) - 1])
-def test_a_file_of_another_length_is_no_model(stand_in, tmp_path, size):
+def test_file_of_another_length_is_no_model(stand_in, tmp_path, size):
     repository = look("org/tiny")
     file = RepositoryFile("model.safetensors", size, "f" * 64)
     check_refused(["damaged"], lambda: fetch(repository, file, tmp_path, lambda *_: None))
 
 
-def test_a_full_disk_says_how_much_is_missing(stand_in, tmp_path, monkeypatch):
+def test_full_disk_says_how_much_is_missing(stand_in, tmp_path, monkeypatch):
     repository = look("org/tiny")
 
     class Full:
@@ -140,22 +140,22 @@ def test_gated_terms_are_named_with_the_page_to_accept_them(stand_in, tmp_path):
     )
 
 
-def test_a_renamed_repository_is_found_under_its_new_name(stand_in):
+def test_renamed_repository_is_found_under_its_new_name(stand_in):
     stand_in.renamed["old/name"] = "org/tiny"
     assert look("old/name").id == "org/tiny"
 
 
-def test_an_unknown_revision_is_named(stand_in):
+def test_unknown_revision_is_named(stand_in):
     assert look("org/tiny", "main").revision == SHA
     check_refused(["org/tiny has no revision v9", "--revision"], lambda: look("org/tiny", "v9"))
 
 
-def test_an_unknown_repository_is_named(stand_in):
+def test_unknown_repository_is_named(stand_in):
     check_refused(["the hub has no org/other", "HF_TOKEN"], lambda: look("org/other"))
 
 
 @pytest.mark.parametrize("id", ["org/a--b", "org/a..b", "org/" + 100 * "a"])
-def test_an_impossible_name_is_named(stand_in, id):
+def test_impossible_name_is_named(stand_in, id):
     check_refused([f"{id} cannot be asked for: "], lambda: look(id))
 
 
@@ -179,7 +179,7 @@ def test_offline_the_cache_of_the_hubs_library_serves(stand_in, tmp_path, monkey
     assert stand_in.asked == []
 
 
-def test_what_is_in_the_cache_is_not_loaded_again(stand_in, tmp_path):
+def test_cached_files_are_not_loaded_again(stand_in, tmp_path):
     repository = look("org/tiny")
     snapshot = tmp_path / "cache/models--org--tiny/snapshots" / SHA
     snapshot.mkdir(parents=True)

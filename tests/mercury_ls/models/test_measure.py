@@ -33,7 +33,7 @@ class Engine:
 @pytest.mark.parametrize(
     ("answers", "mode"), [(("line", "block"), "line"), (("block",), "block"), (("region",), "region")]
 )
-def test_a_model_is_asked_for_what_it_can_answer(answers, mode):
+def test_model_is_asked_for_what_it_can_answer(answers, mode):
     engine = Engine(*answers)
     ticks = iter(range(100))
     result = measure.measure(engine, 1500.0, clock=lambda: next(ticks))
@@ -43,14 +43,14 @@ def test_a_model_is_asked_for_what_it_can_answer(answers, mode):
     assert (result.measured.first_ms, result.measured.tokens_per_second) == (1000.0, 2.0)
 
 
-def test_the_second_time_one_more_character_was_typed():
+def test_second_time_one_more_character_was_typed():
     first, second = request(SNIPPETS[0], ("line",)), request(SNIPPETS[0], ("line",), "i")
     assert len(second.windows[0].text) == len(first.windows[0].text) + 1
     assert second.spans[0].start == second.cursor == first.cursor + 1
     assert first.windows[0].text[: first.cursor].endswith("price += ")
 
 
-def test_the_result_says_what_was_sent_and_whether_it_is_calibrated():
+def test_result_says_what_was_sent_and_whether_it_is_calibrated():
     said = "\n".join(described(measure.measure(Engine("line", calibrated=False), 1500.0)))
     assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
     assert "item.price" in said
@@ -58,7 +58,7 @@ def test_the_result_says_what_was_sent_and_whether_it_is_calibrated():
     assert "is a guess until you have taken or refused some" in said
 
 
-def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):
+def test_measurements_are_kept_for_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
     result = measure.test("fake", Settings(), lambda *_: None)
     assert library.measurements()["fake"] == result.measured
@@ -71,7 +71,7 @@ def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):
         ("zeta-2", "qwen", "but not in this format (0 of 5 right): try --prompt zeta-2"),
     ],
 )
-def test_a_model_that_was_added_in_another_format_is_told_its_own(monkeypatch, family, prompt, said):
+def test_model_added_in_another_format_is_told_its_own(monkeypatch, family, prompt, said):
     monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened(family, prompt))
     record = ModelRecord(name="tiny", kind=added.named_kind(prompt)[0], prompt=prompt)
     assert said in str(measure.verdict_on(Model(family, prompt), record, network=False))

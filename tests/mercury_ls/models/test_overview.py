@@ -43,14 +43,14 @@ def settings(model):
     return Settings(engine=EngineSettings(model=model))
 
 
-def test_what_ships_is_there_before_anything_is_added(home):
+def test_shipped_model_is_there_before_anything_is_added(home):
     found = rows(settings("auto"))
     assert [(row.name, row.in_use, row.is_added) for row in found] == [("bootstrap", True, False)]
     assert found[0].parameters > 10**6
     assert "`mercury-ls model recommend` names stronger ones" in table(found)
 
 
-def test_what_was_added_is_shown_with_what_was_measured(home):
+def test_added_model_is_shown_with_its_measurements(home):
     put(home, QWEN, SERVER)
     library.note("qwen", library.MeasuredSpeed(812.0, 234.0, 1500.0, 900_000_000))
     found = rows(settings("qwen"))
@@ -63,7 +63,7 @@ def test_what_was_added_is_shown_with_what_was_measured(home):
     assert "recommend" not in table(found)
 
 
-def test_an_engine_elsewhere_leaves_none_in_use(home):
+def test_engine_elsewhere_leaves_none_in_use(home):
     elsewhere = Settings(engine=EngineSettings(address="http://127.0.0.1:8391"))
     assert not any(row.in_use for row in rows(elsewhere))
 

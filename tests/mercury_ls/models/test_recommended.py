@@ -15,14 +15,14 @@ def model(millions, kind="fim"):
     ("millions", "precision", "token_ms", "fit"),
     [(500, "int8", 24.1, "smooth"), (1500, "int4", 43.3, "on request"), (7000, "int4", 202.1, "too slow")],
 )
-def test_a_token_takes_as_long_as_reading_the_weights(millions, precision, token_ms, fit):
+def test_token_takes_as_long_as_reading_weights(millions, precision, token_ms, fit):
     found = choices(Machine(64 * 10**9, 30e9, 2), [model(millions)])
     (choice,) = found.choices
     assert (choice.precision, round(choice.token_ms, 1), choice.fit) == (precision, token_ms, fit)
     assert choice.commands == (f"mercury-ls model add org/m{millions}",)
 
 
-def test_a_mixture_of_experts_reads_only_what_a_token_needs_and_runs_in_a_server():
+def test_mixture_of_experts_reads_only_what_token_needs_and_needs_a_server():
     mixture = RecommendedModel(
         "org/Mix-12B", 12 * 10**9, "Apache-2.0", "fim", "completions", 2 * 10**9, "mellum", "a/Mix-GGUF:Q4_K_M"
     )
@@ -42,23 +42,23 @@ def test_jobs_are_told_apart():
     assert "next edits: none is quick enough here" in "\n".join(described(choices(found.machine, [model(400)])))
 
 
-def test_what_does_not_fit_is_not_recommended():
+def test_models_that_do_not_fit_are_not_recommended():
     found = choices(Machine(4 * 10**9, 30e9, 2), [model(500), model(7000)])
     assert [each.known.id for each in found.choices] == ["org/m500"]
     assert [each.id for each in found.too_large] == ["org/m7000"]
 
 
-def test_a_diffusion_model_is_not_predicted():
+def test_diffusion_model_is_not_predicted():
     found = choices(Machine(64 * 10**9, 30e9, 2), [model(500, "diffusion")])
     assert (found.choices, [each.id for each in found.not_predicted]) == ((), ["org/m500"])
     assert "not predicted: org/m500" in "\n".join(described(found))
 
 
-def test_an_unknown_memory_excludes_nothing():
+def test_unknown_memory_excludes_nothing():
     assert not choices(Machine(0, 30e9, 2), [model(7000)]).too_large
 
 
-def test_the_list_is_short_and_says_that_it_is_predicted():
+def test_list_is_short_and_says_that_it_is_predicted():
     said = "\n".join(described(choices(Machine(64 * 10**9, 30e9, 2), known())))
     assert "64.0 GB; 2 threads read 30 GB/s (measured just now)" in said
     assert "predicted, not measured" in said
@@ -74,7 +74,7 @@ def test_other_programs_do_not_make_the_machine_look_slow(seconds, own_seconds, 
     assert bandwidth(1, 8000, lambda: next(wall), lambda: next(own)) == expected
 
 
-def test_every_known_model_is_complete():
+def test_known_models_are_complete():
     for each in known():
         assert "/" in each.id
         assert each.parameters > 10**7

@@ -22,7 +22,7 @@ from mercury_ls.models.sources import HOSTED, GgufFile, Hub, ModelFolder, Server
         ("mistral", HOSTED["mistral"], "mistral"),
     ],
 )
-def test_a_source_is_what_it_is_written_as(tmp_path, monkeypatch, text, source, name):
+def test_source_is_what_it_is_written_as(tmp_path, monkeypatch, text, source, name):
     (tmp_path / "Qwen/Qwen2.5-Coder-0.5B").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert parse(text) == (source, name)
@@ -55,7 +55,7 @@ def test_anything_else_is_refused_with_what_there_is(text, tmp_path, monkeypatch
         ("./here.txt", "./here.txt is neither a folder nor a .gguf file"),
     ],
 )
-def test_a_path_that_leads_to_nothing_is_said_to(text, said, tmp_path, monkeypatch):
+def test_path_that_leads_nowhere_is_reported(text, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here.txt").touch()
     with pytest.raises(EngineError) as refused:

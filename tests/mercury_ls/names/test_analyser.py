@@ -20,7 +20,7 @@ def process(script):
     return AnalyserProcess(NamesProject(()), (sys.executable, "-I", "-c", script))
 
 
-async def test_it_is_asked_again_and_again():
+async def test_analyser_is_asked_again_and_again():
     analyser = process(ANSWERS)
     assert [await analyser.ask(ASK) for _ in range(3)] == [NameList((Name("real"),))] * 3
     await analyser.close()
@@ -39,7 +39,7 @@ async def test_after_a_failure_it_is_started_again(script, error):
     await analyser.close()
 
 
-def test_the_packages_of_a_project_come_before_those_of_the_shell(tmp_path):
+def test_packages_of_project_come_before_those_of_shell(tmp_path):
     own, other = tmp_path / "project/.venv", tmp_path / "shell"
     for environment in (own, other):
         (environment / "lib/python3.12/site-packages").mkdir(parents=True)
@@ -55,7 +55,7 @@ def test_the_packages_of_a_project_come_before_those_of_the_shell(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
 @pytest.mark.parametrize("link", ["lib", "lib/python3.12", "lib/python3.12/site-packages"])
-def test_a_link_out_of_an_environment_leads_to_no_packages(tmp_path, link):
+def test_link_out_of_environment_leads_to_no_packages(tmp_path, link):
     packages, environment = "lib/python3.12/site-packages", tmp_path / "project/.venv"
     (tmp_path / "elsewhere" / packages).mkdir(parents=True)
     (environment / link).parent.mkdir(parents=True)
@@ -65,7 +65,7 @@ def test_a_link_out_of_an_environment_leads_to_no_packages(tmp_path, link):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
-def test_an_environment_may_lie_elsewhere(tmp_path):
+def test_environment_may_be_a_link(tmp_path):
     packages = "lib/python3.12/site-packages"
     (tmp_path / "elsewhere" / packages).mkdir(parents=True)
     (tmp_path / "elsewhere/pyvenv.cfg").touch()

@@ -47,7 +47,7 @@ def answers(folder, texts, role="member"):
 
 
 @pytest.mark.slow
-def test_what_exists_in_a_project(tmp_path):
+def test_existing_names_of_a_project_are_known(tmp_path):
     for answer, expected in zip(answers(tmp_path, [*ASKED]), ASKED.values(), strict=True):
         names = {name.text for name in answer.names}
         assert expected <= names if expected else not names
@@ -72,7 +72,7 @@ LINKS = pytest.mark.skipif(os.name == "nt", reason="links need a right that most
 
 
 @LINKS
-def test_what_an_installed_package_links_to_is_judged_where_it_lies(tmp_path):
+def test_links_of_an_installed_package_are_judged_where_they_lie(tmp_path):
     for folder in ("packages", "home/.ssh"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "own.py").touch()
@@ -93,7 +93,7 @@ def test_what_an_installed_package_links_to_is_judged_where_it_lies(tmp_path):
         ("pickle.find_class", ("os", "system")),
     ],
 )
-def test_it_may_only_read_what_is_not_hidden(event, arguments):
+def test_analyser_may_only_read_files_that_are_not_hidden(event, arguments):
     refuse = refusal(lambda path: "a rule" if path == "/hidden" else None)
     refuse("open", ("/a", "r", os.O_RDONLY))
     with pytest.raises(PermissionError):

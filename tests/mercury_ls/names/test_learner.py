@@ -58,7 +58,7 @@ async def test_after_a_failure_it_rests(failure):
     await learner.close()
 
 
-async def test_each_failure_makes_the_rest_longer():
+async def test_failures_make_the_rest_longer():
     clock, analyser = Clock(), Failing(EOFError())
     learner = Learner(analyser, clock)
     for clock.now, asked in ((0.0, 1), (5.0, 2), (14.0, 2), (15.0, 3)):
@@ -67,7 +67,7 @@ async def test_each_failure_makes_the_rest_longer():
     await learner.close()
 
 
-async def test_what_is_no_name_is_left_out():
+async def test_malformed_names_are_left_out():
     class Odd(Failing):
         async def ask(self, ask):
             return NameList((Name("real"), Name("print(…)"), Name(""), Name("#private"), Name("empty?")))

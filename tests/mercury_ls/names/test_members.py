@@ -60,17 +60,17 @@ async def test_members_at_the_cursor_and_near_it(analyser):
     await check(analyser, "response.json()\nx = $0\n", replace(near, uses=(1, 0, 0)))
 
 
-async def test_those_that_are_used_come_first_and_exist_even_if_the_analyser_does_not_know_them(analyser):
+async def test_used_members_come_first_even_if_the_analyser_does_not_know_them(analyser):
     text = "response.headers\nresponse.headers\nresponse.made_up\nx = response.$0\n"
     await check(analyser, text, Members("", ("headers", "made_up", "json", "_content"), (2, 1, 0, 0)))
 
 
-async def test_only_those_that_go_on_with_what_is_typed(analyser):
+async def test_members_are_those_that_continue_typed_text(analyser):
     await check(analyser, "x = response.he$0\n", Members("", ("headers",), (0,)))
 
 
 @pytest.mark.parametrize("marked", ["x = other.$0\n", "x = $0\n"])
-async def test_nothing_is_said_where_nothing_is_known(analyser, marked):
+async def test_unknown_receiver_has_no_members(analyser, marked):
     await check(analyser, marked)
 
 
@@ -82,12 +82,12 @@ async def test_nothing_is_said_where_nothing_is_known(analyser, marked):
         ("def close(self):\n    self.$0\n", True),
     ],
 )
-async def test_an_object_is_given_new_attributes_when_it_is_made(marked, complete):
+async def test_object_gets_new_attributes_when_it_is_made(marked, complete):
     own = FakeAnalyser({"self": RESPONSE})
     await check(own, marked, Members("", ("json", "headers", "_content"), (0, 0, 0), complete))
 
 
-async def test_nobody_waits_and_the_next_request_knows(analyser):
+async def test_request_does_not_wait_and_the_next_one_knows(analyser):
     members = NameSources([analyser])
     analyser.answering.clear()
     members.want(*drawn("x = response.$0\n"))
@@ -98,7 +98,7 @@ async def test_nobody_waits_and_the_next_request_knows(analyser):
     await members.close()
 
 
-async def test_a_place_is_asked_about_once_and_again_when_the_text_before_it_has_changed(analyser):
+async def test_place_is_asked_about_once_until_text_before_it_changes(analyser):
     members = NameSources([analyser])
     for marked in ("x = response.$0\n", "x = response.$0\n", "x = response.h$0\n"):
         members.want(*drawn(marked))
@@ -113,7 +113,7 @@ async def test_a_place_is_asked_about_once_and_again_when_the_text_before_it_has
     await members.close()
 
 
-async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
+async def test_nearby_place_is_asked_about_again_after_a_while(analyser):
     now = [0.0]
     members = NameSources([analyser], clock=lambda: now[0])
     for now[0], marked in ((0.0, "response.a\n$0"), (59.0, "response.a\n$0\n"), (61.0, "response.a\n$0\n\n")):
@@ -123,7 +123,7 @@ async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
     await members.close()
 
 
-async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
+async def test_look_ahead_gives_way_to_the_cursor(analyser):
     members = NameSources([analyser])
     members.look_ahead(*drawn("def f(one, two):\n    $0\n"))
     members.want(*drawn("x = response.$0\n"))
@@ -152,7 +152,7 @@ async def test_without_an_analyser_nothing_is_known():
     await members.close()
 
 
-async def test_what_several_analysers_know_is_one_answer():
+async def test_answers_of_several_analysers_are_one():
     jedi = FakeAnalyser({"response": NameList((Name("json", "function"), Name("text")))})
     editor = FakeAnalyser({"response": NameList((Name("json"), Name("url", "property")), complete=False)}, None, True)
     names = NameSources([jedi, editor])
@@ -166,6 +166,6 @@ async def test_what_several_analysers_know_is_one_answer():
     await names.close()
 
 
-async def test_a_receiver_that_makes_members_up_is_never_known_completely():
+async def test_receiver_with_dynamic_members_is_never_known_completely():
     own = FakeAnalyser({"response": NameList((Name("__getattr__"), Name("json")))})
     await check(own, "x = response.$0\n", Members("", ("json", "__getattr__"), (0, 0), complete=False))

@@ -22,7 +22,7 @@ def opened(marked):
         ("def f(self):\n    self.$0\n", ("self", "", True)),
     ],
 )
-def test_what_stands_before_the_dot(marked, expected):
+def test_receiver_is_what_stands_before_the_dot(marked, expected):
     place = at_cursor(*opened(marked))[0]
     assert (place.receiver, place.typed, place.simple) == expected
 
@@ -34,7 +34,7 @@ def test_places_without_a_member(marked):
     assert at_cursor(*opened(marked)) == []
 
 
-def test_a_place_belongs_to_its_function():
+def test_place_belongs_to_its_function():
     assert at_cursor(*opened("import os\nos.$0\n"))[0].scope == ""
     assert at_cursor(*opened("import os\nasync def f():\n    os.$0\n"))[0].scope == "async def f():"
 
@@ -49,18 +49,18 @@ def f(path, other):
 """
 
 
-def test_the_nearest_receivers_come_first():
+def test_nearest_receivers_come_first():
     found = near(*opened(FUNCTION))
     assert [place.receiver for place in found] == ["out", "self.a", "file", "path", "row", "rows", "other"]
 
 
-def test_the_cursor_is_asked_about_in_the_text_as_it_is():
+def test_cursor_is_asked_about_in_text_as_it_is():
     snapshot, offset = opened("def f():\n    os.pa$0\n")
     ask = asked(snapshot, at_cursor(snapshot, offset)[0])
     assert (ask.text, ask.line, ask.column) == (snapshot.text, 2, 7)
 
 
-def test_others_are_asked_about_as_if_they_were_written_above():
+def test_places_not_at_cursor_are_asked_about_as_if_written_above():
     snapshot, offset = opened("def f(row):\n    x = $0\n")
     (place,) = near(snapshot, offset)
     ask = asked(snapshot, place)

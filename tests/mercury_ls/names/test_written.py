@@ -114,7 +114,7 @@ async def test_members(check, path, marked, expected):
         ("A.java", "class A { int a; void f(int b) { int c = $0; } }", "A a f b", False),
     ],
 )
-async def test_what_is_in_scope(check, path, marked, expected, complete):
+async def test_names_in_scope_are_known(check, path, marked, expected, complete):
     found = await check(path, marked, "scope", expected)
     assert found.complete == complete
 

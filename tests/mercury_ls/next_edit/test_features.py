@@ -18,11 +18,11 @@ RENAMED = "new()\nold()\nold()\nnew()\nold()\n"
 TWICE = ((0, "old()\n", "new()\n"), (3, "old()\n", "new()\n"))
 
 
-def test_a_place_between_edited_ones_was_passed_by():
+def test_place_between_edited_ones_was_passed_by():
     check(RENAMED, *TWICE, kind="rename", name="skipped", expected={1: 1.0, 2: 1.0, 4: 0.0})
 
 
-def test_a_line_that_was_edited_since_has_been_seen():
+def test_line_edited_since_has_been_seen():
     edits = ((0, "a.old()\n", "a.new()\n"), (2, "a.old()\n", "a.old(1)\n"))
     check("a.new()\na.old()\na.old(1)\n", *edits, kind="rename", name="visited", expected={1: 0.0, 2: 1.0})
 

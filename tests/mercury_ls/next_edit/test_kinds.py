@@ -19,13 +19,13 @@ LEARNED = {
 
 
 @pytest.mark.parametrize("kind", LEARNED)
-def test_each_kind_learns_finds_suppresses_and_has_a_label(kind):
+def test_kinds_learn_find_suppress_and_have_a_label(kind):
     (rule, *_) = [rule for rule in rules([Edit("a.py", 0, *LEARNED[kind])]) if rule.kind == kind]
     module = KINDS[kind]
     assert all(callable(getattr(module, name)) for name in ("learn", "find", "suppress", "label"))
     assert module.label(rule)
 
 
-def test_every_kind_is_ranked():
+def test_kinds_are_all_ranked():
     assert load().kinds.keys() == KINDS.keys() | {"call"}
     assert KINDS.keys() == LEARNED.keys()

@@ -15,42 +15,42 @@ def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] 
     assert not {rule.kind for rule in found} & set(silent), drawn
 
 
-def test_a_name_that_became_another():
+def test_renamed_name_teaches_a_rename():
     check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "replace"))
 
 
-def test_an_import_under_another_name():
+def test_import_under_another_name_is_learned():
     check([("import numpy\n", "import numpy as np\n")], "rename: numpy → np")
     check([("from a import b, c\n", "from a import b as d, c\n")], "rename: b → d")
     check([("import os.path\n", "import os.path as p\n")], silent=("rename",))
 
 
-def test_what_changed_places_says_nothing_by_itself():
+def test_reordering_says_nothing_by_itself():
     check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "replace", "rename"))
     before, after = "def f(name: str, path: Path | str):\n", "def f(path: Path | str, name: str):\n"
     check([(before, after)], silent=("parameter", "argument", "replace", "rename"))
     check([("f = open(path, 'w')\n", "f = path.open('w')\n")], silent=("argument", "replace", "rename"))
 
 
-def test_a_keyword_is_replaced_or_renamed_where_a_language_has_it_as_a_name():
+def test_keyword_is_replaced_or_renamed_where_it_may_be_a_name():
     check([("var a = 1\n", "let a = 1\n")], "replace: var → let")
     check([("match = find(a)\n", "found = find(a)\n")], "rename: match → found")
 
 
-def test_a_literal():
+def test_changed_literal_teaches_a_replacement():
     check([("f(retries=3)\n", "f(retries=5)\n")], "replace: 3 → 5")
 
 
-def test_an_argument_more_at_a_call_and_at_the_definition():
+def test_added_argument_is_learned_at_call_and_at_definition():
     check([("get(url)\n", "get(url, timeout=5)\n")], "argument:  → , timeout=5")
     check([("def get(url):\n", "def get(url, timeout):\n")], "parameter:  → , timeout", silent=("argument",))
 
 
-def test_an_argument_in_the_middle_goes_with_its_comma():
+def test_argument_in_the_middle_goes_with_its_comma():
     check([("f(a, b, c)\n", "f(a, c)\n")], "argument: , b → ")
 
 
-def test_what_is_wrapped_is_one_piece():
+def test_wrapped_expression_is_one_piece():
     check([("print(a.b)\n", "print(str(a.b))\n")], "replace: a.b → str(a.b)")
 
 
@@ -59,16 +59,16 @@ def test_lines_that_came_again_are_no_lines_that_went():
     check([("", "    log(a)\n"), ("    log(a)\n", "")], silent=("insert",))
 
 
-def test_a_line_that_got_another_above_it_is_still_that_line():
+def test_line_with_another_inserted_above_is_still_that_line():
     edit = ("type Shape = {\n", "/** @internal */\nexport type AnyShape = {\n")
     check([edit], "rename: Shape → AnyShape", "replace:  → export ", "insert:  → ")
 
 
-def test_a_line_that_was_broken_is_no_line_and_another():
+def test_line_that_was_broken_is_not_a_new_line():
     check([("if not x: return None\n", "if not x:\n    return None\n")], silent=("delete", "insert", "replace"))
 
 
-def test_what_goes_on_in_a_new_line_is_no_phrase():
+def test_text_continued_on_a_new_line_is_no_phrase():
     edit = ("# Sorts by path.\n", "# Sorts by path. The order is\n# that of the folders.\n")
     check([edit], silent=("replace",))
 
@@ -78,7 +78,7 @@ def test_lines_that_came_beside_others_that_changed():
     check([edit], "rename: load → read", "insert:  → ")
 
 
-def test_a_name_in_a_comment_is_told_by_the_code():
+def test_name_in_comment_is_told_by_code():
     edits = [Edit("a.py", 1, "relased = 0\n", "released = 0\n"), Edit("a.py", 5, "# relased\n", "# released\n")]
     (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
     assert (rule.count, rule.line, rule.age) == (2, 1, 0)
@@ -106,12 +106,12 @@ def test_blanks_say_nothing_but_where_columns_are():
     assert rules([Edit("a.py", 0, "    x = 1\n", "        x = 1\n")]) == ()
 
 
-def test_what_was_taken_back_is_forgotten():
+def test_undone_edit_is_forgotten():
     there, back = Edit("a.py", 0, "x = one\n", "x = two\n"), Edit("a.py", 5, "y = two\n", "y = one\n")
     assert not [rule for rule in rules([there, back]) if (rule.before, rule.after) == ("one", "two")]
 
 
-def test_the_same_twice_is_one_rule_that_counts():
+def test_same_edit_twice_is_one_rule_that_counts():
     edits = [Edit("a.py", line, f"f{line}(old)\n", f"f{line}(new)\n") for line in (3, 7)]
     (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
     assert (rule.count, rule.line, rule.age) == (2, 7, 0)
@@ -122,7 +122,7 @@ def test_lines_with_nothing_in_common_teach_no_pieces():
     check([("a = b + c\n", "while True: pass\n")], silent=("rename", "replace", "argument"))
 
 
-def test_an_edit_may_be_a_part_of_another():
+def test_edit_may_be_part_of_another():
     assert is_step_towards("f(a, b)", "g(a, b)", "g(a, c)")
     assert not is_step_towards("f(a, b)", "h(a, b)", "g(a, c)")
     assert not is_step_towards("f(a)", "f(a)", "g(a)")
@@ -133,7 +133,7 @@ LINE = st.text(alphabet="ab1 .,()=\n", max_size=40)
 
 @settings(max_examples=200, deadline=None)
 @given(LINE, LINE)
-def test_the_touches_turn_one_text_into_the_other(before, after):
+def test_touches_turn_one_text_into_the_other(before, after):
     made, at = "", 0
     for touch in token_changes(before, after):
         made += before[at : touch.start] + after[touch.new_start : touch.new_end]

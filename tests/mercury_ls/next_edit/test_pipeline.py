@@ -114,7 +114,7 @@ async def check(scenario: Scenario, **known) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
-async def test_what_follows(scenario):
+async def test_scenario_gives_the_edit_that_follows(scenario):
     await check(scenario)
 
 
@@ -124,7 +124,7 @@ async def test_who_asks_gets_what_is_less_likely(scenario):
     await check(scenario, bar=0.05, invoked=True)
 
 
-def test_a_third_of_the_scenarios_stay_silent_in_six_languages():
+def test_third_of_scenarios_stay_silent_in_six_languages():
     silent = sum(scenario.is_silent for scenario in SCENARIOS)
     assert len(SCENARIOS) >= 60
     assert silent * 3 >= len(SCENARIOS)
@@ -157,7 +157,7 @@ def other_file(text: str) -> Snapshot:
     return Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
 
 
-async def test_an_answer_names_what_it_does_and_the_versions_that_it_is_for():
+async def test_answer_names_what_it_does_and_versions_that_it_is_for():
     answer = await last_of(question_of(RENAME, "python"))
     assert answer.offer.label == "rename `w` → `width`"
     assert {uri: each.version for uri, each in answer.offer.base.items()} == {"file:///project/file.py": 7}
@@ -174,25 +174,25 @@ async def test_other_files_are_part_of_the_same_answer():
     assert answer.offer.label == "rename `fetch` → `load`"
 
 
-async def test_a_local_of_this_file_is_none_of_another():
+async def test_local_of_this_file_is_unknown_in_another():
     answer = await last_of(question_of(RENAME, "python", neighbours=(other_file("w = 1\nprint(w)\n"),)))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
 
 
-async def test_an_insertion_at_the_cursor_can_be_ghost_text():
+async def test_insertion_at_cursor_can_be_ghost_text():
     drawn = 'a = ⟦→await ⟧fetch("a")\nb = ⟦→await ⟧fetch("b")\nc = $0fetch("c")\n'
     answer = await last_of(question_of(drawn, "typescript"))
     assert [edit.text for edit in answer.edits] == ["await "]
 
 
-async def test_the_bar_decides_what_is_shown():
+async def test_bar_decides_what_is_shown():
     assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
     answer = await last_of(question_of(THIRD, "python", bar=0.99))
     assert re.fullmatch(r"unsure: rename .* is \d+% likely, under the bar of \d+%", answer.silence)
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("rename", 2), ("replace", 1)])
-def test_a_rename_that_is_shown_is_shown_where_it_is_a_little_less_likely_too(kind, expected):
+def test_shown_rename_is_shown_where_it_is_little_less_likely_too(kind, expected):
     question = question_of("⟦a→b⟧ = 1$0\nprint(a, a)\n", "python")
     rule = Rename(before="a", after="b") if kind == "rename" else Replace(before="a", after="b")
     likely, less, hardly = (
@@ -203,12 +203,12 @@ def test_a_rename_that_is_shown_is_shown_where_it_is_a_little_less_likely_too(ki
     assert next_edit.group(question, [less, hardly], 0.45) == []
 
 
-async def test_nothing_is_proposed_before_anything_was_done():
+async def test_untouched_session_gets_no_proposal():
     answer = await last_of(question_of("x = 1$0\n", "python"))
     assert answer.silence == "nothing has been edited yet"
 
 
-async def test_what_the_rules_know_comes_before_the_model_answers():
+async def test_rule_based_edits_come_before_the_model_answers():
     engine = Engine(FakeEngine())
     answers = [answer async for answer in next_edits(question_of(RENAME, "python", asks="always"), engine)]
     assert answers[0].edits
@@ -228,7 +228,7 @@ async def test_calls_that_lie_close_are_asked_about_at_once_with_their_old_text(
     assert len(old) == 2
 
 
-async def test_a_model_writes_where_no_rule_knows_the_text():
+async def test_model_writes_where_no_rule_knows_text():
     question = question_of(CALLED.format(between=""), "python", invoked=True, bar=0.001, asks="always")
     answer = await last_of(question, Engine(Opinion(lambda old: old.replace("fetch(1)", "fetch(1, 3)"), 0.99)))
     assert [edit.text for edit in answer.edits] == [", 3"]
@@ -240,7 +240,7 @@ async def test_nonsense_of_a_model_is_not_shown():
     assert not answer.edits
 
 
-async def test_an_unfinished_text_of_the_model_is_not_shown():
+async def test_unfinished_text_of_model_is_not_shown():
     class Cut:
         def infill(self, request):
             yield Draft(1, tuple(Filled("return", p_accept=0.99) for _ in request.spans), True)
@@ -250,7 +250,7 @@ async def test_an_unfinished_text_of_the_model_is_not_shown():
     assert all(edit.text.strip() != "return" for edit in answer.edits)
 
 
-async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
+async def test_engine_without_draft_leaves_what_rules_know():
     class Mute:
         def infill(self, request):
             yield from ()
@@ -259,7 +259,7 @@ async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
     assert len(answer.edits) == 3
 
 
-async def test_a_model_is_not_asked_where_its_word_changes_nothing():
+async def test_model_is_not_asked_where_its_word_changes_nothing():
     engine = Engine(FakeEngine())
     await last_of(question_of(CALLED.format(between=""), "python", rescoring=WORTHLESS), engine)
     assert not engine.requests
@@ -272,7 +272,7 @@ async def test_edits_far_apart_come_in_windows_of_their_own():
     assert all(len(request.windows[0].text) < ContextBudget().characters for request in engine.requests)
 
 
-async def test_a_line_too_long_for_the_model_is_not_asked_about():
+async def test_line_too_long_for_model_is_not_asked_about():
     engine = Engine(FakeEngine())
     long = CALLED.format(between="x = 1\n" * 9).replace("fetch(2)", f"fetch({'1 + ' * 3000}2)")
     await last_of(question_of(long, "python", asks="always"), engine)
@@ -294,7 +294,7 @@ def counted(monkeypatch) -> list[int]:
     return steps
 
 
-async def test_others_have_their_turn_while_a_next_edit_is_sought(monkeypatch):
+async def test_requests_of_others_have_their_turn_during_a_next_edit_search(monkeypatch):
     steps = counted(monkeypatch)
     task = asyncio.ensure_future(last_of(question_of("⟦total→whole⟧ = 1$0\nprint(total)\n", "python")))
     turns = 0
@@ -305,7 +305,7 @@ async def test_others_have_their_turn_while_a_next_edit_is_sought(monkeypatch):
     assert turns > 100
 
 
-async def test_who_is_superseded_stops_looking(monkeypatch):
+async def test_superseded_request_stops_looking(monkeypatch):
     steps = counted(monkeypatch)
     task = asyncio.ensure_future(last_of(question_of("⟦total→whole⟧ = 1$0\nprint(total)\n", "python")))
     for _ in range(10):

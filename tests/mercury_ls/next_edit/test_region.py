@@ -56,7 +56,7 @@ async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 
         assert drawn_after(question.snapshot, answer) == expected, answer.silence
 
 
-def test_a_model_is_told_what_others_complain_of_in_its_window():
+def test_model_is_told_diagnostics_in_its_window():
     question = question_of("a = 1\nb = $0c\n", "python", modes=("region",))
     said = [Said(10, 11, "c is unknown", severity="warning"), Said(900, 901, "out of sight")]
     (diagnostic,) = request(question, question.snapshot, question.offset, said).diagnostics
@@ -65,14 +65,14 @@ def test_a_model_is_told_what_others_complain_of_in_its_window():
     assert diagnostic.path == question.snapshot.path
 
 
-async def test_a_model_is_told_of_no_other_files_diagnostics():
+async def test_model_is_not_told_diagnostics_of_other_files():
     said = (Said(0, 1, "wrong"),)
     question = question_of("a = 1\nb = $0c\n", "python", modes=("region",), diagnostics=said)
     assert question.diagnostics_of(question.snapshot) == said
     assert question.diagnostics_of(Document("file:///x.py", "x.py", "python", 1, "").snapshot()) == ()
 
 
-async def test_what_the_model_rewrites_is_offered_together_as_the_words_that_differ():
+async def test_model_rewrite_is_offered_together_as_the_words_that_differ():
     await check(
         SHAPES,
         ("return width", "return width * height"),
@@ -81,7 +81,7 @@ async def test_what_the_model_rewrites_is_offered_together_as_the_words_that_dif
     )
 
 
-async def test_the_bar_is_that_of_other_suggestions():
+async def test_bar_is_that_of_other_suggestions():
     piece = ("return width", "return width * height")
     await check(SHAPES, piece, p=0.24, expected="- unsure: edit is 24% likely, under the bar of 25%")
     await check(
@@ -100,11 +100,11 @@ async def test_the_bar_is_that_of_other_suggestions():
     ],
     ids=["an undo", "a syntax error", "a sentinel", "nearly everything"],
 )
-async def test_nothing_comes_of(pieces):
+async def test_unusable_rewrites_give_no_edit(pieces):
     await check(SHAPES, *pieces, expected="- ")
 
 
-async def test_a_text_that_was_cut_is_not_used():
+async def test_truncated_text_is_not_used():
     await check(SHAPES, ("return width\n\n\ndef room():\n    return area(3)\n", ""), complete=False, expected="- ")
 
 
@@ -114,7 +114,7 @@ UNFINISHED = "def area(w, h):\n    return w * h\n\n\nsize = ⟦1→area(width, �
 CLOSED = ("area(width, \n", "area(width, height)\n")
 
 
-async def test_who_asks_gets_the_models_edit_before_anything_was_edited():
+async def test_explicit_request_gets_a_model_edit_before_anything_was_edited():
     await check(UNTOUCHED, SUM, expected="def add(a, b):\n    return a« + b»\n", invoked=True)
 
 
@@ -125,13 +125,13 @@ async def test_by_itself_a_model_is_not_asked_before_anything_was_edited():
 
 
 @pytest.mark.parametrize("invoked", [False, True])
-async def test_a_model_finishes_a_statement_from_which_rules_learn_nothing_yet(invoked):
+async def test_model_finishes_statement_from_which_rules_learn_nothing_yet(invoked):
     expected = UNFINISHED.replace("⟦1→area(width, ⟧$0", "area(width, «height)»")
     await check(UNFINISHED, CLOSED, expected=expected, invoked=invoked)
     await check(UNFINISHED, expected="- the statement at the cursor is not complete; the model changes nothing here")
 
 
-async def test_a_model_that_only_fills_in_is_asked_for_no_next_edit_before_anything_was_edited():
+async def test_fill_in_model_is_not_asked_for_next_edits_without_any_edit():
     engine = Engine(FakeEngine())
     answer = await last_of(question_of(UNTOUCHED, "python", modes=("line", "block", "edit"), invoked=True), engine)
     assert (answer.silence, engine.requests) == ("nothing has been edited yet", [])
@@ -146,7 +146,7 @@ def show(items):
 """
 
 
-async def test_a_models_fuller_answer_comes_before_the_edit_of_a_rule_that_it_contains():
+async def test_fuller_answer_of_model_comes_before_the_rule_edit_it_contains():
     assert (await last_of(question_of(WRAPPED, "python"))).offer.p_accept >= SURE_ENOUGH
     for rest in (("send(items.name)", "send(str(items.name), 1)"), ("done()", "done(items)")):
         pieces = [("send(items.name)", "send(str(items.name))")] if rest[0] == "done()" else []
@@ -156,7 +156,7 @@ async def test_a_models_fuller_answer_comes_before_the_edit_of_a_rule_that_it_co
         assert "send(str(items.name)" in applied(question.snapshot.text, answer.edits)
 
 
-async def test_a_likely_edit_by_rule_does_not_wait_for_long(monkeypatch):
+async def test_likely_edit_by_rule_does_not_wait_for_long(monkeypatch):
     class Never:
         async def infill(self, request):
             await asyncio.Event().wait()
@@ -171,7 +171,7 @@ async def test_a_likely_edit_by_rule_does_not_wait_for_long(monkeypatch):
 BROKEN = "def f(:\n    pass\n\n\ndef area(width, ⟦→height⟧$0):\n    return width\n\n\nclass (\n"
 
 
-async def test_a_file_that_was_broken_elsewhere_may_have_other_errors_there_as_well():
+async def test_file_broken_elsewhere_may_have_other_errors_there_as_well():
     made = "    return width« * height»\n"
     expected = BROKEN.replace("⟦→height⟧$0", "height").replace("    return width\n", made)
     await check(BROKEN, ("return width\n", "return width * height\n"), expected=expected)
@@ -187,7 +187,7 @@ async def test_a_file_that_was_broken_elsewhere_may_have_other_errors_there_as_w
         ("def f():\n    return ⟦→(width⟧$0\n", ("(width", ""), "- "),
     ],
 )
-async def test_a_typo_that_was_just_made_may_be_mended(drawn, piece, expected):
+async def test_fresh_typo_may_be_mended(drawn, piece, expected):
     await check(drawn, piece, expected=expected)
 
 
@@ -205,13 +205,13 @@ async def test_a_typo_that_was_just_made_may_be_mended(drawn, piece, expected):
         (("return width", "return width *"), {}, "the file would have more syntax errors than before"),
     ],
 )
-async def test_a_silence_says_what_became_of_the_models_answer(piece, known, reason):
+async def test_silence_says_what_became_of_the_model_answer(piece, known, reason):
     question = question_of(SHAPES, "python", modes=("region",))
     answer = await last_of(question, Engine(Rewrites(piece, **known)))
     assert answer.silence.endswith(reason)
 
 
-async def test_a_model_that_gives_no_draft_in_time_is_called_late():
+async def test_model_that_gives_no_draft_in_time_is_called_late():
     class Late:
         def infill(self, request):
             yield Draft(0, (Filled(request.windows[0].text),), final=True)
@@ -220,7 +220,7 @@ async def test_a_model_that_gives_no_draft_in_time_is_called_late():
     assert answer.silence.endswith("; the model's answer came too late")
 
 
-async def test_a_rejected_edit_is_said_to_be_the_reason():
+async def test_rejected_edit_is_reported_as_reason():
     question = question_of(SHAPES, "python", modes=("region",))
     text = question.snapshot.text
     at = text.index("return width") + len("return width")
@@ -231,7 +231,7 @@ async def test_a_rejected_edit_is_said_to_be_the_reason():
     assert answer.silence.endswith("the model's edit was discarded: it was rejected before")
 
 
-async def test_the_window_around_the_cursor_is_asked_about_with_the_edits_as_they_were_made():
+async def test_window_around_cursor_is_asked_about_with_edits_as_made():
     engine = Engine(Rewrites())
     far = "x = 1\n" * 3000
     question = question_of(f"{far}def area(width, ⟦→height⟧$0):\n    return width\n{far}", "python", modes=("region",))
@@ -252,14 +252,14 @@ def area(⟦w→width⟧$0, height):
 """
 
 
-async def test_what_is_certain_does_not_wait_for_a_model():
+async def test_certain_edit_does_not_wait_for_a_model():
     engine = Engine(Rewrites())
     answer = await last_of(question_of(RENAME, "python", modes=("region",)), engine)
     assert answer.offer.label == "rename `w` → `width`"
     assert not engine.requests
 
 
-async def test_a_model_renames_nothing_else():
+async def test_model_renames_nothing_else():
     drawn = 'def ⟦fetch→load⟧$0(name):\n    return name\n\n\nclient = {"fetch": 1}\n'
     await check(drawn, ('"fetch"', '"load"'), expected="- ")
 
@@ -267,7 +267,7 @@ async def test_a_model_renames_nothing_else():
 LOGGED = 'log.⟦info→debug⟧$0("a", x)\nif x:\n    log.info("b", y)\n'
 
 
-async def test_where_model_and_rule_agree_it_is_likelier_than_either_says():
+async def test_edit_of_both_model_and_rule_is_likelier_than_either_says():
     drawn = "value = ⟦compute(1)→compute(1) or 0⟧$0\nother = compute(2)\nthird = run(compute(3))\n"
     alone = await last_of(question_of(drawn, "python"))
     engine = Engine(Rewrites(("compute(2)", "compute(2) or 0"), p=0.3))
@@ -277,7 +277,7 @@ async def test_where_model_and_rule_agree_it_is_likelier_than_either_says():
     assert both.offer.p_accept > max(alone.offer.p_accept, 0.3)
 
 
-async def test_an_edit_of_the_model_that_does_a_rules_and_more_is_likelier_too():
+async def test_model_edit_that_does_more_than_the_rule_is_likelier_too():
     drawn = "print(⟦a→total(a)⟧$0)\nx = a\nshow(a, 3)\n"
     engine = Engine(Rewrites(("show(a, 3)", "show(total(a), 4)"), p=0.3))
     answer = await last_of(question_of(drawn, "python", modes=("region",)), engine)
@@ -285,7 +285,7 @@ async def test_an_edit_of_the_model_that_does_a_rules_and_more_is_likelier_too()
     assert answer.offer.p_accept > 0.5
 
 
-async def test_a_rule_that_leaves_the_text_to_a_model_leads_elsewhere():
+async def test_rule_that_leaves_text_to_model_leads_elsewhere():
     far = "x = 1\n" * 1500
     drawn = f"def area(width⟦→, height⟧$0):\n    return width * height\n\n\n{far}\n\ndef room():\n    return area(3)\n"
     engine = Engine(FakeEngine({"area(3)": "area(3, 4)"}))
@@ -295,7 +295,7 @@ async def test_a_rule_that_leaves_the_text_to_a_model_leads_elsewhere():
     assert len(engine.requests) == 2
 
 
-async def test_the_rules_answer_is_there_before_the_model_is_asked():
+async def test_rule_answer_is_there_before_model_is_asked():
     class Fails:
         def infill(self, request):
             raise EngineError("gone")
@@ -311,7 +311,7 @@ FEW = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c", "}"]), min_size=1
 
 
 @given(FEW, FEW, st.sampled_from(["\n", "\r\n"]), st.data())
-def test_the_edits_make_of_the_lines_what_the_model_wrote(old, new, end_of_line, data):
+def test_edits_turn_lines_into_what_model_wrote(old, new, end_of_line, data):
     text = end_of_line.join(old)
     snapshot = Document("file:///a.py", "/a.py", "python", 1, text).snapshot()
     cursor = data.draw(st.integers(0, len(text)))
@@ -334,7 +334,7 @@ def visible(text: str) -> list[str]:
         ("a = 1\n" * (MOST_LINES * 2), 1),
     ],
 )
-def test_a_model_that_rewrites_or_removes_nearly_everything_has_lost_its_way(answer, edits):
+def test_model_that_rewrites_nearly_everything_has_lost_its_way(answer, edits):
     snapshot = Document("file:///a.py", "/a.py", "python", 1, "a = 1\n" * MOST_LINES).snapshot()
     assert len(edits_of(snapshot, (0, len(snapshot.text)), answer, 0)) == edits
 
@@ -348,11 +348,11 @@ def test_a_model_that_rewrites_or_removes_nearly_everything_has_lost_its_way(ans
         ({"calibrated": False, "answers": ("region",)}, ("region",)),
     ],
 )
-def test_an_engine_is_asked_what_it_answers_and_about_edits_only_where_its_word_counts(known, expected):
+def test_engine_is_asked_about_edits_only_where_its_word_counts(known, expected):
     assert asked_modes(replace(EngineInfo("e", "m", "cpu", 2048), **known)) == expected
 
 
-async def test_a_model_that_only_fills_in_has_no_part_in_next_edits():
+async def test_fill_in_model_has_no_part_in_next_edits():
     engine = Engine(FakeEngine())
     alone = await last_of(question_of(LOGGED, "python"))
     answer = await last_of(question_of(LOGGED, "python", modes=("line", "block"), asks="always"), engine)
@@ -360,7 +360,7 @@ async def test_a_model_that_only_fills_in_has_no_part_in_next_edits():
     assert not engine.requests
 
 
-def test_a_long_answer_of_nonsense_is_not_compared_for_long():
+def test_long_answer_of_nonsense_is_not_compared_for_long():
     text = "".join(f"v{number} = {number % 7}\n" for number in range(4000))
     snapshot = Document("file:///a.py", "/a.py", "python", 1, text).snapshot()
     assert edits_of(snapshot, (0, len(text)), text.replace(" = 3", " = 4"), 0) == []

@@ -69,7 +69,7 @@ def take(session: Session, offer: Offer) -> None:
     session.accepted(offer.id)
 
 
-async def test_a_use_that_was_renamed_before_the_declaration_tells_what_became_of_it(session, tmp_path):
+async def test_use_renamed_before_declaration_tells_what_became_of_it(session, tmp_path):
     text = "package a\n\ntype E struct {\n\tcache int\n\thandlers int\n}\n\n"
     text += "func (e *E) f() int {\n\treturn e.handlers\n}\n\nfunc (e *E) g() int {\n\treturn e.handlers\n}\n"
     uri = await renamed(session, tmp_path, {"a.go": text}, "e.handlers", "e.finalNoRoute")
@@ -79,7 +79,7 @@ async def test_a_use_that_was_renamed_before_the_declaration_tells_what_became_o
     assert [offer.base[uri].text.count("\n", 0, each.start) for each in offer.edits] == [13]
 
 
-async def test_an_argument_is_added_once_however_many_files_the_offer_was_of(session, tmp_path):
+async def test_argument_is_added_once_however_many_files_the_offer_had(session, tmp_path):
     calls = "".join(f"x{n} = same({n}, 2)\n" for n in range(4))
     files = {"c.py": f"def same(a, b, strict):\n    return a\n\n\n{calls}", "b.py": f"from c import same\n\n{calls}"}
     uri = await renamed(session, tmp_path, files, "same(0, 2", "same(0, 2, False")
@@ -101,7 +101,7 @@ async def test_uses_by_a_dotted_path_are_renamed_too(session, tmp_path):
     assert [offer.base[edit.uri].text.count("\n", 0, edit.start) for edit in offer.edits] == [1, 3, 4]
 
 
-async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_declare(session, tmp_path):
+async def test_renamed_use_says_nothing_of_declarations_in_other_files(session, tmp_path):
     used = "from m3u import M3UFile\n\n\ndef f():\n    M3UFile(1)\n    M3UFile(2)\n"
     files = {"a.py": used, "m3u.py": "class M3UFile:\n    pass\n", "o.py": "from m3u import M3UFile\n\nM3UFile(4)\n"}
     uri = await renamed(session, tmp_path, files, "M3UFile(1", "M3U(1")
@@ -111,7 +111,7 @@ async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_decl
     assert (await session.next_edits.ask(uri, 0, invoked=True)).offer is None
 
 
-async def test_a_word_of_a_text_is_no_name_in_other_files(session, tmp_path):
+async def test_word_of_text_is_no_name_in_other_files(session, tmp_path):
     said = 'def f():\n    raise E("file exists", 1)\n\n\ndef g():\n    raise E("file exists", 2)\n'
     other = '"""Reads a media file."""\n\nlog("{}: file not found")\nkind = "file"\n'
     uri = await renamed(session, tmp_path, {"a.py": said, "m.py": other}, "file exists", "target exists")
@@ -146,7 +146,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("new", ["same_file", "is_same"])
-async def test_what_only_has_the_same_name_is_left_alone_also_after_the_offer_was_taken(session, tmp_path, name, new):
+async def test_namesake_is_left_alone_even_after_the_offer_was_taken(session, tmp_path, name, new):
     uri = await renamed(session, tmp_path, {name: ALIKE[name]}, "samefile", new)
     offer = await asked(session, uri)
     assert len(offer.edits) == 6
@@ -162,7 +162,7 @@ def text_at(offer: Offer, edit) -> str:
     return offer.base[edit.uri].text[edit.start : edit.end]
 
 
-async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(session, tmp_path):
+async def test_use_renamed_after_the_declaration_is_offered_the_rest(session, tmp_path):
     text = "class A:\n    def load(self): pass\n\ndef f(a: A, b: A):\n    a.load()\n    b.load()\n    os.load()\n"
     uri = await renamed(session, tmp_path, {"rows.py": text}, "load", "get")
     session.change(uri, 3, [((4, 6, 4, 10), "get")], "utf-16")
@@ -170,7 +170,7 @@ async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(s
     assert [offer.base[uri].text.count("\n", 0, edit.start) for edit in offer.edits] == [5]
 
 
-async def test_a_member_of_go_is_the_packages_own_only_if_no_closed_file_has_another(session, tmp_path):
+async def test_go_member_is_package_own_only_if_no_closed_file_has_another(session, tmp_path):
     text = "package a\n\ntype A struct{}\n\nfunc (a *A) run() {}\n\nfunc f() {\n\tfind().run()\n}\n"
     uri = await renamed(session, tmp_path, {"a.go": text}, "run", "start")
     assert len((await asked(session, uri)).edits) == 1
@@ -187,7 +187,7 @@ DEFINED = "def load(a):\n    return a\n\n\nload(2)\n"
 USED = {"rows.py": DEFINED, **{f"use{n}.py": "from rows import load\n\nload(1)\n" for n in range(9)}}
 
 
-async def test_all_files_that_use_it_are_part_of_one_offer_those_of_this_file_first(session, tmp_path):
+async def test_files_that_use_a_name_are_one_offer_with_the_current_file_first(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri)
     assert offer.edits[0].uri == uri
@@ -202,14 +202,14 @@ async def test_many_places_are_one_offer(session, tmp_path):
     assert len(offer.edits) == 300
 
 
-async def test_a_file_too_large_for_definitions_is_searched_for_names(session, tmp_path):
+async def test_file_too_large_for_definitions_is_searched_for_names(session, tmp_path):
     text = "from rows import load\n\nload(1)\n" + "total = 1\n" * 9000
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED, "large.py": text}, "load", "get")
     offer = await asked(session, uri)
     assert len(offer.edits) == 3
 
 
-async def test_what_was_changed_once_is_not_due_in_files_that_only_happen_to_be_open(session, tmp_path):
+async def test_single_change_is_not_due_in_files_that_happen_to_be_open(session, tmp_path):
     text = 'import log\n\nlog.debug("a {}", 1)\nlog.debug("b {}", 2)\n'
     other = tmp_path / "other.py"
     session.open(other.as_uri(), str(other), "", 1, text.replace("a {}", "c {}"))
@@ -218,7 +218,7 @@ async def test_what_was_changed_once_is_not_due_in_files_that_only_happen_to_be_
     assert offer is None or {each.uri for each in offer.edits} == {uri}
 
 
-async def test_a_rename_that_is_undone_is_no_longer_offered(session, tmp_path):
+async def test_undone_rename_is_no_longer_offered(session, tmp_path):
     files = {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n", "b.py": "from rows import load\n\nload(2)\n"}
     uri = await renamed(session, tmp_path, files, "load", "fetch_all")
     assert await asked(session, uri)
@@ -226,14 +226,14 @@ async def test_a_rename_that_is_undone_is_no_longer_offered(session, tmp_path):
     assert await asked(session, uri) is None
 
 
-async def test_a_rename_waits_for_the_rest_of_the_project(session, tmp_path):
+async def test_rename_waits_for_the_rest_of_project(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
     session.files.workspace._walked_at = None
     offer = await asked(session, uri)
     assert offer.note == ""
 
 
-async def test_what_could_not_be_read_in_time_is_said_and_made_up_for(session, tmp_path, monkeypatch):
+async def test_unread_files_are_reported_and_made_up_for(session, tmp_path, monkeypatch):
     monkeypatch.setattr(proposals, "READING_SECONDS", 0.0)
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
     session.files.workspace._walked_at = None
@@ -244,28 +244,28 @@ async def test_what_could_not_be_read_in_time_is_said_and_made_up_for(session, t
     assert offer.note == ""
 
 
-async def test_another_server_that_can_rename_is_named_and_no_closed_file_is_part_of_the_offer(session, tmp_path):
+async def test_other_renaming_server_is_named_and_closed_files_are_not_offered(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, renamer="pyright")
     assert {each.uri for each in offer.edits} == {uri}
     assert offer.note == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
-async def test_a_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):
+async def test_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, closed=False)
     assert {each.uri for each in offer.edits} == {uri}
     assert offer.note == "9 closed files may use this name too"
 
 
-async def test_what_an_accepted_offer_did_is_no_edit_of_the_users_own(session, tmp_path):
+async def test_accepted_offer_is_no_edit_of_the_user(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n"}, "load", "get")
     take(session, await asked(session, uri))
     assert [edit.after for edit in session.files.history.edits(own=True)] == ["def get(a):\n"]
     assert [edit.after for edit in session.files.history.edits()] == ["def get(a):\n", "get(1)\n"]
 
 
-def test_who_goes_on_in_what_was_accepted_makes_it_their_own():
+def test_continued_offer_becomes_an_edit_of_the_user():
     history, text = History(), "load(1)\n"
     history.record("a.py", text, difference(text, "get(1)\n"), 0.0, is_own=False)
     assert history.edits(own=True) == ()
@@ -285,7 +285,7 @@ def check(before: str, after: str, place: str, text: str, *expected: str) -> Non
     assert [after[at - 3 : at] for at in found] == list(expected)
 
 
-def test_an_edit_renames_what_it_gives_the_new_name_in_place_of_the_old_one():
+def test_edit_renames_what_it_gives_a_new_name_instead_of_old_one():
     before, after = "def load():\n    a = os.load()\n", "def get():\n    a = os.load()\n"
     check(before, after, "load", "get", "os.")
     check(before, after, "os.load()", "os.get()", "os.")
@@ -296,7 +296,7 @@ def test_an_edit_renames_what_it_gives_the_new_name_in_place_of_the_old_one():
 
 
 @pytest.mark.parametrize(("written", "expected"), [("os.same_file", False), ("os.other", True)])
-def test_a_model_gives_nothing_else_the_new_name(written, expected):
+def test_model_gives_no_new_name_to_anything_else(written, expected):
     question = question_of("def ⟦samefile→same_file⟧$0():\n    return os.samefile()\n", "python")
     start = question.snapshot.text.index("os.samefile")
     end = start + len("os.samefile")

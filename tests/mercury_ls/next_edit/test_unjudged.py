@@ -333,7 +333,7 @@ DRAWN = {**PYTHON, **TYPESCRIPT, **OTHERS}
 
 
 @pytest.mark.parametrize("name", DRAWN)
-async def test_what_a_rename_cannot_judge_is_named(name: str) -> None:
+async def test_places_that_a_rename_cannot_judge_are_named(name: str) -> None:
     files = FILE.split(DRAWN[name].lstrip("\n"))[1:]
     places = [
         f"{path.rpartition('/')[2]}:{number}"

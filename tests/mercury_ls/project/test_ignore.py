@@ -18,7 +18,7 @@ def check(patterns: str, path: str, expected: str | None, *, folder: bool = Fals
     assert (rule and rule.text) == expected
 
 
-def test_a_name_matches_at_any_depth_and_a_path_only_where_it_stands():
+def test_name_matches_at_any_depth_and_path_only_where_it_stands():
     check("*.log", "a/b/x.log", "*.log")
     check("/x.log", "a/x.log", None)
     check("a/*.log", "a/x.log", "a/*.log")
@@ -26,13 +26,13 @@ def test_a_name_matches_at_any_depth_and_a_path_only_where_it_stands():
     check("a/*.log", "a/b/x.log", None)
 
 
-def test_the_last_rule_that_matches_decides():
+def test_last_rule_that_matches_decides():
     check("*.log|!keep.log", "keep.log", "!keep.log")
     check("!keep.log|*.log", "keep.log", "*.log")
     assert not Rules(["*.log", "!keep.log"]).find("keep.log").hides
 
 
-def test_a_final_slash_is_for_folders_only():
+def test_final_slash_is_for_folders_only():
     check("build/", "build", None)
     check("build/", "build", "build/", folder=True)
 
@@ -65,14 +65,14 @@ def test_case_is_ignored_where_asked():
 
 
 @pytest.mark.parametrize("pattern", ["*a" * 40 + "*b", "**/a/" * 40 + "b", "**/*a*a/" * 20 + "b"])
-def test_no_pattern_makes_matching_slow(pattern):
+def test_patterns_never_make_matching_slow(pattern):
     """Naive backtracking would need longer than the universe has: any bound tells the two apart."""
     began = time.process_time()
     assert Rules([pattern]).find("a/" * 500 + "a" * 200) is None
     assert time.process_time() - began < 20
 
 
-def test_nothing_is_compiled_before_it_may_match(monkeypatch):
+def test_patterns_are_not_compiled_before_they_may_match(monkeypatch):
     """Four thousand patterns cost a path what a few do."""
     compiled = []
     monkeypatch.setattr(ignore, "to_regex", lambda glob: compiled.append(glob) or to_regex(glob))

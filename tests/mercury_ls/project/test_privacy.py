@@ -69,11 +69,11 @@ def test_secrets_are_hidden_wherever_they_are(root, name):
 
 
 @pytest.mark.parametrize("name", SHOWN.split())
-def test_what_only_looks_like_a_secret_is_shown(root, name):
+def test_harmless_lookalike_of_a_secret_is_shown(root, name):
     check(Privacy(PrivacySettings(), [root]), root / name)
 
 
-def test_a_buffer_without_a_file_is_judged_by_its_name(root, monkeypatch):
+def test_buffer_without_file_is_judged_by_its_name(root, monkeypatch):
     monkeypatch.chdir(root)
     put(root / ".gitignore", "*\n")
     judge = Privacy(PrivacySettings(), [root])
@@ -89,7 +89,7 @@ def test_users_add_secret_patterns_and_take_them_back(root):
     check(judge, root / "public.pem")
 
 
-def test_the_ignore_setting_counts_from_the_roots_and_from_the_top(root, tmp_path):
+def test_ignore_setting_counts_from_roots_and_from_top(root, tmp_path):
     private = tmp_path / "private"
     judge = Privacy(PrivacySettings(ignore=("/notes/", "*.sql", "!keep.sql", f"{private.as_posix()}/")), [root])
     check(judge, root / "notes/a/b.md", "privacy.ignore /notes/")
@@ -114,7 +114,7 @@ def test_gitignore_is_honoured_with_nesting_and_negation(root):
     check(judge, root / "x.tmp")
 
 
-def test_nothing_in_a_hidden_folder_is_shown_again(root):
+def test_hidden_folder_has_nothing_shown_again(root):
     put(root / ".gitignore", "made/\n")
     put(root / "made/.gitignore", "!*\n")
     check(Privacy(PrivacySettings(), [root]), root / "made/x.py", "made/")
@@ -141,7 +141,7 @@ def test_ignore_files_above_a_root_count_up_to_the_top_of_its_repository(tmp_pat
     check(judge, top / "packages/one/x.py")
 
 
-def test_a_file_outside_the_roots_is_judged_by_its_own_repository(root, tmp_path):
+def test_file_outside_roots_is_judged_by_its_own_repository(root, tmp_path):
     other = tmp_path / "other"
     put(other / ".git/HEAD")
     put(other / ".gitignore", "*.log\n")
@@ -152,7 +152,7 @@ def test_a_file_outside_the_roots_is_judged_by_its_own_repository(root, tmp_path
     check(judge, tmp_path / "loose/x.py")
 
 
-def test_a_linked_worktree_shares_the_exclude_file(tmp_path):
+def test_linked_worktree_shares_exclude_file(tmp_path):
     put(tmp_path / "main/.git/info/exclude", "*.scratch\n")
     put(tmp_path / "main/.git/worktrees/other/commondir", "../..\n")
     put(tmp_path / "other/.git", f"gitdir: {tmp_path / 'main/.git/worktrees/other'}\n")
@@ -160,7 +160,7 @@ def test_a_linked_worktree_shares_the_exclude_file(tmp_path):
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_the_users_own_ignore_file_counts_in_repositories(root, home, configured):
+def test_user_ignore_file_counts_in_repositories(root, home, configured):
     if configured:
         put(home / ".gitconfig", "[user]\n\tname = A\n[core]\n\texcludesFile = ~/mine\n")
     put(home / ("mine" if configured else ".config/git/ignore"), "*.mine\n")
@@ -214,7 +214,7 @@ def test_ignore_files_that_have_long_been_the_same_are_not_read_again(root, monk
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_an_ignore_file_that_cannot_be_read_hides_what_it_stands_beside(root):
+def test_unreadable_ignore_file_hides_what_it_stands_beside(root):
     os.mkfifo(root / ".gitignore")
     put(root / "a/x.py")
     judge = Privacy(PrivacySettings(), [root])
@@ -303,7 +303,7 @@ def test_caches_stay_small(root, monkeypatch):
 @pytest.mark.parametrize(
     "path", ["/a\0b.py", "/\ud800.py", "/a" * 3000 + ".py", "a/" * 3000 + "b.py", "/" + "a" * 5000]
 )
-def test_of_a_path_that_cannot_be_nothing_is_read(root, path):
+def test_impossible_path_is_not_read(root, path):
     """A verdict and no exception: what cannot be judged is hidden."""
     reason = Privacy(PrivacySettings(), [root]).why_hidden(path)
     assert reason is None or "cannot be determined" in reason

@@ -83,6 +83,6 @@ async def test_hidden_files_are_told_to_nobody(project):
 
 
 @pytest.mark.parametrize(("name", "rule"), HIDDEN.items())
-async def test_the_reason_names_the_rule(project, name, rule):
+async def test_reason_names_rule(project, name, rule):
     settings = PrivacySettings(ignore=("by_setting.py",))
     assert rule in Privacy(settings, [project]).why_hidden(project / name)

@@ -67,7 +67,7 @@ def test_definitions_are_found_by_name(put):
     assert len(tree.index) == 2
 
 
-def test_a_snippet_is_the_signature_and_a_few_lines(put):
+def test_snippet_is_a_signature_and_a_few_lines(put):
     body = "".join(f"        line{n}\n" for n in range(20))
     tree = Tree(
         put({"a.py": f"class A:\n    def long(self):\n{body}\n    def short(self):\n        return 1\n"})
@@ -77,12 +77,12 @@ def test_a_snippet_is_the_signature_and_a_few_lines(put):
     assert short.text == "def short(self):\n    return 1"
 
 
-def test_a_snippet_is_never_huge(put):
+def test_snippet_is_never_huge(put):
     tree = Tree(put({"a.py": f"def f():\n    return '{'x' * 1500}'\n"})).settle()
     assert [len(snippet.text) for snippet in tree.index.definitions(["f"], "")] == [len("def f():")]
 
 
-def test_each_step_does_little(put):
+def test_steps_do_little_each(put):
     tree = Tree(put({f"m{n}.py": f"def f{n}(): pass\n" for n in range(40)}))
     while tree.index.step(0.0):
         before = len(tree.opened)
@@ -97,7 +97,7 @@ def test_several_roots_are_one_workspace(put):
     assert tree.found("f", "g", "h") == ["one/a.py: def f(): pass", "two/b.py: def g(): pass"]
 
 
-def test_a_root_within_a_skipped_folder_of_another_is_read(put):
+def test_root_within_skipped_folder_of_another_is_read(put):
     tree = Tree(put({"vendor/mine/a.py": "def f(): pass\n", "vendor/b.py": "def g(): pass\n"}), (".", "vendor/mine"))
     assert tree.settle().found("f", "g") == ["vendor/mine/a.py: def f(): pass"]
 
@@ -124,7 +124,7 @@ def test_hidden_files_are_never_opened(put):
     assert sorted(tree.opened) == ["a/keep_x.py", "fine.py"]
 
 
-def test_what_is_no_source_of_ours_is_not_read(put):
+def test_foreign_source_is_not_read(put):
     folder = put(
         {
             "node_modules/x/a.js": "function f() {}\n",
@@ -148,7 +148,7 @@ def test_what_is_no_source_of_ours_is_not_read(put):
     assert tree.settle().opened == []
 
 
-def test_what_turns_out_not_to_be_source_is_read_once_and_not_shown(put):
+def test_file_that_is_not_source_is_read_once_and_not_shown(put):
     folder = put(
         {
             "binary.py": b"def f(): pass\n\0\0",
@@ -164,7 +164,7 @@ def test_what_turns_out_not_to_be_source_is_read_once_and_not_shown(put):
     assert len(tree.settle().opened) == 4
 
 
-def test_the_last_changed_files_are_kept(put):
+def test_last_changed_files_are_kept(put):
     names = [f"m{n}.py" for n in range(6)]
     tree = Tree(put({name: f"def f{n}(): pass\n" for n, name in enumerate(names)}), max_files=3).settle()
     assert tree.opened == ["m5.py", "m4.py", "m3.py"]
@@ -175,7 +175,7 @@ def test_the_last_changed_files_are_kept(put):
     assert tree.found("zero", "f3", "f5") == ["m0.py: def zero(): pass", "m5.py: def f5(): pass"]
 
 
-def test_no_index_where_none_is_wanted(put):
+def test_index_is_empty_where_none_is_wanted(put):
     folder = put({"a.py": "def f(): pass\n"})
     for settings in ({"workspace_definitions": False}, {"max_files": 0}):
         tree = Tree(folder, **settings)
@@ -184,13 +184,13 @@ def test_no_index_where_none_is_wanted(put):
         assert tree.found("f") == []
 
 
-def test_the_text_kept_is_bounded(put, monkeypatch):
+def test_text_kept_is_bounded(put, monkeypatch):
     monkeypatch.setattr(workspace, "LARGEST_INDEX", 100)
     tree = Tree(put({f"m{n}.py": f"def f{n}(): return 10000\n" for n in range(9)})).settle()
     assert tree.found("f8", "f7", "f6", "f0") == ["m8.py: def f8(): return 10000", "m7.py: def f7(): return 10000"]
 
 
-def test_what_files_declare_and_what_they_use_of_modules_is_known(put):
+def test_declarations_and_used_module_names_are_known(put):
     folder = put(
         {
             "a.py": "import os\nos.walk()\nos.sep\n",
@@ -211,7 +211,7 @@ def test_what_files_declare_and_what_they_use_of_modules_is_known(put):
     assert [each.name for each in tree.settle().index.declared(tree.path("b/c.py"))] == ["One"]
 
 
-def test_what_files_declare_is_not_kept_where_nobody_asks_for_names(put):
+def test_declarations_are_not_kept_where_nobody_asks_for_names(put):
     tree = Tree(put({"a.py": "import os\nos.walk()\n"}), analysed_names=False).settle()
     assert tree.index.declared(tree.path("a.py")) == ()
     assert tree.index.used("os", "", tree.path("b.py")) == []
@@ -242,14 +242,14 @@ def test_files_that_vanish_unannounced_are_not_shown(put):
     assert len(tree.settle().index) == 0
 
 
-def test_a_file_that_is_hidden_later_is_not_shown(put):
+def test_file_hidden_later_is_not_shown(put):
     tree = Tree(put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})).settle()
     (tree.folder / ".gitignore").write_text("a.py\n")
     assert tree.found("f", "g") == ["b.py: def g(): pass"]
     assert len(tree.settle().index) == 1
 
 
-def test_a_file_that_is_no_longer_hidden_is_found(put):
+def test_file_that_is_no_longer_hidden_is_found(put):
     tree = Tree(put({".gitignore": "a.py\n", "a.py": "def f(): pass\n"})).settle()
     (tree.folder / ".gitignore").write_text("")
     tree.index.changed([tree.path(".gitignore")])
@@ -267,7 +267,7 @@ def test_another_scan_reads_only_what_has_changed(put):
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_switch_of_branches_is_noticed(put, linked):
+def test_branch_switch_is_noticed(put, linked):
     head = "repository/.git/worktrees/project/HEAD" if linked else "project/.git/HEAD"
     folder = put({head: "ref: refs/heads/main\n", "project/src/a.py": "def f(): pass\n"})
     if linked:
@@ -298,7 +298,7 @@ PIECES = st.sampled_from(
 
 @examples(max_examples=40)
 @given(st.dictionaries(NAMES, st.lists(PIECES, max_size=8).map(b"".join)))
-def test_no_bytes_of_a_project_break_its_index(tmp_path_factory, files):
+def test_bytes_of_a_project_never_break_its_index(tmp_path_factory, files):
     folder = tmp_path_factory.mktemp("project")
     for name, content in {"a.py": b"def a(): pass\n", **files}.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -309,7 +309,7 @@ def test_no_bytes_of_a_project_break_its_index(tmp_path_factory, files):
     assert hides or tree.found("a") == ["a.py: def a(): pass"]
 
 
-def test_a_file_that_cannot_be_understood_takes_nothing_else_with_it(put, monkeypatch):
+def test_unreadable_file_takes_nothing_else_with_it(put, monkeypatch):
     tree = Tree(put({f"{name}.py": f"def {name}(): pass\n" for name in "abc"}))
     definitions = workspace.syntax.definitions
     fails = {"b"}
@@ -326,7 +326,7 @@ def test_a_file_that_cannot_be_understood_takes_nothing_else_with_it(put, monkey
     assert tree.settle().found("b") == ["b.py: def b(): pass"]
 
 
-def test_a_scan_that_fails_is_made_again(put, monkeypatch):
+def test_failed_scan_is_made_again(put, monkeypatch):
     tree = Tree(put({"a.py": "def a(): pass\n"}))
     with monkeypatch.context() as patch:
         patch.setattr(workspace, "entries_of", lambda folder: 1 / 0)
@@ -335,7 +335,7 @@ def test_a_scan_that_fails_is_made_again(put, monkeypatch):
     assert tree.settle().found("a") == ["a.py: def a(): pass"]
 
 
-def test_a_scan_under_way_begins_again_after_a_switch(put):
+def test_scan_under_way_begins_again_after_switch(put):
     tree = Tree(put({".git/HEAD": "ref: refs/heads/main\n", "a/b/x.py": "def f(): pass\n"}))
     tree.index.step(0.0)
     put({".git/HEAD": "ref: refs/heads/other\n", "y.py": "def g(): pass\n"})
@@ -361,7 +361,7 @@ def test_links_that_come_into_being_are_not_followed(put):
     assert tree.settle().opened == ["a/x.py"]
 
 
-def test_a_root_that_is_a_link_is_read(put):
+def test_linked_root_is_read(put):
     folder = put({"a/x.py": "def f(): pass\n"})
     (folder / "b").symlink_to(folder / "a")
     tree = Tree(folder, ("b",)).settle()
@@ -369,7 +369,7 @@ def test_a_root_that_is_a_link_is_read(put):
     assert tree.settle().opened == ["b/x.py", "b/x.py"]
 
 
-def test_the_nearest_definition_in_the_same_language_is_chosen(put):
+def test_nearest_definition_in_the_same_language_is_chosen(put):
     folder = put(
         {
             "far/away/x.py": "def f(far): pass\n",
@@ -401,7 +401,7 @@ def test_files_of_the_same_kind_stand_around_one_the_nearest_first(put):
     assert list(tree.index.around(tree.path("page.html"))) == []
 
 
-def test_a_file_does_not_define_for_itself(put):
+def test_definitions_of_the_file_itself_are_not_found(put):
     tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
     assert tree.found("f", near="a.py") == []
 
@@ -411,7 +411,7 @@ def test_names_that_many_files_define_say_nothing(put):
     assert tree.found("main") == []
 
 
-def test_there_are_only_so_many_snippets(put):
+def test_snippets_are_limited_in_number(put):
     tree = Tree(put({"a.py": "".join(f"def f{n}(): pass\n" for n in range(20))})).settle()
     assert len(tree.found(*(f"f{n}" for n in range(20)))) == workspace.SNIPPETS
 
@@ -422,20 +422,20 @@ def test_folders_full_of_data_are_passed_by(put, monkeypatch):
     assert tree.opened == ["a.py"]
 
 
-def test_a_scan_ends_in_an_endless_tree(put, monkeypatch):
+def test_scan_ends_in_endless_tree(put, monkeypatch):
     monkeypatch.setattr(workspace, "LARGEST_SCAN", 5)
     tree = Tree(put({f"{'d/' * n}m.py": "def f(): pass\n" for n in range(12)})).settle(50)
     assert 0 < len(tree.opened) <= 5
 
 
-def test_the_order_of_reading_is_always_the_same(put):
+def test_order_of_reading_is_always_the_same(put):
     folder = put({f"{name}/m.py": "def f(): pass\n" for name in "cab"})
     for path in folder.rglob("*.py"):
         os.utime(path, (1, 1))
     assert Tree(folder).settle().opened == ["a/m.py", "b/m.py", "c/m.py"]
 
 
-def test_files_are_found_by_the_names_that_stand_in_them_without_being_read_again(put):
+def test_files_are_found_by_their_names_without_being_read_again(put):
     long = "# a line\n" * 9000
     folder = put({"a.py": "load(Rows)\n", "deep/b.py": "load()\n" + long, "c.py": "reload()\n", "d.js": "load();\n"})
     tree = Tree(folder).settle()
@@ -449,7 +449,7 @@ def test_files_are_found_by_the_names_that_stand_in_them_without_being_read_agai
     assert tree.opened == []
 
 
-def test_what_is_not_in_the_index_is_counted(put, monkeypatch):
+def test_files_outside_the_index_are_counted(put, monkeypatch):
     tree = Tree(put({"a.py": "load()\n", "b.py": "load()\n"}))
     assert tree.index.gap() == "the project is still being indexed"
     assert tree.settle().index.gap() == ""

@@ -101,7 +101,7 @@ async def test_chat_streams_what_is_said_until_the_final_one(app):
     assert answers[-1].said.text == "You said: hello"
 
 
-async def test_a_failure_of_the_engine_is_a_frame(worker, stopped):
+async def test_engine_failure_is_a_frame(worker, stopped):
     app = App(worker, Activity(), stopped.set)
     await worker.close()
     call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
@@ -114,7 +114,7 @@ async def test_warm_is_accepted_at_once(app, worker):
     assert call.status == 202
 
 
-async def test_a_lease_tells_the_status_and_keeps_the_server_until_its_client_goes(worker, stopped):
+async def test_lease_reports_status_and_keeps_server_until_its_client_goes(worker, stopped):
     now = [0.0]
     activity = Activity(lambda: now[0])
     call = Call("GET", "/engine/v1/lease")
@@ -131,7 +131,7 @@ async def test_a_lease_tells_the_status_and_keeps_the_server_until_its_client_go
     assert status.state == "ready"
 
 
-async def test_a_lease_ends_with_the_worker(app, worker):
+async def test_lease_ends_with_worker(app, worker):
     call = Call("GET", "/engine/v1/lease")
     lease = asyncio.create_task(call.to(app))
     await call.sent.get()
@@ -155,7 +155,7 @@ async def test_unknown_paths_and_methods_are_named(app):
     await refused(app, 405, "does not support GET", "GET", "/engine/v1/infill")
 
 
-async def test_a_body_that_is_no_request_is_refused(app):
+async def test_malformed_request_is_refused(app):
     await refused(app, 400, "not a msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
     bad = InfillRequest(session="s", windows=(), spans=(Span(3, 0, 0, "line"),))
     await refused(app, 400, "spans[0].window is 3", "POST", "/engine/v1/infill", encode(bad))
@@ -165,7 +165,7 @@ async def test_a_body_that_is_no_request_is_refused(app):
     )
 
 
-async def test_a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_size(app):
+async def test_oversized_body_is_refused_by_its_announcement_and_its_size(app):
     huge = {"content-length": str(BODY_LIMIT + 1)}
     await refused(app, 413, "is larger than", "POST", "/engine/v1/infill", headers=huge)
     await refused(app, 413, "is larger than", "POST", "/engine/v1/warm", b"x" * (BODY_LIMIT + 1))
@@ -189,7 +189,7 @@ async def test_a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_s
         ({"authorization": "Bearer \xe9"}, 401),
     ],
 )
-async def test_the_guard_lets_in_who_has_the_token_and_comes_from_no_foreign_page(app, changed, status):
+async def test_guard_admits_token_holders_that_come_from_no_foreign_page(app, changed, status):
     guard = guarded(app, TOKEN, ("models.example.org",), ("https://mine.example.org",))
     call = await Call("GET", "/engine/v1/info", headers=LOCAL | changed).to(guard)
     assert call.status == status

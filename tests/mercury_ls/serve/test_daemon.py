@@ -111,13 +111,13 @@ class Time:
         self.now = end
 
 
-async def test_the_server_leaves_when_nobody_was_here_for_long_enough():
+async def test_server_leaves_when_unused_for_long_enough():
     time = Time()
     await daemon.until_idle(Activity(time), 600, time.sleep)
     assert time.now == 600
 
 
-async def test_an_open_lease_keeps_the_server_however_long_it_lasts():
+async def test_open_lease_keeps_server_however_long_it_lasts():
     time = Time()
     activity = Activity(time)
     lease = activity.active()
@@ -126,7 +126,7 @@ async def test_an_open_lease_keeps_the_server_however_long_it_lasts():
     assert time.now == 9600
 
 
-async def test_a_request_starts_the_wait_anew():
+async def test_request_starts_wait_anew():
     time = Time()
     activity = Activity(time)
 
@@ -139,7 +139,7 @@ async def test_a_request_starts_the_wait_anew():
     assert time.now == 1100
 
 
-async def test_a_server_without_an_engine_stays_only_to_say_so():
+async def test_server_without_engine_stays_only_to_say_so():
     def load(report):
         raise ValueError("no weights")
 
@@ -192,7 +192,7 @@ async def watched(directory, rounds):
         await worker.close()
 
 
-async def test_a_socket_that_was_deleted_is_opened_again_and_who_is_connected_stays_so(directory):
+async def test_deleted_socket_is_reopened_and_connected_clients_stay(directory):
     socket_path, rounds = Path(local.address(directory).path), Rounds()
     async with watched(directory, rounds):
         before = await connect(local.address(directory))
@@ -205,7 +205,7 @@ async def test_a_socket_that_was_deleted_is_opened_again_and_who_is_connected_st
         after.close()
 
 
-async def test_a_server_whose_lock_is_another_s_leaves(directory):
+async def test_server_whose_lock_is_another_s_leaves(directory):
     rounds = Rounds()
     async with watched(directory, rounds) as stopped:
         await rounds.next()
@@ -216,7 +216,7 @@ async def test_a_server_whose_lock_is_another_s_leaves(directory):
             await stopped.wait()
 
 
-async def test_a_directory_that_cannot_be_trusted_any_more_is_said_once(directory, caplog):
+async def test_untrusted_directory_is_reported_once(directory, caplog):
     rounds = Rounds()
     async with watched(directory, rounds) as stopped:
         os.chmod(directory, 0o755)
@@ -237,14 +237,14 @@ async def test_a_directory_that_cannot_be_trusted_any_more_is_said_once(director
         ("models.example.org:443", ("models.example.org", 443)),
     ],
 )
-def test_where_to_listen_is_a_host_and_a_port(text, expected):
+def test_listening_address_is_a_host_and_a_port(text, expected):
     assert daemon.split_address(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["8391", "localhost", "localhost:http", "localhost:99999", "localhost:²", f"localhost:{'1' * 5000}", ""]
 )
-def test_what_is_no_host_and_port_is_named_with_an_example(text):
+def test_malformed_host_and_port_is_named_with_an_example(text):
     with pytest.raises(ValueError, match=r"is not HOST:PORT with a port up to 65535, for example 127\.0\.0\.1:8391"):
         daemon.split_address(text)
 
@@ -261,7 +261,7 @@ def test_what_is_no_host_and_port_is_named_with_an_example(text):
         ),
     ],
 )
-def test_the_address_for_clients_has_the_port_that_the_system_chose(options, expected):
+def test_address_for_clients_has_the_port_that_system_chose(options, expected):
     bound = SimpleNamespace(getsockname=lambda: ("0.0.0.0", 54321))
     assert daemon.site(options, bound) == expected
 
@@ -283,19 +283,19 @@ def test_other_machines_always_need_the_token(directory, capsys):
     check_refused(capsys, options, "other machines", "--without-token is for 127.0.0.1 only")
 
 
-def test_a_port_in_use_is_named(directory, capsys):
+def test_port_in_use_is_named(directory, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         said = f"cannot listen on {where} ({os.strerror(errno.EADDRINUSE)}): choose another port or address\n"
         check_refused(capsys, daemon.Options(directory=directory, http=where), said)
 
 
-def test_a_directory_that_others_can_enter_is_refused(directory, capsys):
+def test_directory_that_others_can_enter_is_refused(directory, capsys):
     os.chmod(directory, 0o755)
     check_refused(capsys, daemon.Options(directory=directory), "chmod 700")
 
 
-def test_a_missing_certificate_is_named(directory, capsys):
+def test_missing_certificate_is_named(directory, capsys):
     options = daemon.Options(
         directory=directory, http="127.0.0.1:0", token="t", certificate="/missing.pem", key="/k.pem"
     )
@@ -307,7 +307,7 @@ def test_without_a_server_there_is_no_status_and_nothing_to_stop(directory):
     assert daemon.stop(directory) is False
 
 
-def test_a_server_that_hangs_is_named_with_its_process(directory, monkeypatch):
+def test_hanging_server_is_named_with_its_process(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with (
         hanging(directory) as process,
@@ -321,7 +321,7 @@ def test_a_server_that_hangs_is_named_with_its_process(directory, monkeypatch):
     ("temper", "number"),
     [("mild", "SIGTERM"), pytest.param("stubborn", "SIGKILL", marks=pytest.mark.slow)],
 )
-def test_a_server_that_hangs_is_ended_by_force(directory, monkeypatch, temper, number):
+def test_hanging_server_is_ended_by_force(directory, monkeypatch, temper, number):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with hanging(directory, temper) as process:
         assert daemon.stop(directory) is True
@@ -330,7 +330,7 @@ def test_a_server_that_hangs_is_ended_by_force(directory, monkeypatch, temper, n
 
 
 @pytest.mark.slow
-def test_a_server_tells_its_status_and_stops_when_asked(directory):
+def test_server_reports_its_status_and_stops_when_asked(directory):
     with server(directory) as process:
         status = listening(directory)
         assert (status.state, status.info.engine) == ("ready", "fake")
@@ -350,7 +350,7 @@ def test_sigterm_is_a_clean_end(directory):
 
 
 @pytest.mark.slow
-def test_of_two_servers_exactly_one_survives_and_the_other_says_why(directory):
+def test_competing_servers_leave_one_survivor_and_the_other_says_why(directory):
     with killed(start(directory)) as one, killed(start(directory)) as other:
         survivor, loser = (one, other) if one.stdout.readline() else (other, one)
         assert loser.wait() == local.ALREADY_RUNNING
@@ -362,7 +362,7 @@ def test_of_two_servers_exactly_one_survives_and_the_other_says_why(directory):
 
 
 @pytest.mark.slow
-async def test_an_engine_that_crashes_in_mid_request_is_started_again(directory):
+async def test_engine_that_crashes_in_mid_request_is_restarted(directory):
     started = []
 
     def spawn():

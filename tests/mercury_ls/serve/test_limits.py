@@ -21,7 +21,7 @@ async def ended(reader):
         assert await asyncio.wait_for(reader.read(), 10) == b""
 
 
-async def test_who_says_nothing_or_half_a_request_is_sent_away(directory, monkeypatch):
+async def test_silent_or_half_finished_request_is_disconnected(directory, monkeypatch):
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.05)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
         for said in (b"", b"GET /health HTTP/1.1\r\nHost: "):
@@ -48,7 +48,7 @@ async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
             writer.close()
 
 
-async def test_who_has_no_token_keeps_no_connection(directory, monkeypatch):
+async def test_client_without_token_keeps_no_connection(directory, monkeypatch):
     """300 that were kept after asking for what needs none shut everybody else out."""
     address = free_address()
     options = daemon.Options(directory=directory, http=address, token="secret")
@@ -86,7 +86,7 @@ async def check_served(strangers, host, port, **secured):
         each.close()
 
 
-async def test_who_begins_no_handshake_costs_a_place_among_few(directory, monkeypatch):
+async def test_client_without_handshake_costs_a_place_among_few(directory, monkeypatch):
     """6,000 of them took 2 GB."""
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     options = encrypted(directory)
@@ -98,7 +98,7 @@ async def test_who_begins_no_handshake_costs_a_place_among_few(directory, monkey
         await check_served(strangers, host, port, ssl=trusting, server_hostname="localhost")
 
 
-async def test_a_handshake_has_to_be_over_in_time(directory, monkeypatch):
+async def test_handshake_has_to_be_over_in_time(directory, monkeypatch):
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.05)
     options = encrypted(directory)
     async with serving(FakeEngine(), directory, options):
@@ -120,7 +120,7 @@ async def reading_nothing(address):
     return reader, writer
 
 
-async def test_who_reads_nothing_keeps_nobody_out(directory, monkeypatch):
+async def test_idle_reader_does_not_block_others(directory, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     options = daemon.Options(directory=directory, http=free_address(), token="secret")
     async with serving(FakeEngine({"x": "answer"}), directory, options):
@@ -130,7 +130,7 @@ async def test_who_reads_nothing_keeps_nobody_out(directory, monkeypatch):
         await check_served(strangers, *daemon.split_address(options.http))
 
 
-async def test_who_stops_reading_is_sent_away(directory, monkeypatch):
+async def test_slow_reader_is_disconnected(directory, monkeypatch):
     monkeypatch.setattr(limits, "READ_SECONDS", 0.05)
     options = daemon.Options(directory=directory, http=free_address(), token="secret")
     async with serving(FakeEngine(), directory, options):

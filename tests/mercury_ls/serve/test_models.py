@@ -20,7 +20,7 @@ def opened(folder, *, network=False, **fields):
     return loader(loaded.settings)(lambda share, what: None)
 
 
-def test_a_server_on_another_machine_is_asked_only_if_that_is_allowed(tmp_path):
+def test_server_on_another_machine_is_asked_only_if_allowed(tmp_path):
     elsewhere = {"address": "https://models.example.org"}
     with pytest.raises(EngineError, match=r"privacy\.allow_network"):
         opened(tmp_path / "theirs", **elsewhere)
@@ -28,7 +28,7 @@ def test_a_server_on_another_machine_is_asked_only_if_that_is_allowed(tmp_path):
     assert engine.info().address == "https://models.example.org"
 
 
-def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
+def test_local_model_answers_beside_server_and_instead_of_it(tmp_path):
     here = f"http://127.0.0.1:{free_port()}"
     assert opened(tmp_path / "theirs", address=here, local="fake").info().engine == "race"
     alone = opened(tmp_path / "theirs", address="https://models.example.org", local="fake").info()
@@ -36,19 +36,19 @@ def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
     assert "privacy.allow_network" in alone.notes[0]
 
 
-def test_a_local_model_that_was_removed_is_named(tmp_path):
+def test_removed_local_model_is_named(tmp_path):
     with pytest.raises(
         EngineError, match="the model gone, which answers until the server does, is missing: add it again"
     ):
         opened(tmp_path / "theirs", address="http://127.0.0.1:1", local="gone")
 
 
-def test_the_local_model_is_no_server(tmp_path):
+def test_local_model_is_no_server(tmp_path):
     with pytest.raises(EngineError, match="is a server too"):
         opened(tmp_path / "theirs", address="http://127.0.0.1:1", local=str(tmp_path / "theirs"))
 
 
-def test_a_model_that_was_added_is_verified_by_its_own_files(tmp_path):
+def test_added_model_is_verified_by_its_own_files(tmp_path):
     source, target = checkpoint(tmp_path / "source"), tmp_path / "theirs"
     target.mkdir()
     convert(source, target, "int8")

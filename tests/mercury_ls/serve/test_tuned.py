@@ -118,21 +118,21 @@ def test_files_in_a_tuned_project_are_answered_by_its_engine(engine, opener, pla
     assert engine.info().model == "plain"
 
 
-def test_the_innermost_project_wins(engine, place, tmp_path):
+def test_innermost_project_wins(engine, place, tmp_path):
     tuned(tmp_path / "mono", place, "outer")
     tuned(tmp_path / "mono/api", place, "inner")
     assert who(engine, tmp_path / "mono/api/a.py") == "inner"
     assert who(engine, tmp_path / "mono/b.py") == "outer"
 
 
-def test_a_project_is_the_same_through_a_link(engine, place, tmp_path):
+def test_project_is_the_same_through_link(engine, place, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     tuned(tmp_path / "link", place, "tuned")
     assert who(engine, tmp_path / "link/a.py") == who(engine, tmp_path / "real/a.py") == "tuned"
 
 
-def test_what_is_installed_replaced_and_removed_counts_at_once(engine, place, tmp_path):
+def test_tuned_model_installed_replaced_or_removed_counts_at_once(engine, place, tmp_path):
     file = tmp_path / "web/app.py"
     assert who(engine, file) == "plain"
     tuned(tmp_path / "web", place, "first")
@@ -144,7 +144,7 @@ def test_what_is_installed_replaced_and_removed_counts_at_once(engine, place, tm
     assert not remove(os.path.realpath(tmp_path / "web"), place)
 
 
-def test_what_is_not_open_yet_is_said_and_the_plain_model_answers(engine, hand, place, tmp_path):
+def test_tuned_model_not_open_yet_is_reported_and_the_plain_one_answers(engine, hand, place, tmp_path):
     hand.waits = True
     tuned(tmp_path / "web", place, "for web")
     assert [who(engine, tmp_path / "web/app.py") for _ in range(2)] == ["plain"] * 2
@@ -155,7 +155,7 @@ def test_what_is_not_open_yet_is_said_and_the_plain_model_answers(engine, hand, 
     assert engine.info().notes == ()
 
 
-def test_what_was_removed_while_it_was_opened_answers_nothing(engine, hand, place, tmp_path):
+def test_tuned_model_removed_while_opening_answers_nothing(engine, hand, place, tmp_path):
     hand.waits = True
     tuned(tmp_path / "web", place, "for web")
     assert who(engine, tmp_path / "web/app.py") == "plain"
@@ -188,7 +188,7 @@ def test_as_many_engines_are_held_as_memory_has_room_for(engine, opener, place, 
     assert engine.info().bytes == 3
 
 
-def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, opener, place, tmp_path, caplog):
+def test_unusable_tuned_model_is_reported_once_and_the_plain_one_answers(engine, opener, place, tmp_path, caplog):
     opener.broken = True
     tuned(tmp_path / "web", place, "web")
     assert [who(engine, tmp_path / "web/a.py") for _ in range(3)] == ["plain"] * 3
@@ -197,7 +197,7 @@ def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, 
     ]
 
 
-def test_what_fails_in_another_way_while_it_is_opened_leaves_the_plain_model(hand, place, tmp_path, caplog):
+def test_tuned_model_failing_otherwise_leaves_the_plain_model(hand, place, tmp_path, caplog):
     def failing(folder):
         raise TypeError("not understood")
 
@@ -207,7 +207,7 @@ def test_what_fails_in_another_way_while_it_is_opened_leaves_the_plain_model(han
     assert len(caplog.records) == 1
 
 
-def test_a_folder_that_is_not_where_its_project_belongs_is_ignored(engine, place, tmp_path):
+def test_misplaced_tuned_folder_is_ignored(engine, place, tmp_path):
     """An adapter says whose it is; copied elsewhere, or damaged, it is nobody's."""
     folder = tuned(tmp_path / "web", place, "web")
     folder.rename(place / "0123456789abcdef")

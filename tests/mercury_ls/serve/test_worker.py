@@ -81,7 +81,7 @@ async def test_drafts_arrive_until_the_final_one():
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
 
 
-async def test_a_draft_without_news_is_sent_once():
+async def test_draft_without_news_is_sent_once():
     class Waiting(FakeEngine):
         def infill(self, request):
             *first, last = super().infill(request)
@@ -108,7 +108,7 @@ async def test_closing_stops_the_engine_within_one_forward():
     assert (engine.forwards, engine.open) == (2, 0)
 
 
-async def test_a_closed_request_that_waits_never_reaches_the_engine():
+async def test_closed_waiting_request_never_reaches_engine():
     gate = Gate()
     engine = FakeEngine(passes=1, pause=gate)
     async with running(engine) as worker:
@@ -136,7 +136,7 @@ async def order(*asked):
     return seen[1:]
 
 
-async def test_the_newest_request_of_a_client_goes_first():
+async def test_newest_request_of_client_goes_first():
     assert await order(("a", "a1"), ("a", "a2"), ("a", "a3")) == ["a3", "a2", "a1"]
 
 
@@ -180,29 +180,29 @@ async def shared(engine, *asked, after=None):
     return " ".join(engine.seen), got
 
 
-async def test_an_answer_that_takes_long_is_suspended_while_other_clients_have_their_turn():
+async def test_long_answer_is_suspended_while_other_clients_have_their_turn():
     order, got = await shared(Busy(passes=5), ("a", "a"), ("b", "b"))
     assert order == "a a a b b b a a b b"
     assert [[draft.step for draft in drafts] for drafts in got] == [[1, 2, 3, 4, 5]] * 2
 
 
-async def test_a_short_answer_is_not_cut_into_pieces():
+async def test_short_answer_is_not_cut_into_pieces():
     order, _ = await shared(Busy(passes=2), ("a", "a"), ("b", "b"), ("c", "c"))
     assert order == "a a b b c c"
 
 
-async def test_a_newer_request_of_the_same_client_overtakes_the_one_that_runs():
+async def test_newer_request_overtakes_the_running_one_of_the_same_client():
     order, _ = await shared(Busy(passes=2), ("a", "old"), ("a", "new"), ("b", "b"))
     assert order == "old new new b b old"
 
 
-async def test_a_client_with_many_requests_gets_no_more_time_than_one_with_few():
+async def test_client_with_many_requests_gets_no_more_time_than_others():
     many = [("a", f"a{number}") for number in range(1, 9)]
     order, _ = await shared(Busy(passes=3), ("a", "a0"), *many, ("b", "b1"), ("b", "b2"))
     assert order.startswith("a0 a8 a8 b2 b2 b2 a8 b1 b1 b1 a7 a7 a7 a6")
 
 
-async def test_an_engine_that_batches_is_asked_for_all_that_fit_in_turn():
+async def test_batching_engine_is_asked_for_all_that_fit_in_turn():
     order, got = await shared(Busy(passes=3, batch=3), *((name, name) for name in "abcd"))
     assert order == "a a b c d a b c d b c d"
     assert [len(drafts) for drafts in got] == [3] * 4
@@ -220,7 +220,7 @@ async def test_closing_one_of_a_batch_leaves_the_others_as_they_are():
     assert [len(drafts) for drafts in got] == [0, 3, 3]
 
 
-async def test_an_error_in_one_of_a_batch_leaves_the_others_as_they_are():
+async def test_error_of_one_in_batch_leaves_the_others_as_they_are():
     class Failing(Busy):
         def infill(self, request):
             for draft in super().infill(request):
@@ -233,7 +233,7 @@ async def test_an_error_in_one_of_a_batch_leaves_the_others_as_they_are():
     assert got[1][-1] == Failure("engine", "b is bad")
 
 
-async def test_a_suspended_request_whose_time_is_over_gets_its_best_draft():
+async def test_expired_suspended_request_gets_its_best_draft():
     engine = Busy(passes=9)
     async with running(engine, clock=engine.clock) as worker:
         first = worker.infill("a", request(session="a", deadline_ms=90))
@@ -245,7 +245,7 @@ async def test_a_suspended_request_whose_time_is_over_gets_its_best_draft():
     assert engine.open == 0
 
 
-async def test_a_client_that_never_closes_has_so_many_requests_begun_and_no_more():
+async def test_client_that_never_closes_has_a_limited_number_of_requests():
     engine, most = Busy(passes=2), 0
     async with running(engine, clock=engine.clock) as worker:
         answers = [worker.infill("a", request(session="0"))]
@@ -274,7 +274,7 @@ async def test_too_many_requests_of_a_client_supersede_its_oldest():
     assert all(isinstance(draft, Draft) for (draft,) in answered)
 
 
-async def test_a_full_queue_refuses_the_newcomer():
+async def test_full_queue_refuses_newcomer():
     gate = Gate()
     async with running(FakeEngine(passes=1, pause=gate)) as worker:
         worker.infill("a", request())
@@ -286,7 +286,7 @@ async def test_a_full_queue_refuses_the_newcomer():
     assert refused.kind == "busy"
 
 
-async def test_the_deadline_makes_the_best_draft_so_far_the_final_one():
+async def test_deadline_makes_best_draft_so_far_the_final_one():
     clock = Clock(100.0)
 
     def forward(step):
@@ -300,7 +300,7 @@ async def test_the_deadline_makes_the_best_draft_so_far_the_final_one():
     assert engine.open == 0
 
 
-async def test_waiting_counts_towards_the_deadline_and_leaves_the_text_as_it_stands():
+async def test_waiting_counts_towards_the_deadline_and_leaves_the_text():
     clock, gate = Clock(100.0), Gate()
     engine = FakeEngine({"x": "answer"}, passes=3, pause=gate)
     async with running(engine, clock=clock) as worker:
@@ -322,7 +322,7 @@ async def test_waiting_counts_towards_the_deadline_and_leaves_the_text_as_it_sta
     assert engine.infills == 1
 
 
-async def test_the_engine_is_told_the_time_that_is_left():
+async def test_engine_is_told_the_remaining_time():
     clock, gate = Clock(100.0), Gate()
     told = []
 
@@ -349,7 +349,7 @@ async def test_the_engine_is_told_the_time_that_is_left():
         (ZeroDivisionError("0"), "ZeroDivisionError: 0"),
     ],
 )
-async def test_an_error_of_the_engine_fails_that_request_alone(error, detail):
+async def test_engine_error_fails_that_request_alone(error, detail):
     def answer(before):
         if before == "bad":
             raise error
@@ -363,13 +363,13 @@ async def test_an_error_of_the_engine_fails_that_request_alone(error, detail):
     assert engine.open == 0
 
 
-async def test_an_engine_that_ends_without_a_final_draft_is_a_failure():
+async def test_engine_that_ends_without_final_draft_is_a_failure():
     async with running(FakeEngine(passes=0)) as worker:
         (failure,) = await everything(worker.infill("a", request()))
     assert failure.kind == "engine"
 
 
-async def test_what_is_said_arrives_until_the_final_one():
+async def test_chat_text_arrives_until_the_final_one():
     async with running(FakeEngine(passes=3)) as worker:
         said = await everything(worker.chat("a", chat()))
     assert [each.final for each in said] == [False, False, True]
@@ -388,7 +388,7 @@ async def test_conversations_and_completions_take_turns():
     assert (engine.forwards, engine.open) == (6, 0)
 
 
-async def test_a_model_that_completes_is_not_asked_to_chat():
+async def test_completion_model_is_not_asked_to_chat():
     engine = FakeEngine(info=replace(FakeEngine().info(), model="mercury-small", chats=False))
     async with running(engine) as worker:
         (failure,) = await everything(worker.chat("a", chat()))
@@ -400,7 +400,7 @@ async def test_a_model_that_completes_is_not_asked_to_chat():
 @pytest.mark.parametrize(
     ("error", "kind"), [(EngineError, "engine"), (RequestError, "request"), (TooLongError, "length")]
 )
-async def test_a_request_that_is_at_fault_is_told_apart_from_an_engine_that_is(error, kind):
+async def test_faulty_request_is_told_apart_from_faulty_engine(error, kind):
     def says(asked):
         raise error("schema has a loop: remove it")
 
@@ -408,7 +408,7 @@ async def test_a_request_that_is_at_fault_is_told_apart_from_an_engine_that_is(e
         assert await everything(worker.chat("a", chat())) == [Failure(kind, "schema has a loop: remove it")]
 
 
-async def test_a_text_that_cannot_be_read_ahead_is_a_plain_line_of_the_log(caplog):
+async def test_unreadable_warming_text_is_a_plain_log_line(caplog):
     class Small(FakeEngine):
         def warm(self, request):
             raise TooLongError("900 tokens, and 800 fit")
@@ -434,7 +434,7 @@ async def test_closing_a_conversation_stops_the_engine_within_one_forward():
     assert (engine.forwards, engine.open) == (1, 0)
 
 
-async def test_a_conversation_whose_time_is_over_is_ended_by_the_engine():
+async def test_expired_conversation_is_ended_by_engine():
     clock = Clock(100.0)
 
     class Ending(FakeEngine):
@@ -451,7 +451,7 @@ async def test_a_conversation_whose_time_is_over_is_ended_by_the_engine():
     assert [(each.text, each.finish) for each in said] == [("[1,", ""), ("[1,", ""), ("[]", "stop")]
 
 
-async def test_a_conversation_without_time_says_nothing():
+async def test_conversation_without_time_says_nothing():
     clock, gate = Clock(100.0), Gate()
     async with running(FakeEngine(passes=1, pause=gate), clock=clock) as worker:
         first = worker.infill("a", request())
@@ -480,7 +480,7 @@ async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards(
     assert engine.open == 0
 
 
-async def test_warming_is_dropped_when_its_session_asks_or_warms_again_or_its_client_leaves():
+async def test_warming_is_dropped_when_its_session_asks_or_its_client_leaves():
     for drop in ("infill", "warm", "forget"):
         gate = Gate()
         engine = FakeEngine(passes=5, pause=gate)
@@ -499,7 +499,7 @@ async def test_warming_is_dropped_when_its_session_asks_or_warms_again_or_its_cl
         assert engine.open == 0
 
 
-async def test_a_client_that_leaves_does_not_stop_the_warming_of_another():
+async def test_leaving_client_does_not_stop_warming_of_another():
     gate = Gate()
     engine = FakeEngine(passes=5, pause=gate)
     async with running(engine) as worker:
@@ -529,7 +529,7 @@ async def test_wishes_to_warm_are_bounded_and_the_newest_goes_first():
     assert seen == [str(number) for number in reversed(range(5, module.WARM + 5))]
 
 
-async def test_an_error_while_warming_harms_nobody():
+async def test_error_while_warming_harms_nobody():
     class Failing(FakeEngine):
         def warm(self, request):
             raise ValueError("no")
@@ -540,7 +540,7 @@ async def test_an_error_while_warming_harms_nobody():
         assert len(await everything(worker.infill("a", request()))) == 1
 
 
-async def test_a_thousand_cancelled_requests_leave_nothing():
+async def test_thousand_cancelled_requests_leave_nothing():
     engine = FakeEngine(passes=3)
     async with running(engine) as worker:
         left = []
@@ -585,7 +585,7 @@ async def test_loading_reports_its_progress():
     assert (refused.kind, refused.detail) == ("unavailable", said)
 
 
-async def test_what_is_amiss_with_an_engine_is_in_the_status_as_long_as_it_is():
+async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
     class Ailing(FakeEngine):
         notes = ()
 
@@ -603,7 +603,7 @@ async def test_what_is_amiss_with_an_engine_is_in_the_status_as_long_as_it_is():
             assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
 
 
-async def test_what_shows_when_a_request_is_given_up_is_told_at_once():
+async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
     class Slow(FakeEngine):
         notes = ()
 
@@ -627,7 +627,7 @@ async def test_what_shows_when_a_request_is_given_up_is_told_at_once():
         assert (await anext(statuses)).detail == "too slow"
 
 
-async def test_an_engine_that_does_not_load_says_why_to_everybody():
+async def test_engine_that_does_not_load_says_why_to_everybody():
     def load(report):
         raise EngineError("model.safetensors is missing: run mercury-ls doctor")
 
@@ -655,7 +655,7 @@ async def test_closing_the_worker_fails_what_waits_and_what_runs():
     assert (engine.open, worker.pending) == (0, 0)
 
 
-async def test_while_a_long_prompt_is_read_others_are_answered_and_it_ends_within_a_chunk(tmp_path, monkeypatch):
+async def test_long_prompt_lets_others_be_answered_and_ends_within_a_chunk(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
     engine = opened_left_to_right(tmp_path)
     talker = engine._talker
@@ -678,7 +678,7 @@ class Panic(BaseException):
     """As pyo3's PanicException, which is no `Exception`."""
 
 
-async def test_a_panic_ends_all_requests_and_is_told(caplog):
+async def test_panic_ends_all_requests_and_is_reported(caplog):
     def panic(step):
         raise Panic("index out of bounds")
 

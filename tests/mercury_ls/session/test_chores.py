@@ -18,22 +18,22 @@ async def check(outcomes: list[bool], moments: list[float], ran: list[float]) ->
     assert worked == ran
 
 
-async def test_a_chore_that_goes_well_runs_whenever_there_is_time():
+async def test_successful_chore_runs_whenever_there_is_time():
     await check([True] * 3, [0, 0, 0.1], [0, 0, 0.1])
 
 
-async def test_one_that_failed_rests_each_time_for_longer():
+async def test_failed_chore_rests_longer_each_time():
     await check([False] * 4, [0, 0.5, 1, 2, 3, 6.9, 7, 8], [0, 1, 3, 7])
 
 
-async def test_one_that_went_well_again_starts_anew():
+async def test_recovered_chore_starts_anew():
     await check([False, False, True, False, True], [0, 1, 3, 3, 3.5, 4], [0, 1, 3, 3, 4])
 
 
-async def test_no_pause_is_longer_than_five_minutes():
+async def test_pauses_are_at_most_five_minutes():
     await check([False] * 12, list(range(1200)), [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111])
 
 
-async def test_what_failed_is_said(caplog):
+async def test_failure_is_reported(caplog):
     await check([False], [0], [0])
     assert "the chore failed; retrying in 1 s" in caplog.text

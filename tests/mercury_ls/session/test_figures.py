@@ -31,13 +31,13 @@ def check_lingering(seconds: float, lingered: int) -> None:
     assert counted(stats).get("lingered", 0) == lingered
 
 
-def test_what_is_gone_within_750_ms_was_hardly_seen():
+def test_suggestion_gone_within_750_ms_was_hardly_seen():
     check_lingering(0.7, 0)
     check_lingering(0.8, 1)
 
 
 @pytest.mark.parametrize("seconds", [0.2, 2])
-def test_what_was_accepted_was_seen_however_quickly(seconds):
+def test_accepted_suggestion_was_seen_however_quickly(seconds):
     clock = Clock()
     stats = Stats(clock=clock)
     tally = Tally(stats)
@@ -68,7 +68,7 @@ def test_accepted_text_is_looked_for_after_half_a_minute_and_after_five():
     check_kept("def f():\n    return w + h\n")
 
 
-def test_a_file_that_was_closed_meanwhile_says_nothing():
+def test_file_closed_meanwhile_says_nothing():
     clock = Clock()
     stats = Stats(clock=clock)
     kept = RetentionWatch(stats, clock)
@@ -83,7 +83,7 @@ def test_a_file_that_was_closed_meanwhile_says_nothing():
 @pytest.mark.parametrize(
     ("text", "kept"), [("def g(height):\n    return height\n", 1), ("def g(height):\n    pass\n", 0)]
 )
-def test_of_a_next_edit_the_lines_are_looked_for_that_it_leaves(text, kept):
+def test_next_edit_is_looked_for_by_the_lines_that_it_leaves(text, kept):
     clock = Clock()
     stats = Stats(clock=clock)
     watch = RetentionWatch(stats, clock)

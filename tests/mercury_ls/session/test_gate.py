@@ -31,7 +31,7 @@ def cleared(request):
     ],
     ids=lambda fields: f"{next(iter(fields))}",
 )
-def test_what_is_of_a_hidden_file_is_left_out(fields):
+def test_hidden_file_parts_are_left_out(fields):
     kept = {"snippets": (Snippet("/p/b.py", "b = 1"),), "edits": (Edit("/p/b.py", 0, "a", "b"),)}
     request = replace(ASKED, **{name: (*fields.get(name, ()), *kept.get(name, ())) for name in {*fields, *kept}})
     told = cleared(request)
@@ -39,12 +39,12 @@ def test_what_is_of_a_hidden_file_is_left_out(fields):
     assert (told.snippets, told.edits) == (kept["snippets"], kept["edits"])
 
 
-def test_a_request_about_a_hidden_file_is_refused():
+def test_request_about_hidden_file_is_refused():
     with pytest.raises(EngineError, match="the file is private: a rule"):
         cleared(replace(ASKED, windows=(*ASKED.windows, Window("/p/.env", "sh", CANARY))))
 
 
-def test_what_is_of_no_hidden_file_stays_the_same_object():
+def test_request_without_hidden_files_stays_the_same_object():
     request = replace(ASKED, edits=(Edit("/p/b.py", 0, "a", "b"),))
     assert cleared(request) is request
 

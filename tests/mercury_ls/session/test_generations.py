@@ -137,7 +137,7 @@ async def typist(desk, monkeypatch):
     await made.session.end()
 
 
-async def test_a_generation_outlives_requests_that_are_cancelled_at_each_key(desk, typist):
+async def test_generation_outlives_requests_that_are_cancelled_at_each_key(desk, typist):
     typist.open("x = $0\n")
     for key in "comp":
         asked = await typist.ask()
@@ -150,7 +150,7 @@ async def test_a_generation_outlives_requests_that_are_cancelled_at_each_key(des
     assert texts(asked) == ["ute(y)"]
 
 
-async def test_the_first_key_that_contradicts_it_stops_the_engine(desk, typist):
+async def test_first_key_that_contradicts_it_stops_engine(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute")
@@ -164,7 +164,7 @@ async def test_the_first_key_that_contradicts_it_stops_the_engine(desk, typist):
     assert texts(asked) == ["otal(y)"]
 
 
-async def test_a_draft_that_contradicts_what_was_typed_meanwhile_is_followed_by_another_request(desk, typist):
+async def test_draft_contradicted_by_typing_is_followed_by_another_request(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     typist.type("t")
@@ -177,7 +177,7 @@ async def test_a_draft_that_contradicts_what_was_typed_meanwhile_is_followed_by_
     assert texts(asked) == ["otal(y)"]
 
 
-async def test_an_answer_that_the_client_no_longer_asks_about_moves_along_with_its_text(desk, typist):
+async def test_unasked_answer_moves_along_with_its_text(desk, typist):
     typist.open("x = $0\n")
     asked = await typist.ask()
     typist.type("com")
@@ -186,7 +186,7 @@ async def test_an_answer_that_the_client_no_longer_asks_about_moves_along_with_i
     assert texts(asked) == ["pute(y)"]
 
 
-async def test_an_answer_that_nobody_waits_for_is_stopped(desk, typist, monkeypatch):
+async def test_unawaited_answer_is_stopped(desk, typist, monkeypatch):
     monkeypatch.setattr(generations, "LINGER_SECONDS", 0.0)
     typist.open("x = $0\n")
     asked = await typist.ask()
@@ -195,7 +195,7 @@ async def test_an_answer_that_nobody_waits_for_is_stopped(desk, typist, monkeypa
     assert desk.pens[0].is_closed
 
 
-async def test_a_client_that_cancels_and_asks_again_keeps_its_answer(desk, typist, monkeypatch):
+async def test_client_that_cancels_and_asks_again_keeps_its_answer(desk, typist, monkeypatch):
     monkeypatch.setattr(generations, "LINGER_SECONDS", 0.0)
     typist.open("x = $0\n")
     (await typist.ask()).cancel()
@@ -206,7 +206,7 @@ async def test_a_client_that_cancels_and_asks_again_keeps_its_answer(desk, typis
     assert texts(asked) == ["1 + 1"]
 
 
-async def test_a_strong_model_that_was_just_wrong_is_not_asked_at_the_next_key_unless_the_user_insists():
+async def test_strong_model_that_was_just_wrong_skips_next_key_unless_invoked():
     desk = Desk(replace(STRONG, strong=True))
     typist = Typist(desk, SuggestSettings(ahead="off"))
     typist.open("x = $0\n")
@@ -234,7 +234,7 @@ async def test_going_back_over_a_typo_asks_nobody(desk, typist):
     assert [pen.is_closed for pen in desk.pens] == [True, True]
 
 
-async def test_going_back_over_a_typo_shows_at_once_what_was_written_and_asks_nobody(desk, typist):
+async def test_going_back_over_a_typo_shows_the_old_answer_and_asks_nobody(desk, typist):
     typist.open("def f(items):\n    $0\n")
     await typist.ask()
     desk.pens[0].write("total = 0\n    for it")
@@ -247,7 +247,7 @@ async def test_going_back_over_a_typo_shows_at_once_what_was_written_and_asks_no
     assert len(desk.pens) == 1
 
 
-async def test_of_a_line_that_was_half_written_only_the_rest_is_asked_for(desk, typist):
+async def test_half_written_line_has_only_its_rest_asked_for(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute")
@@ -264,7 +264,7 @@ async def test_of_a_line_that_was_half_written_only_the_rest_is_asked_for(desk, 
     assert texts(asked) == ["ompute(y)"]
 
 
-async def test_the_rest_of_what_was_broken_off_is_asked_for_once_its_beginning_is_taken():
+async def test_broken_off_rest_is_asked_for_once_its_beginning_is_taken():
     desk = Desk(replace(STRONG, strong=True))
     typist = Typist(desk, SuggestSettings(ahead="off"))
     typist.open("def f(items):\n    $0\n")
@@ -283,7 +283,7 @@ async def test_the_rest_of_what_was_broken_off_is_asked_for_once_its_beginning_i
     await typist.session.end()
 
 
-async def test_what_happens_in_another_document_takes_nothing_away(desk, typist):
+async def test_changes_in_another_document_take_nothing_away(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute(y)", final=True)
@@ -294,7 +294,7 @@ async def test_what_happens_in_another_document_takes_nothing_away(desk, typist)
     assert len(desk.pens) == 1
 
 
-async def test_what_happens_in_another_document_stops_no_engine(desk, typist):
+async def test_changes_in_another_document_stop_no_engine(desk, typist):
     typist.open("x = $0\n")
     asked = await typist.ask()
     desk.pens[0].write("compute")
@@ -318,7 +318,7 @@ async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(des
     assert len(desk.pens) == 2
 
 
-async def test_an_answer_for_less_text_that_is_too_unlikely_is_asked_for_again(desk, typist):
+async def test_unlikely_answer_for_less_text_is_asked_for_again(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     typist.type("c")
@@ -333,7 +333,7 @@ async def test_an_answer_for_less_text_that_is_too_unlikely_is_asked_for_again(d
 BLOCK = "total = 0\n    for item in items:\n        total += item\n    return total"
 
 
-async def test_the_first_line_is_shown_as_soon_as_it_stands_and_the_rest_after_it_is_taken(desk, typist):
+async def test_first_line_is_shown_once_it_stands_and_the_rest_when_taken(desk, typist):
     typist.open("def f(items):\n    $0\n")
     asked = await typist.ask()
     desk.pens[0].write("total = 0\n    for it")
@@ -348,7 +348,7 @@ async def test_the_first_line_is_shown_as_soon_as_it_stands_and_the_rest_after_i
     assert len(desk.pens) == 1
 
 
-async def test_a_client_that_hears_of_growth_gets_all_by_asking_again(desk, typist):
+async def test_client_that_hears_of_growth_gets_all_by_asking_again(desk, typist):
     typist.open("def f(items):\n    $0\n")
     await typist.ask()
     for end in range(1, len(BLOCK)):
@@ -364,7 +364,7 @@ async def test_a_client_that_hears_of_growth_gets_all_by_asking_again(desk, typi
     assert texts(await typist.ask()) == [BLOCK]
 
 
-async def test_an_engine_that_fails_takes_nothing_from_what_stands(desk, typist):
+async def test_failing_engine_takes_nothing_from_what_stands(desk, typist):
     typist.open("def f(items):\n    $0\n")
     asked = await typist.ask()
     desk.pens[0].write("total = 0\n    for it")
@@ -374,9 +374,7 @@ async def test_an_engine_that_fails_takes_nothing_from_what_stands(desk, typist)
     assert texts(await typist.ask()) == ["total = 0"]
 
 
-async def test_an_explicit_request_shows_its_first_answer_and_has_the_others_when_asked_again(
-    desk, typist, monkeypatch
-):
+async def test_explicit_request_shows_first_answer_and_others_when_repeated(desk, typist, monkeypatch):
     monkeypatch.setattr(session_module, "ALTERNATIVES_SECONDS", 0.0)
     typist.open("x = $0\n")
     asked = await typist.ask(invoked=True)
@@ -392,7 +390,7 @@ async def test_an_explicit_request_shows_its_first_answer_and_has_the_others_whe
     assert len(desk.pens) == 3
 
 
-async def test_an_explicit_request_takes_what_is_being_written_already(desk, typist):
+async def test_explicit_request_takes_answer_being_written(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     asked = await typist.ask(invoked=True)
@@ -401,7 +399,7 @@ async def test_an_explicit_request_takes_what_is_being_written_already(desk, typ
     assert texts(asked) == ["compute(y)"]
 
 
-async def test_an_explicit_request_asks_for_its_own_where_what_was_being_written_came_to_nothing(desk, typist):
+async def test_explicit_request_asks_anew_where_running_answer_failed(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     asked = await typist.ask(invoked=True)
@@ -412,7 +410,7 @@ async def test_an_explicit_request_asks_for_its_own_where_what_was_being_written
     assert texts(asked) == ["compute(y)"]
 
 
-async def test_what_follows_a_suggestion_is_there_when_it_is_taken(desk, monkeypatch):
+async def test_text_after_a_suggestion_is_there_when_it_is_taken(desk, monkeypatch):
     monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
     typist = Typist(desk, SuggestSettings(multi_line="always"))
     typist.open("x = $0\n")
@@ -430,7 +428,7 @@ async def test_what_follows_a_suggestion_is_there_when_it_is_taken(desk, monkeyp
     await typist.session.end()
 
 
-async def test_nothing_is_asked_ahead_where_answers_cost_money(monkeypatch):
+async def test_answers_that_cost_money_are_not_asked_ahead(monkeypatch):
     monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
     desk = Desk(replace(STRONG, metered=True))
     typist = Typist(desk, SuggestSettings(delay_ms=0))

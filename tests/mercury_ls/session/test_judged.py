@@ -38,7 +38,7 @@ async def test_typing_something_else_does_not(bar):
     await session.end()
 
 
-async def test_what_is_accepted_counts_once_and_what_is_dismissed_too():
+async def test_accepted_or_dismissed_suggestion_counts_once():
     session = await started(FakeEngine(ANSWER, info=PLAIN))
     offer = (await ask(session, "x = $0\n")).offer
     session.accepted(offer.id)

@@ -63,7 +63,7 @@ async def ask(session, text, *, invoked=True):
             pass
 
 
-async def test_the_first_request_at_a_place_goes_without_and_the_next_has_them(session, engine):
+async def test_first_request_at_place_has_no_names_and_next_has_them(session, engine):
     await ask(session, "x = path.")
     assert engine.request.members == ()
     await session.questions.names.settled()
@@ -72,7 +72,7 @@ async def test_the_first_request_at_a_place_goes_without_and_the_next_has_them(s
 
 
 @pytest.mark.parametrize("invoked", [False, True])
-async def test_while_nobody_types_the_names_nearby_are_learned(session, engine, invoked):
+async def test_nearby_names_are_learned_while_nobody_types(session, engine, invoked):
     session.open(URI, "/project/file.py", "python", 1, "def f(path):\n    x = ")
     session.files.cursors[URI] = len("def f(path):\n    x = ")
     await session.idle.look_ahead()
@@ -93,7 +93,7 @@ async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(sess
     assert session.questions.names.about(session.files.documents[URI].snapshot(), 9) == ()
 
 
-def test_a_setting_turns_it_off(tmp_path):
+def test_known_names_can_be_switched_off(tmp_path):
     settings = tmp_path / "settings.toml"
     settings.write_text("[context]\nanalysed_names = false\n")
     wiring = Wiring(

@@ -101,7 +101,7 @@ def memorised(model, lessons) -> None:
         optimizer.step()
 
 
-async def test_all_that_a_model_knows_by_heart_is_shown(model, folder):
+async def test_memorised_text_is_all_shown(model, folder):
     model.save_pretrained(folder)
     blank, lessons = open_autoregressive(folder, RECORD, Resources("cpu", threads=2)), []
     asked = Asked(info=blank.info())

@@ -25,7 +25,7 @@ def refused(kept: Outcomes, count: int = 6, model: str = "some") -> None:
         kept.settled(model, "inline", SHORT, kept=False, shown=True)
 
 
-def test_each_model_and_kind_is_judged_by_its_own(clock):
+def test_models_and_kinds_are_judged_separately(clock):
     kept = Outcomes(None, clock)
     refused(kept)
     assert kept.judge("some", "inline").chance(SHORT) < UNTAUGHT.chance(SHORT)
@@ -46,7 +46,7 @@ def test_answers_that_nobody_kept_are_counted_until_one_is_kept(clock):
     assert kept.misses("some", "inline") == 0
 
 
-def test_the_next_server_knows_what_the_last_one_did(tmp_path, clock):
+def test_outcomes_are_known_to_the_next_server(tmp_path, clock):
     kept = Outcomes(tmp_path, clock)
     refused(kept)
     kept.write()
@@ -56,7 +56,7 @@ def test_the_next_server_knows_what_the_last_one_did(tmp_path, clock):
         assert later.judge("some", "inline").chance(SHORT) == pytest.approx(UNTAUGHT.chance(SHORT), abs=0.01)
 
 
-def test_nothing_but_numbers_days_and_a_name_is_stored(tmp_path, clock):
+def test_outcomes_store_only_numbers_days_and_a_name(tmp_path, clock):
     kept = Outcomes(tmp_path, clock)
     evidence = Evidence(0.41234567, tokens=3, total=-0.25, least=-0.2, characters=12)
     kept.settled("/home/me/secret-project/weights.gguf", "inline", evidence, kept=True, shown=False)
@@ -69,7 +69,7 @@ def test_nothing_but_numbers_days_and_a_name_is_stored(tmp_path, clock):
         assert stat.S_IMODE((tmp_path / module.FILE).stat().st_mode) == 0o600
 
 
-def test_the_file_and_the_memory_have_an_end(tmp_path, clock, monkeypatch):
+def test_file_and_memory_have_end(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(module, "COMPACTED_BYTES", 1000)
     kept = Outcomes(tmp_path, clock)
     for _ in range(3):
@@ -82,7 +82,7 @@ def test_the_file_and_the_memory_have_an_end(tmp_path, clock, monkeypatch):
     assert len((tmp_path / module.FILE).read_text().splitlines()) == 1
 
 
-def test_what_is_damaged_or_of_an_earlier_version_costs_only_those_lines(tmp_path, clock):
+def test_damaged_or_earlier_lines_are_the_only_ones_lost(tmp_path, clock):
     kept = Outcomes(tmp_path, clock)
     refused(kept)
     kept.write()
@@ -102,7 +102,7 @@ def test_without_a_disk_it_lasts_for_the_session(tmp_path, clock):
     assert kept.judge("some", "inline").chance(SHORT) < UNTAUGHT.chance(SHORT)
 
 
-def test_who_wants_nothing_counted_teaches_nothing(tmp_path, clock):
+def test_counting_switched_off_teaches_nothing(tmp_path, clock):
     kept = Outcomes(tmp_path, clock)
     kept.enabled = False
     refused(kept)

@@ -14,7 +14,7 @@ def test_rejections_lengthen_the_wait_and_accepts_shorten_it_within_bounds():
     assert patience.at(5.0) == LEAST
 
 
-def test_it_is_as_usual_again_within_the_hour():
+def test_patience_is_as_usual_again_within_the_hour():
     patience = Patience()
     for _ in range(5):
         patience.rejected(0.0)

@@ -40,14 +40,14 @@ class Session:
 
 
 @pytest.mark.parametrize("secret", ["hunter2hunter2", "correct-horse-battery"])
-def test_a_password_typed_key_by_key_is_stars(tmp_path, secret):
+def test_password_typed_key_by_key_is_stars(tmp_path, secret):
     session = Session(tmp_path)
     session.type(0, 0, f'password = "{secret}"')
     typed = "".join(e["c"][0][-1] for e in session.events() if e["ev"] == "change")
     assert typed == 'password = "' + "*" * len(secret) + '"'
 
 
-def test_a_token_is_stars_even_before_it_could_be_recognised(tmp_path):
+def test_token_is_stars_even_before_it_could_be_recognised(tmp_path):
     session = Session(tmp_path)
     session.type(0, 0, "key = 'ghp_0123456789abcdefghijklmnop'")
     assert "ghp_0123" not in session.file()
@@ -65,7 +65,7 @@ def test_a_token_is_stars_even_before_it_could_be_recognised(tmp_path):
         ("", 'password = "hunter22xyz"', 'password = "***********"'),
     ],
 )
-def test_what_is_proposed_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
+def test_proposal_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
     session = Session(tmp_path, text)
     edit = TextEdit(len(text), len(text), proposed)
     asked = InlineRequest(uri=session.document.uri, offset=len(text))
@@ -74,7 +74,7 @@ def test_what_is_proposed_is_masked_by_what_it_stands_behind(tmp_path, text, pro
     assert [each["text"] for each in answer["items"]] == [recorded]
 
 
-def test_what_is_no_secret_is_recorded_as_it_was(tmp_path):
+def test_harmless_text_is_recorded_as_it_was(tmp_path):
     session = Session(tmp_path, "x = 1\n")
     session.type(1, 0, "y = x + 1")
     session.change((0, 4, 0, 5), "22")
@@ -85,7 +85,7 @@ def test_what_is_no_secret_is_recorded_as_it_was(tmp_path):
     assert events[-2]["c"] == [[0, 4, 0, 5, "22"]]
 
 
-def test_the_digest_is_of_what_a_replay_comes_to(tmp_path):
+def test_digest_is_of_what_replay_comes_to(tmp_path):
     session = Session(tmp_path, 'password = "opensesame99"\nx = 😀1\n')
     session.type(1, 7, "2")
     session.change((0, 0, 1, 0), "")
@@ -109,7 +109,7 @@ def test_files_are_for_the_user_alone_and_old_ones_go(tmp_path):
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
 
 
-def test_a_session_that_outgrows_its_room_ends_the_recording_only(tmp_path, caplog):
+def test_session_that_outgrows_its_room_ends_only_recording(tmp_path, caplog):
     session = Session(tmp_path, max_mb=0.01)
     session.change(None, "x = 1\n" * 10_000)
     session.change(None, "y = 1\n")
@@ -118,7 +118,7 @@ def test_a_session_that_outgrows_its_room_ends_the_recording_only(tmp_path, capl
     assert len(session.file()) <= 11_000
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_survived(tmp_path, caplog):
+def test_unwritable_folder_is_reported_and_survived(tmp_path, caplog):
     blocked = tmp_path / "file"
     blocked.write_text("")
     recorder = Recorder(blocked / "recordings", 1.0, "/project")

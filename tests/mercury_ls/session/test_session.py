@@ -82,7 +82,7 @@ async def check(session: Session, text: str, expected: str, source: str = "model
         assert answer.source == source
 
 
-async def test_the_model_is_asked_once_and_typing_along_needs_it_no_more(session, engine):
+async def test_model_is_asked_once_and_typing_along_needs_it_no_more(session, engine):
     await check(session, "x = $0\n", "compute(y)")
     await check(session, "x = com$0\n", "pute(y)", "type-through")
     await check(session, "x = c$0\n", "ompute(y)", "type-through")
@@ -96,13 +96,13 @@ async def test_going_another_way_asks_again(session, engine):
 
 
 @pytest.mark.parametrize(("context", "window"), [(1024, 1024), (32_768, 2048), (0, 2048)])
-async def test_a_larger_context_takes_what_the_setting_says_and_one_that_is_not_known_too(context, window):
+async def test_larger_context_follows_setting_and_so_does_unknown_one(context, window):
     session = await started(FakeEngine(info=replace(FakeEngine().info(), context_tokens=context)))
     assert session.questions.budgets.context.tokens == window
     await session.end()
 
 
-async def test_what_is_accepted_counts_once(session):
+async def test_accepted_suggestion_counts_once(session):
     (offer,) = (await ask(session, "x = $0\n")).offers
     session.accepted(offer.id)
     session.accepted(offer.id)
@@ -110,7 +110,7 @@ async def test_what_is_accepted_counts_once(session):
     assert (session.accepted_count, session.rejected_count) == (1, 0)
 
 
-async def test_a_file_with_crlf_is_read_with_line_feeds_and_keeps_its_own():
+async def test_crlf_file_is_read_with_line_feeds_and_keeps_its_own():
     seen = []
     session = await started(FakeEngine(lambda before: seen.append(before) or "y = 1\n    return y"))
     await check(session, "import a\r\n\r\n\r\ndef f(x):\r\n    $0\r\n", "y = 1\r\n    return y")
@@ -145,7 +145,7 @@ async def test_switched_off_for_a_language_or_altogether(engine):
     assert engine.infills == 0
 
 
-async def test_a_text_for_which_there_is_no_memory_is_a_reason_and_a_plain_line_of_the_log(caplog):
+async def test_text_without_memory_for_it_is_a_reason_and_a_plain_log_line(caplog):
     def refuse(before):
         raise TooLongError("900 tokens take 80 MiB, and 40 MiB are free: end what else uses it")
 
@@ -158,7 +158,7 @@ async def test_a_text_for_which_there_is_no_memory_is_a_reason_and_a_plain_line_
     await session.end()
 
 
-async def test_a_cancelled_request_stops_the_engine_within_one_pass():
+async def test_cancelled_request_stops_engine_within_one_pass():
     reached, go_on = threading.Event(), threading.Event()
 
     def pause(step: int) -> None:
@@ -179,7 +179,7 @@ async def test_a_cancelled_request_stops_the_engine_within_one_pass():
     assert engine.open == 0
 
 
-async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
+async def test_text_typed_meanwhile_is_taken_off_the_answer():
     reached, go_on = threading.Event(), threading.Event()
 
     def pause(step: int) -> None:
@@ -199,7 +199,7 @@ async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
     await session.end()
 
 
-async def test_a_thousand_suggestions_leave_a_bounded_memory(session, engine):
+async def test_thousand_suggestions_leave_bounded_memory(session, engine):
     for number in range(1000):
         await ask(session, f"n = {number}\nx = $0\n")
     assert len(session.tally._offers) == REMEMBERED_OFFERS
@@ -230,7 +230,7 @@ class Hiding:
         return "by a new rule" if path.endswith(self.names) else None
 
 
-async def test_a_file_that_becomes_private_is_forgotten(session):
+async def test_file_that_becomes_private_is_forgotten(session):
     await check(session, "x = $0\n", "compute(y)")
     session.change(URI, 9, [((0, 0, 0, 0), "a")], "utf-16")
     session.adopt(session.settings, Hiding("file.py"))
@@ -241,7 +241,7 @@ async def test_a_file_that_becomes_private_is_forgotten(session):
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_a_file_that_becomes_private_is_no_context_either(session, is_open):
+async def test_file_that_becomes_private_is_no_context_either(session, is_open):
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     if not is_open:
         session.close("file:///project/a.py")
@@ -249,14 +249,14 @@ async def test_a_file_that_becomes_private_is_no_context_either(session, is_open
     assert session.files.neighbours(URI) == []
 
 
-async def test_the_rules_count_as_they_are_when_a_suggestion_is_asked_for(session):
+async def test_rules_count_as_they_are_when_suggestion_is_asked_for(session):
     await check(session, "x = $0\n", "compute(y)")
     session.files.privacy = Hiding("file.py")
     (answer,) = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4))]
     assert answer.silence == "the file is private: by a new rule"
 
 
-async def test_a_renamed_file_is_no_context_under_its_old_name(session):
+async def test_renamed_file_is_no_context_under_its_old_name(session):
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     session.close("file:///project/a.py")
     session.files.renamed("/project/a.py", "/project/b.py")
@@ -291,7 +291,7 @@ async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp
     assert {snippet.text for snippet in told} == {"x = compute(near)", "x = compute(changed)"}
 
 
-async def test_no_file_is_told_of_itself_by_another_path(session, tmp_path):
+async def test_file_is_not_told_of_itself_by_another_path(session, tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/file.py").write_text("x = compute(as_it_is_on_disk)\n")
     session.files.workspace = Workspace([tmp_path], session.files.privacy, session.settings.context)
@@ -302,7 +302,7 @@ async def test_no_file_is_told_of_itself_by_another_path(session, tmp_path):
     assert session.questions.related(session.files.documents[URI].snapshot(), 4).snippets == ()
 
 
-async def test_a_position_in_an_older_text_is_not_looked_up_in_a_newer_one(session, engine):
+async def test_position_in_older_text_is_not_looked_up_in_newer_one(session, engine):
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
     (answer,) = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4, version=1))]
     assert answer.silence == "the text changed before the request had its turn"
@@ -320,14 +320,14 @@ async def test_documents_too_large_or_binary_are_declined(session):
     await check(session, "\0x = $0\n", "- binary")
 
 
-async def test_a_closed_file_still_helps_the_next_one(session):
+async def test_closed_file_still_helps_next_one(session):
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     session.close("file:///project/a.py")
     session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
     assert [snapshot.path for snapshot in session.files.neighbours(URI)] == ["/project/a.py"]
 
 
-async def test_a_file_that_is_closed_while_its_edit_settles_has_no_next_edit(session, monkeypatch):
+async def test_file_closed_while_its_edit_settles_has_no_next_edit(session, monkeypatch):
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
     session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
     asked = asyncio.create_task(session.next_edits.ask(URI, 0))
@@ -369,7 +369,7 @@ async def test_background_work_that_failed_is_taken_up_again(session, engine, mo
     assert steps == [0.0, 2.0]
 
 
-async def test_an_idle_session_warms_the_engine(session, engine):
+async def test_idle_session_warms_engine(session, engine):
     await ask(session, "x = $0\n")
     await session.idle.warm()
     async with asyncio.timeout(10):
@@ -377,7 +377,7 @@ async def test_an_idle_session_warms_the_engine(session, engine):
             await asyncio.sleep(0)
 
 
-async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monkeypatch):
+async def test_requests_of_others_have_their_turn_while_a_long_file_is_parsed(session, monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     await ask(session, "a = $0\n")
     long = "def f(a):\n    return [a, (a, 1)]\n\n\n" * 1000
@@ -391,7 +391,7 @@ async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monke
     assert not document.is_slow
 
 
-async def test_a_file_that_comes_back_as_another_one_has_no_edits(session):
+async def test_file_that_comes_back_changed_has_no_edits(session):
     lines = "".join(f"line {number}\n" for number in range(40))
     session.open(URI, "/project/file.py", "python", 1, lines)
     session.change(URI, 2, [((30, 0, 30, 0), "typed ")], "utf-16")
@@ -415,7 +415,7 @@ SAVED = "def area(width):\n    return width\n\n\nprint(area(1))\n"
     ],
     ids=["renamed", "as it was saved", "without its last line end", "other line ends", "all of it"],
 )
-async def test_what_was_changed_before_the_server_was_there_is_an_edit(tmp_path, text, edits):
+async def test_change_before_the_server_was_there_is_an_edit(tmp_path, text, edits):
     session = await started(FakeEngine(), roots=[tmp_path])
     (path := tmp_path / "a.py").write_text(SAVED, newline="\r\n" if "\r\n" in text else "\n")
     session.open(path.as_uri(), str(path), "python", 1, text)
@@ -423,7 +423,7 @@ async def test_what_was_changed_before_the_server_was_there_is_an_edit(tmp_path,
     await session.end()
 
 
-async def test_a_hidden_file_is_not_compared_with_what_was_saved(tmp_path):
+async def test_hidden_file_is_not_compared_with_what_was_saved(tmp_path):
     session = await started(FakeEngine(), roots=[tmp_path])
     (path := tmp_path / ".env").write_text("KEY=1\n")
     session.open(path.as_uri(), str(path), "python", 1, "KEY=2\n")

@@ -35,14 +35,14 @@ def check(*told: tuple, **expected: int) -> None:
     assert {**zero, **found} == {**zero, "lingered": expected.get("accepted", 0), **expected}
 
 
-def test_what_was_answered_is_shown_unless_the_client_reports_it_itself():
+def test_answered_suggestion_is_shown_unless_the_client_reports_itself():
     check()
     check(("answered",), shown=1)
     check(("answered",), ("answered",), ("shown",), shown=1)
     check(("shown",), ("shown",), shown=1)
 
 
-def test_a_client_that_reports_what_it_shows_is_believed():
+def test_client_that_reports_what_it_shows_is_believed():
     counted = Stats(clock=clock)
     tally = Tally(counted)
     for id in "ab":
@@ -52,7 +52,7 @@ def test_a_client_that_reports_what_it_shows_is_believed():
     assert [row.shown for row in counted.rows()] == [1]
 
 
-def test_each_has_one_end():
+def test_suggestions_have_one_end():
     check(("answered",), ("accepted", 5), ("accepted", 0), ("rejected",), shown=1, accepted=1, characters=5)
     check(("answered",), ("rejected",), ("rejected",), shown=1, rejected=1)
     check(("answered",), ("passed_over",), ("rejected",), shown=1)
@@ -63,7 +63,7 @@ def test_word_by_word_is_one_accept_of_all_its_characters():
     check(("accepted", 3), ("accepted", 4), shown=1, accepted=1, characters=7)
 
 
-def test_an_accept_that_is_told_after_the_text_arrived_is_no_typing():
+def test_accept_reported_after_its_text_is_no_typing():
     check(("answered",), ("typed_through",), ("accepted", 5), shown=1, accepted=1, characters=5)
 
 
@@ -81,7 +81,7 @@ def test_two_servers_count_in_one_file(path):
     ]
 
 
-def test_the_file_is_for_its_user_alone_and_holds_only_numbers(path):
+def test_file_is_for_its_user_alone_and_holds_only_numbers(path):
     counted = Stats(path, clock)
     counted.add("/home/me/secret.py", "inline", "characters", 7)
     counted.write()
@@ -105,7 +105,7 @@ def test_broken_lines_are_skipped_and_reported(path, caplog):
     assert "skipped 4 of 6 lines" in caplog.text
 
 
-def test_a_long_file_is_written_anew_with_the_same_sums(path, monkeypatch):
+def test_long_file_is_written_anew_with_the_same_sums(path, monkeypatch):
     monkeypatch.setattr(stats, "COMPACTED_BYTES", 300)
     counted = Stats(path, clock)
     sizes = []
@@ -119,7 +119,7 @@ def test_a_long_file_is_written_anew_with_the_same_sums(path, monkeypatch):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_cannot_be_written_is_said_once_and_kept_for_later(path, caplog):
+def test_unwritable_statistics_are_reported_once_and_kept_for_later(path, caplog):
     path.parent.touch()
     counted = Stats(path, clock)
     with caplog.at_level(logging.WARNING):
@@ -136,7 +136,7 @@ def test_what_cannot_be_written_is_said_once_and_kept_for_later(path, caplog):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_a_pipe_in_place_of_the_file_is_not_waited_for(path, caplog):
+def test_pipe_in_place_of_file_is_not_waited_for(path, caplog):
     path.parent.mkdir()
     os.mkfifo(path)
     counted = Stats(path, clock)
@@ -146,7 +146,7 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for(path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_a_full_disk_takes_back_what_it_took_of_a_line(path, monkeypatch):
+def test_full_disk_takes_back_its_part_of_line(path, monkeypatch):
     counted = Stats(path, clock)
     counted.add("python", "inline", "shown")
     counted.write()
@@ -169,7 +169,7 @@ class Full(io.FileIO):
         return super().write(data[:10])
 
 
-def test_who_holds_the_lock_is_not_waited_for(path):
+def test_lock_holder_is_not_waited_for(path):
     counted = Stats(path, clock)
     counted.add("python", "inline", "shown")
     with stats.locked(path):
@@ -179,7 +179,7 @@ def test_who_holds_the_lock_is_not_waited_for(path):
     assert [row.shown for row in Stats(path, clock).rows()] == [1]
 
 
-def test_nothing_is_counted_where_that_is_switched_off(path):
+def test_statistics_are_not_counted_where_switched_off(path):
     counted = Stats(path, clock)
     counted.enabled = False
     counted.add("python", "inline", "shown")
@@ -196,13 +196,13 @@ ROWS = [
 ]
 
 
-def test_the_last_days_are_counted_back_from_today():
+def test_last_days_are_counted_back_from_today():
     assert recent(ROWS, 1, date(2026, 3, 2)) == ROWS[:1]
     assert recent(ROWS, 2, date(2026, 3, 2)) == ROWS[:2]
     assert recent(ROWS, 30, date(2026, 3, 2)) == ROWS
 
 
-def test_the_table_for_a_terminal():
+def test_table_for_terminal_has_rows_and_totals():
     assert table(ROWS[:2]).splitlines() == [
         "day         language  kind        shown  typed through  accepted  rejected  characters saved",
         "2026-03-02  python    inline      1,200              3        10         1             4,000",
@@ -212,7 +212,7 @@ def test_the_table_for_a_terminal():
     ]
 
 
-def test_the_page_for_editors():
+def test_page_for_editors_is_a_markdown_table():
     page = markdown(ROWS[1:2], "Kept here.")
     assert page.splitlines() == [
         "# mercury-ls: suggestions",

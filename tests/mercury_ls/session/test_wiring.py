@@ -24,7 +24,7 @@ def started(wiring: Wiring, root: Path, **options):
     return wiring.session([str(root)], options, lambda status: None)
 
 
-def test_the_users_file_is_followed(wiring, tmp_path):
+def test_user_settings_file_is_followed(wiring, tmp_path):
     session = started(wiring, tmp_path)
     assert not wiring.user_file_changed()
     (tmp_path / "config.toml").write_text("[suggest]\ndelay_ms = 50\n")
@@ -34,7 +34,7 @@ def test_the_users_file_is_followed(wiring, tmp_path):
     assert not wiring.user_file_changed()
 
 
-def test_the_projects_file_is_followed(wiring, tmp_path):
+def test_project_settings_file_is_followed(wiring, tmp_path):
     session = started(wiring, tmp_path)
     file = tmp_path / ".mercury.toml"
     file.write_text("[suggest]\ndelay_ms = 70\n")
@@ -45,7 +45,7 @@ def test_the_projects_file_is_followed(wiring, tmp_path):
     assert session.settings.suggest.delay_ms == SuggestSettings().delay_ms
 
 
-def test_the_editors_settings_win_over_files(wiring, tmp_path):
+def test_editor_settings_win_over_files(wiring, tmp_path):
     (tmp_path / "config.toml").write_text("[suggest]\ndelay_ms = 50\n")
     session = started(wiring, tmp_path, mercury={"suggest": {"delayMs": 10}})
     assert session.settings.suggest.delay_ms == 10
@@ -55,7 +55,7 @@ def test_the_editors_settings_win_over_files(wiring, tmp_path):
     assert session.settings.suggest.delay_ms == 20
 
 
-def test_what_the_project_defines_is_kept_unless_the_rules_change(wiring, tmp_path):
+def test_project_definitions_are_kept_unless_the_rules_change(wiring, tmp_path):
     session = started(wiring, tmp_path)
     kept = session.files.workspace
     wiring.reconfigure(session, {"suggest": {"delay_ms": 5}})
@@ -67,7 +67,7 @@ def test_what_the_project_defines_is_kept_unless_the_rules_change(wiring, tmp_pa
     assert session.files.workspace is not kept
 
 
-def test_a_branch_switch_forgets_what_was_typed(wiring, tmp_path):
+def test_branch_switch_forgets_typed_text(wiring, tmp_path):
     head = tmp_path / ".git/HEAD"
     head.parent.mkdir()
     head.write_text("ref: refs/heads/main\n")
@@ -98,7 +98,7 @@ async def test_changed_engine_settings_reach_the_engine(tmp_path):
     await session.end()
 
 
-def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
+def test_ignore_file_hides_what_is_open_already(wiring, tmp_path):
     root = tmp_path.resolve()
     session = started(wiring, root)
     path = root / "inner.py"
@@ -108,7 +108,7 @@ def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
     assert session.files.documents == {}
 
 
-def test_an_engine_server_is_started_with_the_settings_that_are_fixed_then():
+def test_engine_server_keeps_the_settings_it_is_started_with():
     arguments = serve_arguments(with_engine(model="fake", threads=2, effort="high", deadline_ms=50))
     assert arguments[:3] == ["serve", "--set", "engine.model=fake"]
     assert "engine.threads=2" in arguments
@@ -122,7 +122,7 @@ def test_whether_code_may_leave_the_machine_is_passed_on():
     assert needs_new_engine(Settings(), allowed)
 
 
-def test_only_what_is_fixed_at_its_start_asks_for_a_new_engine_server():
+def test_settings_fixed_at_start_alone_ask_for_a_new_engine_server():
     assert not needs_new_engine(Settings(), with_engine(effort="high", deadline_ms=99))
     assert needs_new_engine(Settings(), with_engine(model="fake"))
     assert needs_new_engine(Settings(), with_engine(address="http://127.0.0.1:8391"))

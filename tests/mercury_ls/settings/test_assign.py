@@ -29,22 +29,22 @@ def check(before, after):
         ("[engine.more]\na = 1\n", '[engine.more]\na = 1\n\n[engine]\nmodel = "qwen"\n'),
     ],
 )
-def test_the_rest_stays_as_it_is(before, after):
+def test_rest_of_file_stays_as_it_is(before, after):
     check(before, after)
 
 
 @pytest.mark.parametrize("before", ["engine = { threads = 2 }\n", "engine = 3\n", "[engine]\nmodel = [\n'a']\n"])
-def test_what_cannot_be_changed_safely_is_not_changed(before):
+def test_unsafe_changes_are_not_made(before):
     check(before, None)
 
 
-def test_a_file_is_made_with_its_folder(tmp_path):
+def test_file_is_made_with_its_folder(tmp_path):
     file = tmp_path / "config/config.toml"
     assign(file, "engine.model", "qwen")
     assert toml.read(file) == {"engine": {"model": "qwen"}}
 
 
-def test_a_link_stays_a_link_and_a_mode_a_mode(tmp_path):
+def test_link_stays_a_link_and_mode_stays(tmp_path):
     target, link = tmp_path / "dotfiles.toml", tmp_path / "config.toml"
     target.write_bytes(b"\xef\xbb\xbf[engine]\r\nmodel = 'a'\r\n")
     target.chmod(0o600)
@@ -58,7 +58,7 @@ def test_a_link_stays_a_link_and_a_mode_a_mode(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"), [("[engine", "is not valid TOML"), ("engine = {}\n", "no safe place for `engine.model")]
 )
-def test_a_file_that_cannot_be_changed_says_why_and_stays(tmp_path, text, said):
+def test_unchangeable_file_says_why_and_stays(tmp_path, text, said):
     file = tmp_path / "config.toml"
     file.write_text(text)
     with pytest.raises(toml.UnreadableError, match=said):

@@ -64,7 +64,7 @@ def test_later_sources_win(write):
     }
 
 
-def test_the_nearest_project_file_wins(write, tmp_path):
+def test_nearest_project_file_wins(write, tmp_path):
     write(".mercury.toml", "[engine]\neffort='high'")
     inner = write("inner/.mercury.toml", "[engine]\neffort='medium'")
     files = config.project_files([inner.parent, tmp_path, tmp_path / "none"])
@@ -130,7 +130,7 @@ def test_editors_may_wrap_dot_and_hump_their_settings():
     check(load(options=["what"]), ["settings: must be a table"])
 
 
-def test_the_environment_speaks_in_texts():
+def test_environment_values_are_texts():
     environ = {
         "MERCURY_SUGGEST_ADAPT": "false",
         "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.5",
@@ -159,7 +159,7 @@ def test_the_environment_speaks_in_texts():
     )
 
 
-def test_a_star_stands_for_the_languages_not_named():
+def test_star_stands_for_languages_not_named():
     suggest = load(options={"suggest": {"languages": {"*": False, "go": True, "sql": "request"}}}).settings.suggest
     assert (suggest.suggests_in("go"), suggest.suggests_in("c")) == (True, False)
     assert load().settings.suggest.suggests_in("c")
@@ -189,14 +189,14 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("path", [path for path, setting in settings().items() if setting.personal])
-def test_a_project_file_cannot_set_what_is_personal(write, path):
+def test_project_file_cannot_set_personal_settings(write, path):
     wanted = SPECIAL.get(path) or {"bool": "false", "int": "9", "str": "'/tmp/x'"}[settings()[path].kind.__name__]
     project = write(".mercury.toml", f"{path} = {wanted}\nengine.effort = 'high'")
     check(load(project_files=[project]), [f"{path}: is not allowed in a project file"], engine__effort="high")
     assert value(load(project_files=[project]), path) == settings()[path].default
 
 
-def test_what_guards_privacy_or_is_shared_by_projects_is_personal():
+def test_privacy_and_shared_settings_are_personal():
     personal = {path for path, setting in settings().items() if setting.personal}
     assert personal >= {
         "engine.address",
@@ -214,7 +214,7 @@ def test_what_guards_privacy_or_is_shared_by_projects_is_personal():
     }
 
 
-def test_a_project_file_hides_more_but_takes_nothing_back(write):
+def test_project_file_hides_more_but_takes_nothing_back(write):
     user = write("config.toml", "[privacy]\nignore=['*.sql']")
     project = write(".mercury.toml", "[privacy]\nignore=['!*.sql','x']\nsecret_patterns=['!.env','y']")
     problems = ["privacy.ignore: cannot exempt files", "privacy.secret_patterns: cannot exempt files"]
@@ -223,11 +223,11 @@ def test_a_project_file_hides_more_but_takes_nothing_back(write):
 
 
 @pytest.mark.parametrize("address", ["http://10.0.0.1:1", "https://example.com", "http://127.0.0.1@example.com"])
-def test_an_engine_elsewhere_needs_leave(address):
+def test_engine_elsewhere_needs_permission(address):
     check(load(options={"engine": {"address": address}}), ["engine.address: allow_network"], engine__address="")
 
 
-def test_an_engine_elsewhere_needs_encryption():
+def test_engine_elsewhere_needs_encryption():
     privacy = {"allow_network": True}
     insecure = {"engine": {"address": "http://example.com"}, "privacy": privacy}
     check(load(options=insecure), ["engine.address: use https"], engine__address="")
@@ -236,11 +236,11 @@ def test_an_engine_elsewhere_needs_encryption():
 
 
 @pytest.mark.parametrize("address", ["http://localhost:1", "http://127.0.0.1:8391", "https://[::1]:8"])
-def test_an_engine_here_needs_no_leave(address):
+def test_engine_here_needs_no_permission(address):
     check(load(options={"engine": {"address": address}}), [], engine__address=address)
 
 
-def test_a_file_that_is_not_toml_is_named_with_its_line(write):
+def test_malformed_toml_file_is_named_with_its_line(write):
     user = write("config.toml", "[engine]\nthreads = 2\nmodel = \n")
     loaded = load(user, options={"engine": {"threads": 3}})
     check(loaded, [f"{user}:3: is not valid TOML"], engine__threads=3, engine__model="auto")
@@ -293,7 +293,7 @@ def test_whatever_a_project_file_holds_is_reported_and_the_rest_applies(write, n
         assert "nested more than 32 levels deep" in loaded.problems[0].remedy
 
 
-def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
+def test_project_file_with_many_mistakes_reports_the_first(write):
     project = write(".mercury.toml", "".join(f"a{n} = 1\n" for n in range(40)) + "suggest.alternatives = 2")
     loaded = load(project_files=[project])
     assert loaded.settings.suggest.alternatives == 2
@@ -301,7 +301,7 @@ def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
     assert "24 more values" in loaded.problems[-1].remedy
 
 
-def test_a_value_that_a_project_file_cannot_set_is_not_even_looked_at(write, monkeypatch):
+def test_forbidden_value_in_project_file_is_not_even_looked_at(write, monkeypatch):
     monkeypatch.setattr("mercury_ls.settings.models.resolve", pytest.fail)
     project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
     check(load(project_files=[project]), ["engine.model: is not allowed in a project file"])
@@ -325,7 +325,7 @@ PARTS = st.sampled_from(
 
 @examples(max_examples=200)
 @given(st.binary(max_size=64) | st.lists(PARTS, max_size=40).map(b"".join))
-def test_no_bytes_break_loading(tmp_path_factory, content):
+def test_bytes_never_break_loading(tmp_path_factory, content):
     """A file is read or told of: an empty list of problems is one whose every value applies."""
     project = tmp_path_factory.mktemp("project") / ".mercury.toml"
     project.write_bytes(content)
@@ -334,7 +334,7 @@ def test_no_bytes_break_loading(tmp_path_factory, content):
     assert all(str(problem).startswith(("user file", "project file")) for problem in loaded.problems)
 
 
-def test_a_byte_order_mark_is_no_error(write):
+def test_byte_order_mark_is_no_error(write):
     check(load(write("config.toml", "\ufeff[engine]\nthreads = 2")), [], engine__threads=2)
 
 
@@ -349,13 +349,13 @@ def test_home_and_the_current_folder(write, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["/nope", "nope", "./nope", "~/nope"])
-def test_a_model_that_is_not_here_takes_the_engine_from_nobody(model):
+def test_missing_model_takes_engine_from_nobody(model):
     loaded = load(options={"engine": {"model": model, "effort": "high"}})
     check(loaded, ["engine.model: neither an installed model (auto, bootstrap) nor"], engine__effort="high")
     assert loaded.settings.engine.model == "auto"
 
 
-def test_the_user_file_is_a_toml_file_of_ours():
+def test_user_file_is_our_toml_file():
     assert config.user_file().parts[-2:] == ("mercury-ls", "config.toml")
 
 
@@ -366,7 +366,7 @@ def deep(count: int):
     return value
 
 
-def test_an_editor_may_nest_as_deep_as_it_likes():
+def test_editor_may_nest_as_deep_as_it_likes():
     options = {"engine": deep(5000), "mercury": {"suggest": {"languages": deep(5000), "alternatives": [[deep(5000)]]}}}
     assert len(load(options={**options, "suggest": {"delayMs": 10**5000}}).problems) == 4
 
@@ -379,6 +379,6 @@ LEAVES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["engine", "privacy", "suggest", "mercury", "engine.model"]), LEAVES))
-def test_nothing_an_editor_sends_breaks_loading(options):
+def test_editor_settings_never_break_loading(options):
     loaded = load(options=options)
     assert msgspec.convert(msgspec.to_builtins(loaded.settings), Settings) == loaded.settings

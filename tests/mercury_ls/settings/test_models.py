@@ -19,18 +19,18 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "models"
 
 
-def test_the_fake_engine_needs_no_folder():
+def test_fake_engine_needs_no_folder():
     assert resolve(FAKE) is None
 
 
-def test_a_path_names_a_folder(tmp_path, monkeypatch):
+def test_path_names_a_folder(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)
     assert resolve(str(tmp_path / "model")) == tmp_path / "model"
     assert resolve("./model").samefile(tmp_path / "model")
 
 
-def test_a_plain_name_is_no_folder_of_the_project_that_one_happens_to_be_in(tmp_path, monkeypatch):
+def test_plain_name_is_no_folder_of_the_current_project(tmp_path, monkeypatch):
     """A project's settings may name an installed model, and must not bring along one of their own."""
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -38,12 +38,12 @@ def test_a_plain_name_is_no_folder_of_the_project_that_one_happens_to_be_in(tmp_
         resolve("model")
 
 
-def test_a_model_that_was_added_has_a_name(home):
+def test_added_model_has_a_name(home):
     assert resolve("qwen") == home / "qwen"
     assert list(models.added()) == ["qwen"]
 
 
-def test_what_is_not_finished_is_no_model(home):
+def test_unfinished_model_is_none(home):
     for name in ("half", ".other.adding", "other"):
         with pytest.raises(EngineError, match="neither"):
             resolve(name)
@@ -55,11 +55,11 @@ def test_auto_is_never_a_model_that_was_added(home, monkeypatch):
     assert resolve("auto") is None
 
 
-def test_a_model_that_was_added_cannot_take_the_name_of_one_that_ships(home, monkeypatch):
+def test_added_model_cannot_take_the_name_of_a_shipped_one(home, monkeypatch):
     monkeypatch.setattr(models, "shipped", lambda: {"qwen": home / "shipped"})
     assert resolve("qwen") == home / "shipped"
 
 
 @pytest.mark.parametrize(("model", "same"), [("qwen", True), ("bootstrap", False)])
-def test_an_engine_with_an_added_model_answers_for_its_name(home, model, same):
+def test_engine_with_added_model_answers_for_its_name(home, model, same):
     assert models.answers("qwen", EngineInfo("ar", model, "cpu", 2048)) == same

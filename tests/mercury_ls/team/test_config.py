@@ -13,7 +13,7 @@ def read(tmp_path, text):
     return read_config(path)
 
 
-def test_what_is_not_written_has_a_default(tmp_path):
+def test_missing_settings_have_defaults(tmp_path):
     config = read(tmp_path, f"users:\n  ada: {'a' * 64}\nreplicas: {{minimum: 2, maximum: 4}}\n")
     assert config.users == {"ada": "a" * 64}
     assert config.listen == "127.0.0.1:8391"
@@ -36,19 +36,19 @@ def test_what_is_not_written_has_a_default(tmp_path):
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor.* at line 1, column 1; "),
     ],
 )
-def test_what_cannot_be_used_is_said_with_its_place(tmp_path, text, said):
+def test_unusable_settings_are_reported_with_their_place(tmp_path, text, said):
     with pytest.raises(TeamError, match=re.compile(said, re.DOTALL)) as refused:
         read(tmp_path, text)
     assert str(refused.value).startswith(f"{tmp_path / 'team.yaml'}: ")
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(TeamError, match=r"none\.yaml: cannot be read"):
         read_config(tmp_path / "none.yaml")
 
 
-def test_a_new_token_is_accepted_by_its_digest(tmp_path):
+def test_new_token_is_accepted_by_its_digest(tmp_path):
     token, digest = new_token()
     assert len(token) >= 40
     assert read(tmp_path, f"users: {{ada: {digest}}}").users == {"ada": digest}

@@ -17,7 +17,7 @@ USERS = {"ada": "a" * 64}
         ({"hosts": ("example.org",), "requests_per_user": 9}, ["hosts", "requests_per_user"]),
     ],
 )
-def test_what_a_running_server_does_not_take_over(changed, expected):
+def test_changes_needing_a_restart_are_reported(changed, expected):
     assert unrenewed(TeamConfig(USERS), TeamConfig(**{"users": USERS} | changed)) == expected
 
 
@@ -30,7 +30,7 @@ def test_what_a_running_server_does_not_take_over(changed, expected):
         ("certificate: none.pem", "cannot use certificate 'none.pem'"),
     ],
 )
-def test_where_it_cannot_start_the_file_is_named(line, said, tmp_path, capsys):
+def test_failed_start_names_the_file(line, said, tmp_path, capsys):
     path = tmp_path / "team.yaml"
     path.write_text(f"users: {{ada: {USERS['ada']}}}\n{line}\n")
     assert run(path, Settings()) == 1
@@ -38,7 +38,7 @@ def test_where_it_cannot_start_the_file_is_named(line, said, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("error", [ValueError("replicas: no room"), RuntimeError("Ray failed"), KeyError("replica")])
-async def test_who_was_removed_may_ask_no_more_even_where_the_new_engines_find_no_room(error, tmp_path, caplog):
+async def test_removed_user_may_ask_no_more_even_if_new_engines_find_no_room(error, tmp_path, caplog):
     asked = await renewed(tmp_path, f"users: {{bob: {'b' * 64}}}\nrequests_per_user: 9\n", error)
     assert asked == [{"b" * 64: "bob"}] * 2
     path = tmp_path / "team.yaml"
@@ -48,7 +48,7 @@ async def test_who_was_removed_may_ask_no_more_even_where_the_new_engines_find_n
     ]
 
 
-async def test_a_file_that_cannot_be_used_changes_nothing(tmp_path, caplog):
+async def test_unusable_file_changes_nothing(tmp_path, caplog):
     assert await renewed(tmp_path, "users: {}", None) == []
     said = caplog.messages[0]
     assert said.startswith(f"{tmp_path / 'team.yaml'}: users is empty")

@@ -82,7 +82,7 @@ async def test_json_matches_its_schema_at_once_and_as_a_stream(engine):
         jsonschema.validate(json.loads(text), POINT)
 
 
-async def test_a_schema_that_cannot_be_kept_to_is_a_bad_request(engine):
+async def test_unsupported_schema_is_a_bad_request(engine):
     schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
     async with asking(engine) as client:
         with pytest.raises(openai.BadRequestError, match="uniqueItems"):
@@ -93,7 +93,7 @@ async def test_a_schema_that_cannot_be_kept_to_is_a_bad_request(engine):
             )
 
 
-async def test_what_is_refused_before_anything_is_said_has_a_status_in_a_stream_as_well(engine):
+async def test_refusal_before_any_text_has_a_status_in_a_stream_as_well(engine):
     form = {"type": "json_schema", "json_schema": {"name": "endless", "schema": {"$ref": "#"}}}
     async with asking(engine) as client:
         with pytest.raises(openai.BadRequestError, match="refers to itself"):

@@ -21,13 +21,13 @@ async def test_health_is_open_and_says_whether_the_engine_answers(asking):
     assert answer.json() == {"status": "ok", "state": "ready", "protocol": 1, "version": __version__}
 
 
-async def test_the_model_has_the_same_name_everywhere(asking):
+async def test_model_has_the_same_name_everywhere(asking):
     for kind in ("", "/chat/completions", "/fim/completions", "/edit/completions"):
         (model,) = (await asking.get(f"/v1{kind}/models")).json()["data"]
         assert model["id"] == "copies what is already written"
 
 
-async def test_a_gap_is_filled(asking):
+async def test_gap_is_filled(asking):
     answer = (await asking.post("/v1/completions", json=AREA)).json()
     assert answer["object"] == "text_completion"
     assert answer["choices"][0]["text"] == "return w * h"
@@ -45,7 +45,7 @@ async def test_a_gap_is_filled(asking):
         ({"origin": "http://127.0.0.1:8391"}, 200, None),
     ],
 )
-async def test_who_may_ask(asking, headers, status, code):
+async def test_access_needs_the_token_and_no_foreign_origin(asking, headers, status, code):
     answer = await asking.get("/v1/models", headers=headers)
     assert answer.status_code == status
     if code:
@@ -68,7 +68,7 @@ async def test_who_may_ask(asking, headers, status, code):
         (b"[]", "Expected an object, got an array"),
     ],
 )
-async def test_a_body_that_is_refused_is_told_in_plain_words_and_where_all_is_described(asking, body, said):
+async def test_refused_body_is_explained_with_a_link_to_the_description(asking, body, said):
     answer = await asking.post("/v1/completions", content=body)
     assert answer.json()["error"]["message"] == f"invalid body: {said}; /openapi.json describes every field"
 
@@ -81,18 +81,18 @@ async def test_a_body_that_is_refused_is_told_in_plain_words_and_where_all_is_de
         {"stop": [""], "temperature": 0, "top_p": 1, "logprobs": None, "user": "me", "logit_bias": {}},
     ],
 )
-async def test_what_clients_send_beside_is_taken(asking, more):
+async def test_surplus_fields_of_clients_are_accepted(asking, more):
     answer = await asking.post("/v1/completions", json=AREA | more)
     assert answer.json()["choices"][0]["text"] == "return w * h"
 
 
-async def test_a_path_that_does_not_exist_names_all_that_do(asking):
+async def test_unknown_path_names_all_existing_ones(asking):
     said = (await asking.get("/v2/models")).json()["error"]["message"]
     for path in ("/, ", "/v1/models/{id}", "/v1/fim/completions", "/v1/feedback", "/openapi.json"):
         assert path in said + ", "
 
 
-async def test_the_example_in_the_documentation_shows_a_suggestion():
+async def test_example_in_documentation_shows_suggestion():
     page = (Path(__file__).parents[3] / "docs/API.md").read_text(encoding="utf-8")
     (body,) = re.findall(r"-d '(.*?)'\n", page, re.DOTALL)
     async with served() as (_, app), client(app) as asking:
@@ -100,7 +100,7 @@ async def test_the_example_in_the_documentation_shows_a_suggestion():
     assert answer.json()["choices"][0]["text"] == "path) as file:"
 
 
-async def test_the_page_is_there_without_a_token(asking):
+async def test_page_needs_no_token(asking):
     answer = await asking.get("/", headers={"authorization": ""})
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -25,7 +25,7 @@ class Told(FakeEngine):
 
 @pytest.mark.parametrize("hidden", HIDDEN)
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
-async def test_no_canary_arrives(path, hidden):
+async def test_canaries_do_not_arrive(path, hidden):
     sent = json.loads(path.read_text(encoding="utf-8"))
     engine = Told(sent["engine"] or None)
     settings = Settings(privacy=PrivacySettings(ignore=("ignored/",)))
@@ -38,7 +38,7 @@ async def test_no_canary_arrives(path, hidden):
 
 
 @pytest.mark.parametrize("name", ["zed-zeta", "zed-zeta2", "zed-zeta2.1", "cursortab-edit", "continue-edit"])
-async def test_the_same_edits_of_a_public_file_arrive(name):
+async def test_same_edits_of_public_file_arrive(name):
     sent = json.loads((Path(REQUESTS[0]).parent / f"{name}.json").read_text(encoding="utf-8"))
     uncertain = json.loads(json.dumps(sent["body"]).replace("def total(", "# total("))  # a rename would be certain
     engine = Told(info=replace(INFO, answers=("region",)))

@@ -10,7 +10,7 @@ from tests.mercury_ls.web.serving import client, served
 
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
-async def test_a_program_is_answered_as_it_expects(path):
+async def test_program_is_answered_as_it_expects(path):
     sent = json.loads(path.read_text(encoding="utf-8"))
     async with served(FakeEngine(sent["engine"] or None)) as (_, app), client(app, **sent["headers"]) as asking:
         answer = await asking.post(sent["path"], json=sent["body"])

@@ -59,7 +59,7 @@ async def answer_from(reader):
         (post().replace(b"POST", b"DELETE"), 405, None),
     ],
 )
-async def test_what_is_refused_says_why(sent, status, code):
+async def test_refusal_says_why(sent, status, code):
     async with listening(FakeEngine({"def area": "return w * h"})) as (_, port):
         got, said, _ = await answered(port, sent)
     assert got == status
@@ -67,7 +67,7 @@ async def test_what_is_refused_says_why(sent, status, code):
         assert said["error"]["code"] == code
 
 
-async def test_a_preflight_of_a_web_page_is_refused_without_leave():
+async def test_preflight_of_web_page_is_refused_without_permission():
     sent = post().replace(b"POST", b"OPTIONS").replace(AUTHORIZED.encode(), b"Origin: https://evil.example.com")
     async with listening() as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -78,13 +78,13 @@ async def test_a_preflight_of_a_web_page_is_refused_without_leave():
     assert b"access-control" not in head
 
 
-async def test_who_guesses_loses_the_connection():
+async def test_guessing_client_loses_the_connection():
     async with listening() as (_, port):
         _, _, is_closed = await answered(port, post().replace(TOKEN.encode(), b"guess"))
     assert is_closed
 
 
-async def test_a_slow_head_is_cut_off(monkeypatch):
+async def test_slow_head_is_cut_off(monkeypatch):
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.05)
     async with listening() as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -111,7 +111,7 @@ ALLOWED, LONGER = with_head_of(limits.HEAD_BYTES), with_head_of(100_000)
         ([LONGER[:9000], LONGER[9000 : limits.HEAD_BYTES + 2]], b"431"),
     ],
 )
-async def test_a_head_has_one_limit_however_it_arrives(pieces, status):
+async def test_head_has_one_limit_however_it_arrives(pieces, status):
     async with listening() as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for piece in pieces:
@@ -121,7 +121,7 @@ async def test_a_head_has_one_limit_however_it_arrives(pieces, status):
         writer.close()
 
 
-async def test_a_slow_body_is_refused(monkeypatch):
+async def test_slow_body_is_refused(monkeypatch):
     monkeypatch.setattr(endpoints, "BODY_SECONDS", 0.05)
     async with listening() as (_, port):
         status, said, is_closed = await answered(port, post(b"{", length=100))
@@ -129,7 +129,7 @@ async def test_a_slow_body_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("read", [lambda scope: endpoints.read(Request(scope)), lambda scope: read_body(scope, None)])
-async def test_what_was_refused_is_forgotten(read):
+async def test_refused_body_is_forgotten(read):
     """Its body stayed in the traceback of an error that was raised again and again: 85 MB a second."""
     refused = []
     for _ in range(2):
@@ -139,7 +139,7 @@ async def test_what_was_refused_is_forgotten(read):
     assert refused[0] == refused[1]
 
 
-async def test_a_body_that_grows_without_end_is_refused(monkeypatch):
+async def test_body_that_grows_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(endpoints, "MOST_BODY", 1000)
     chunk = b"400\r\n" + b"x" * 1024 + b"\r\n"
     head = f"POST /infill HTTP/1.1\r\nHost: 127.0.0.1\r\n{AUTHORIZED}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -173,7 +173,7 @@ async def none_running(service):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_engine_stops_for_who_leaves(stream):
+async def test_engine_stops_for_leaving_client(stream):
     held = Held()
     async with listening(held.engine) as (service, port):
         body = json.dumps({"prompt": "def area(w, h):\n    ", "stream": stream, "diffusing": True}).encode()
@@ -199,7 +199,7 @@ async def test_too_many_at_once_are_told_to_come_back(monkeypatch):
         assert (await first)[0] == 200
 
 
-async def test_a_body_that_is_still_being_sent_has_a_place_too(monkeypatch):
+async def test_body_still_being_sent_takes_a_place_too(monkeypatch):
     """300 bodies of 2 MB, sent but for their end, took 600 MB and shut everybody out."""
     monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 1)
     async with listening() as (service, port):
@@ -221,7 +221,7 @@ async def test_health_and_figures_are_answered_while_all_places_are_taken(monkey
         assert (await asking.post("/v1/completions", json={"prompt": ""})).status_code == 429
 
 
-async def test_an_engine_that_is_not_there_is_a_503():
+async def test_missing_engine_is_503():
     async with served() as (service, app), client(app) as asking:
         await service.engine._worker.close()
         answer = await asking.post("/v1/completions", json={"prompt": "def area(w, h):\n    "})

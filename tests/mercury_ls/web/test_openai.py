@@ -41,7 +41,7 @@ async def test_models():
         assert [model.id async for model in client.models.list()] == ["copies what is already written"]
 
 
-async def test_a_model_is_found_by_its_id():
+async def test_model_is_found_by_its_id():
     async with asking() as client:
         (known,) = [model async for model in client.models.list()]
         assert await client.models.retrieve(known.id) == known
@@ -50,7 +50,7 @@ async def test_a_model_is_found_by_its_id():
     assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
 
 
-async def test_a_model_that_is_still_loading_is_asked_again(monkeypatch):
+async def test_loading_model_is_asked_again(monkeypatch):
     monkeypatch.setitem(endpoints.RETRY_SECONDS, 503, 0.001)
 
     async with served() as (service, app), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
@@ -98,7 +98,7 @@ async def test_several_prompts_are_answered_at_once(asked, expected):
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-async def test_a_choice_that_there_is_not_says_so():
+async def test_missing_choice_says_so():
     async with asking(FakeEngine({"def area": "return w * h"})) as client:
         done = await client.completions.create(model="any", prompt="def area(w, h):\n    ", n=3)
         said = [choice.mercury.get("silence", "") for choice in done.choices]
@@ -120,7 +120,7 @@ async def test_prompts_that_cannot_be_answered(asked, said, param):
     assert refused.value.param == param
 
 
-async def test_a_conversation():
+async def test_conversation_is_answered():
     async with asking() as client:
         done = await client.chat.completions.create(model="any", messages=HELLO, reasoning_effort="low")
     assert done.choices[0].message.content == "You said: hello there"
@@ -128,7 +128,7 @@ async def test_a_conversation():
     assert done.usage.completion_tokens > 0
 
 
-async def test_a_stream_only_grows_and_ends_with_usage():
+async def test_stream_only_grows_and_ends_with_usage():
     async with asking() as client:
         stream = await client.chat.completions.create(
             model="any", messages=HELLO, stream=True, stream_options={"include_usage": True}
@@ -164,7 +164,7 @@ async def test_tools_are_called_and_answered():
         assert done.choices[0].message.content == "You said: sunny"
 
 
-async def test_a_tool_that_must_be_called_is_streamed_as_a_call():
+async def test_required_tool_is_streamed_as_call():
     async with asking() as client:
         stream = await client.chat.completions.create(
             model="any",
@@ -190,7 +190,7 @@ async def test_json_of_a_schema():
         assert json.loads(done.choices[0].message.content) == {}
 
 
-async def test_a_model_that_only_completes_says_so():
+async def test_completion_model_says_so():
     engine = FakeEngine()
     async with asking(FakeEngine(info=replace(engine.info(), chats=False))) as client:
         with pytest.raises(openai.NotFoundError, match="completes code and does not chat") as refused:
@@ -200,7 +200,7 @@ async def test_a_model_that_only_completes_says_so():
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("asked", ["chat", "completions"])
-async def test_what_is_too_long_has_openais_code(asked, stream):
+async def test_overlong_request_has_the_openai_code(asked, stream):
     def refuse(asked):
         raise TooLongError("900 tokens, and 800 fit")
 
@@ -229,7 +229,7 @@ async def test_wrong_requests_say_where(wrong, param):
     assert refused.value.param == param
 
 
-async def test_a_wrong_key():
+async def test_wrong_key_is_refused():
     async with asking(key="wrong") as client:
         with pytest.raises(openai.AuthenticationError, match="bearer token"):
             await client.models.list()

@@ -25,7 +25,7 @@ def port():
 
 @schema.parametrize()
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_every_answer_is_one_that_the_document_names(case, port):
+def test_answers_are_ones_that_the_document_names(case, port):
     asked = {"base_url": f"http://127.0.0.1:{port}", "headers": {"Authorization": f"Bearer {TOKEN}"}}
     answer = case.call(**asked)
     # A tool to be called that is not there, and what else no JSON schema can say.

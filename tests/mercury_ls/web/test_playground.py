@@ -23,7 +23,7 @@ async def frames(asking, **body):
     return [json.loads(event) for event in events]
 
 
-async def test_a_draft_is_watched_pass_by_pass(asking):
+async def test_draft_is_watched_pass_by_pass(asking):
     first, *passes = await frames(asking)
     assert first["context"]["before"] == TEXT
     assert [each["step"] for each in passes] == [1, 2, 3]
@@ -46,14 +46,14 @@ async def test_why_the_model_is_not_asked(asking):
     assert "private" in last["silence"]
 
 
-async def test_what_became_of_it_is_counted(asking):
+async def test_outcome_of_a_suggestion_is_counted(asking):
     *_, last = await frames(asking)
     said = {"request_id": last["id"], "user_action": "accept"}
     assert (await asking.post("/feedback", json=said)).json() == {"counted": True}
 
 
 @pytest.mark.parametrize("body", [{"cursor": -1}, {"effort": "most"}, {"text": None}])
-async def test_what_is_no_request_is_refused(asking, body):
+async def test_malformed_request_is_refused(asking, body):
     answer = await asking.post("/playground/watch", json={"text": TEXT, "cursor": 0, **body})
     assert answer.status_code in (400, 422)
     assert answer.json()["error"]["param"]
@@ -70,5 +70,5 @@ async def test_statistics_are_of_what_was_answered(asking):
 @pytest.mark.parametrize(
     ("values", "share", "expected"), [([1], 50, 1), ([1, 2, 3, 4], 50, 2), ([*range(100)], 99, 98)]
 )
-def test_a_percentile_is_one_of_the_values(values, share, expected):
+def test_percentile_is_one_of_the_values(values, share, expected):
     assert percentile(values, share) == expected

@@ -54,7 +54,7 @@ async def test_definitions_of_other_files_are_context(project, path):
     assert str(project) not in engine.request.windows[0].path
 
 
-async def test_what_is_hidden_stays_so(project):
+async def test_private_file_stays_hidden(project):
     answer = await asked(FakeEngine(), project, ".env")
     assert "private" in answer.silence
 

@@ -43,7 +43,7 @@ async def test_settings_are_those_of_the_editors():
     assert choice["mercury"]["silence"] == "off for python (suggest.languages)"
 
 
-async def test_who_asks_by_hand_is_answered_where_typing_is_not_interrupted():
+async def test_explicit_request_is_answered_where_typing_is_not_interrupted():
     (choice,) = await said(prompt="# def area", invoked=True)
     assert choice["text"]
 
@@ -64,7 +64,7 @@ async def test_other_files_are_context():
         ({"prompt": "nothing known\n", "max_tokens": 1}, "", "stop"),
     ],
 )
-async def test_an_answer_that_used_up_its_tokens_says_so(body, text, finish):
+async def test_answer_that_used_up_its_tokens_says_so(body, text, finish):
     (choice,) = await said(**body, invoked=True)
     assert (choice["text"], choice["finish_reason"]) == (text, finish)
 
@@ -77,7 +77,7 @@ async def test_stops_cut_and_choices_differ():
     assert len({choice["text"] for choice in choices}) == len(choices) > 1
 
 
-async def test_what_became_of_an_answer_is_counted_once():
+async def test_outcome_of_an_answer_is_counted_once():
     async with served(FakeEngine({"def area": "return w * h"})) as (service, app), client(app) as asking:
         for action, counted in (("accept", True), ("accept", False), ("reject", False)):
             if action == "accept" and counted:
@@ -96,7 +96,7 @@ async def test_what_became_of_an_answer_is_counted_once():
 
 
 @pytest.mark.parametrize("action", ["accept", "reject", "ignore"])
-async def test_what_became_of_an_answer_is_for_its_user_to_say(action):
+async def test_outcome_of_an_answer_is_for_its_user_to_say(action):
     users = {hashlib.sha256(name.encode()).hexdigest(): name for name in ("ann", "bob")}
     async with (
         served(FakeEngine({"def area": "return w * h"}), access=Access(users=users)) as (_, app),
@@ -127,7 +127,7 @@ async def test_rejections_make_the_next_answers_less_likely():
         {},
     ],
 )
-async def test_what_only_reads_ahead_or_says_nothing_is_answered_without_the_engine(body):
+async def test_warming_and_silent_requests_are_answered_without_the_engine(body):
     engine = FakeEngine()
     async with served(engine) as (_, app), client(app) as asking:
         assert (await asking.post("/infill", json=body)).json()["content"] == ""

@@ -25,7 +25,7 @@ def made(history):
         ("other.py", 7, "x = 1\n", "x = 2\n"),
     ],
 )
-def test_an_edit_is_in_the_history_as_it_was_made(edit):
+def test_edit_is_in_history_as_it_was_made(edit):
     check([edit], [edit])
 
 
@@ -47,12 +47,12 @@ def test_edits_of_one_file_are_taken_back_newest_first():
         (("other.py", 0, "", "x = 2\n", "", "b\n"), "", "b\n"),
     ],
 )
-def test_the_lines_around_an_edit_are_those_that_are_known(edit, above, below):
+def test_lines_around_edit_are_the_known_ones(edit, above, below):
     (found,) = recorded(Text("a.py", NOW, 0, edits=(Edit(*edit),)), 1000.0).edits()
     assert (found.line, found.above, found.below) == (edit[1], above, below)
 
 
-def test_an_edit_in_a_part_of_a_file_is_found_where_it_stands_only_once():
+def test_edit_in_part_of_file_is_found_only_where_it_stands_once():
     check(
         [("a.py", 90, "def total(xs):\n", "def total(items):\n")],
         [("a.py", 3, "def total(xs):\n", "def total(items):\n")],
@@ -67,7 +67,7 @@ def test_an_edit_in_a_part_of_a_file_is_found_where_it_stands_only_once():
         ("a.py", 1 << 40, "a\n", "b\n"),
     ],
 )
-def test_an_edit_of_which_nothing_is_left_is_left_out(edit):
+def test_empty_edit_is_left_out(edit):
     check([edit], [])
 
 
@@ -81,18 +81,18 @@ def test_an_edit_of_which_nothing_is_left_is_left_out(edit):
         (Text("", "", 0, "", (Snippet("README", ""),)), ""),
     ],
 )
-def test_the_language_of_an_unknown_file_is_that_of_those_around_it(text, language):
+def test_language_of_unknown_file_is_that_of_those_around_it(text, language):
     assert language_of(text) == language
 
 
-def test_no_path_is_one_that_no_system_has():
+def test_impossible_path_is_shortened_and_cleaned():
     found = bounded(Text("a\0b.py", "", 0, others=(Snippet("x" * 5000 + ".py", ""),)))
     assert found.path == "ab.py"
     assert len(found.others[0].path) == 1000
     assert found.others[0].path.endswith(".py")
 
 
-def test_no_more_is_read_of_other_files_than_is_worth_it():
+def test_other_files_are_read_only_as_far_as_useful():
     others = (Snippet("a.py", "a"), Snippet("b.py", "b" * LONGEST_TEXT), Snippet("c.py", "c"))
     assert bounded(Text("x.py", "", 0, others=others)).others == others[:1]
     many = tuple(Snippet(f"{n}.py", "") for n in range(MOST_OTHERS + 1))
@@ -100,7 +100,7 @@ def test_no_more_is_read_of_other_files_than_is_worth_it():
 
 
 @pytest.mark.parametrize("line", ["x = 1\n", "x" * 100])
-def test_of_a_long_text_what_is_around_the_cursor_is_read(line):
+def test_long_text_is_read_around_the_cursor(line):
     whole = line * (LONGEST_TEXT * 4 // len(line))
     cursor = len(whole) // 2
     found = near(Text("a.py", whole, cursor))
@@ -110,5 +110,5 @@ def test_of_a_long_text_what_is_around_the_cursor_is_read(line):
     assert near(Text("a.py", "short", 2)) == Text("a.py", "short", 2)
 
 
-def test_a_cursor_within_a_line_break_stands_before_it():
+def test_cursor_within_line_break_stands_before_it():
     assert [bounded(Text("x.py", "\r\nb", cursor)).cursor for cursor in range(4)] == [0, 0, 2, 3]
