@@ -74,7 +74,7 @@ def source(tmp_path):
     return tmp_path / "source"
 
 
-def test_every_artefact_is_built_and_tried(source, tmp_path):
+def test_artefacts_are_all_built_and_tried(source, tmp_path):
     rows = released(Machine(failing="docker"), source, tmp_path / "out")
     assert [row.kind for row in rows] == list(BUILDERS) == list(PROOFS)
     assert [row.path.parent for row in rows] == [tmp_path / "out"] * len(rows)
@@ -82,7 +82,7 @@ def test_every_artefact_is_built_and_tried(source, tmp_path):
         assert f"| {row.kind} | {row.path.name} |" in table(rows)
 
 
-def test_the_page_gets_the_table_of_the_last_release_and_keeps_its_text():
+def test_page_gets_table_of_the_last_release_and_keeps_its_text():
     page = PAGE.read_text(encoding="utf-8")
     renewed = with_table(with_table(page, "old"), "| new |")
     assert renewed.endswith("## As last built\n\n| new |\n")
@@ -110,13 +110,13 @@ def test_sums_and_notes_lie_beside_them(source, tmp_path):
         ("container", {"mercury-ls-container/Containerfile", f"mercury-ls-container/{WHEEL}"}),
     ],
 )
-def test_an_archive_holds_one_folder(source, tmp_path, kind, names):
+def test_archive_holds_one_folder(source, tmp_path, kind, names):
     rows = released(Machine(failing="docker"), source, tmp_path / "out")
     with tarfile.open(next(row.path for row in rows if row.kind == kind)) as archive:
         assert {member.name for member in archive if member.isfile()} == names
 
 
-def test_what_is_not_committed_is_refused(source, tmp_path):
+def test_uncommitted_files_are_refused(source, tmp_path):
     (source / "new.py").write_text("")
     with pytest.raises(ValueError, match=r"commit or stash these first.*\n\?\? new\.py"):
         released(Machine(), source, tmp_path / "out")
@@ -137,7 +137,7 @@ def test_plugins_are_tried_with_the_server_of_the_wheel(source, tmp_path):
     assert Path(programs).name == "bin"
 
 
-def test_an_installed_package_is_asked_for_all_that_it_promises(tmp_path):
+def test_installed_package_is_asked_for_all_that_it_promises(tmp_path):
     machine = Machine()
     PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
     place = f"{tmp_path / 'sample.py'}:16:5"
@@ -146,7 +146,7 @@ def test_an_installed_package_is_asked_for_all_that_it_promises(tmp_path):
     assert machine.asked("python")[-1] == "-m bench.demo"
 
 
-def test_its_server_is_stopped_also_where_a_problem_is_found(tmp_path):
+def test_server_is_stopped_also_where_a_problem_is_found(tmp_path):
     machine = Machine(failing="doctor")
     with pytest.raises(CommandError, match="doctor"):
         PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)
@@ -158,12 +158,12 @@ def test_its_server_is_stopped_also_where_a_problem_is_found(tmp_path):
     [DEMO.replace("▏", ""), DEMO.replace("Product", "?"), "Nothing was offered."],
     ids=["no ghost", "no rename", "nothing"],
 )
-def test_a_demo_that_shows_nothing_is_no_proof(tmp_path, demo):
+def test_demo_that_shows_nothing_is_no_proof(tmp_path, demo):
     with pytest.raises(CommandError, match="the demo showed no completion, or no rename"):
         PROOFS["wheel"](room(Machine(demo=demo), tmp_path), tmp_path / WHEEL)
 
 
-def test_an_artefact_of_another_version_is_refused(tmp_path):
+def test_artefact_of_another_version_is_refused(tmp_path):
     machine = Machine(version="0.0.9")
     with pytest.raises(CommandError, match=r"calls itself mercury-ls 0\.0\.9"):
         PROOFS["wheel"](room(machine, tmp_path), tmp_path / WHEEL)

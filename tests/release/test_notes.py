@@ -12,15 +12,15 @@ LOG = "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2027-01-01)\n\n### Changed\n\n*
 @pytest.mark.parametrize(
     ("version", "text"), [("0.2.0", "### Changed\n\n* b\n"), ("0.1.0", "The first.\n\n* a\n")], ids=str
 )
-def test_they_end_where_the_next_section_begins(version, text):
+def test_notes_end_where_the_next_section_begins(version, text):
     assert notes(LOG, version) == text
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.1", "Unreleased"])
-def test_a_version_without_a_word_is_refused(version):
+def test_version_without_notes_is_refused(version):
     with pytest.raises(ValueError, match="says nothing"):
         notes(LOG, version)
 
 
-def test_this_version_has_notes_of_one_screen():
+def test_notes_of_the_current_version_fit_one_screen():
     assert len(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), __version__).splitlines()) <= 40

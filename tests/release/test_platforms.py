@@ -23,7 +23,7 @@ def test_pythons_that_get_the_same_share_a_line():
     ]
 
 
-def test_every_requirement_is_asked_for_once():
+def test_requirements_are_asked_for_once():
     wanted = required()
     assert [name.partition(">")[0] for name in wanted["local"]] == ["openvino"]
     assert [name.partition(">")[0] for name in wanted["gpu"]] == ["torch", "triton"]
@@ -31,19 +31,19 @@ def test_every_requirement_is_asked_for_once():
     assert not any(";" in requirement for column in wanted.values() for requirement in column)
 
 
-def test_a_system_takes_the_wheels_of_all_that_are_older():
+def test_system_takes_wheels_of_all_older_ones():
     assert glibc(17, "x86_64")[0] == "manylinux_2_17_x86_64"
     assert set(glibc(17, "x86_64")) < set(glibc(28, "x86_64"))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda platform: platform.tags[0])
-def test_the_page_has_a_line_for_it_and_its_day(platform):
+def test_page_has_line_for_platform_and_its_day(platform):
     text = PAGE.read_text(encoding="utf-8")
     assert f"| {' | '.join(platform[:3])} |" in text
     assert "asked on 2" in text
 
 
-def test_the_page_is_as_it_is_written_today():
+def test_page_is_up_to_date():
     """Its lines depend on the index; its words do not."""
     written, now = (t.split("|\n\n") for t in (PAGE.read_text(encoding="utf-8"), page(wheels, "")))
     assert written[-1] == now[-1]

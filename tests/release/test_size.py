@@ -19,7 +19,7 @@ def pip(command, folder, more=None):
     return ""
 
 
-def test_a_package_takes_what_its_files_take(tmp_path):
+def test_package_takes_what_its_files_take(tmp_path):
     assert installed(pip, tmp_path / "plain") == {"large": 300, "small": 20}
 
 

@@ -26,7 +26,7 @@ LOCK = "editors/vscode/package-lock.json"
 
 
 @pytest.mark.parametrize(("name", "place"), FOLLOWERS.items(), ids=FOLLOWERS)
-def test_every_file_tells_the_version(name, place):
+def test_files_all_state_the_version(name, place):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert text == renewed(text, place, __version__), "run `make fix`"
     assert renewed(text, place, "9.8.7").count("9.8.7") == (2 if name == LOCK else 1)
@@ -40,13 +40,13 @@ def test_plugins_install_the_package_of_their_version(name, place):
 
 
 @pytest.mark.parametrize(("name", "place"), PUBLISHED.items(), ids=PUBLISHED)
-def test_the_publisher_is_the_same_everywhere(name, place):
+def test_publisher_is_the_same_everywhere(name, place):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert text == renewed(text, place, PUBLISHER), "run `make fix`"
 
 
 @pytest.mark.parametrize(("name", "place"), ADDRESSED.items(), ids=ADDRESSED)
-def test_an_address_is_written_where_it_belongs_and_goes_again(name, place):
+def test_address_is_written_where_it_belongs_and_removed_again(name, place):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert addressed(text, *place, ADDRESS) == text, "run `make fix`"
     named = addressed(addressed(text, *place, "https://host/a/b"), *place, "https://host/c/d")
@@ -59,7 +59,7 @@ READ = {"toml": tomllib.loads, "json": json.loads}
 """Fails for what is not well formed."""
 
 
-def test_the_address_stands_nowhere_else():
+def test_address_stands_nowhere_else():
     names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     ours = re.compile(re.escape(ADDRESS) if ADDRESS else r"git(?:hub|lab)\.com/[\w.-]+/mercury[-_.](?:ls|nvim)")
     texts = {name: (ROOT / name).read_bytes().decode(errors="ignore") for name in names if (ROOT / name).is_file()}
@@ -70,6 +70,6 @@ def test_without_a_name_on_pypi_nothing_is_installed_by_one():
     assert requirement("", "1.0.0") == ""
 
 
-def test_a_file_without_a_place_for_it_is_told():
+def test_file_without_place_for_address_is_reported():
     with pytest.raises(ValueError, match=r"correct release/version\.py"):
         renewed("nothing", r'^version = "(.*)"', "1.0.0")

@@ -20,7 +20,7 @@ def test_actions_are_pinned_by_hash_and_tell_their_version(text):
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", version), action
 
 
-def test_an_action_is_the_same_everywhere():
+def test_action_is_the_same_everywhere():
     pins = {use for text in TEXTS.values() for use in USES.findall(text)}
     assert len({action for action, _, _ in pins}) == len(pins)
 
@@ -33,14 +33,14 @@ def test_rights_are_given_to_single_jobs(text):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_they_call_targets_that_exist(text):
+def test_workflows_call_targets_that_exist(text):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     called = {word for words in re.findall(r"run: make (.*)", text) for word in words.split() if "=" not in word}
     assert called
     assert called <= targets
 
 
-def test_every_secret_and_variable_is_told():
+def test_secrets_and_variables_are_documented():
     page = (ROOT / "docs/RELEASING.md").read_text(encoding="utf-8")
     names = {name for text in TEXTS.values() for name in re.findall(r"\b(?:secrets|vars)\.(\w+)", text)}
     assert names
