@@ -105,7 +105,7 @@ def rewritten(folder, name, **changed):
     ],
 )
 @pytest.mark.parametrize("family", CLASSES)
-def test_a_checkpoint_reads_as_it_did(family, changed, tmp_path):
+def test_checkpoint_reads_as_it_did(family, changed, tmp_path):
     theirs = checkpoint(tmp_path, family, **changed)
     adapt(tmp_path, tmp_path / "ours")
     ours = load(tmp_path / "ours")
@@ -127,7 +127,7 @@ def test_shards_that_an_index_names_are_one_checkpoint(tmp_path):
         assert torch.equal(weight, many.state_dict()[name]), name
 
 
-def test_the_precision_stays(tmp_path):
+def test_precision_stays(tmp_path):
     checkpoint(tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
     adapt(tmp_path, tmp_path / "ours")
     assert {weight.dtype for weight in load_file(tmp_path / "ours/model.safetensors").values()} == {torch.bfloat16}
@@ -144,7 +144,7 @@ def test_special_tokens_begin_as_their_like_or_as_the_mean(tmp_path):
     assert len(ours) == len(SPECIALS) + 256 + len(MERGES)
 
 
-def test_the_tokenizer_is_the_engines_with_the_checkpoints_merges(tmp_path):
+def test_tokenizer_is_that_of_the_engine_with_merges_of_the_checkpoint(tmp_path):
     checkpoint(tmp_path)
     adapt(tmp_path, tmp_path / "ours")
     tokenizer = Tokenizer.load(tmp_path / "ours/tokenizer.json")
@@ -168,7 +168,7 @@ def test_the_tokenizer_is_the_engines_with_the_checkpoints_merges(tmp_path):
         ({"intermediate_size": None}, ["config.json", "intermediate_size is None", "download"]),
     ],
 )
-def test_what_our_model_has_not_is_named(changed, words, tmp_path):
+def test_unsupported_architecture_is_named(changed, words, tmp_path):
     checkpoint(tmp_path)
     rewritten(tmp_path, "config.json", **changed)
     refused(tmp_path, *words)
@@ -182,13 +182,13 @@ def test_what_our_model_has_not_is_named(changed, words, tmp_path):
         ({"type": "BPE", "vocab": {"a": 0}, "merges": []}, ["255 of 256 byte symbols"]),
     ],
 )
-def test_a_vocabulary_without_bytes_is_refused(model, words, tmp_path):
+def test_vocabulary_without_bytes_is_refused(model, words, tmp_path):
     checkpoint(tmp_path)
     rewritten(tmp_path, "tokenizer.json", model=model)
     refused(tmp_path, *words)
 
 
-def test_only_safetensors_beside_the_config_are_read(tmp_path):
+def test_safetensors_beside_the_config_are_the_only_files_read(tmp_path):
     checkpoint(tmp_path)
     weights = tmp_path / "model.safetensors"
     index = tmp_path / "model.safetensors.index.json"
@@ -205,7 +205,7 @@ def test_only_safetensors_beside_the_config_are_read(tmp_path):
     refused(tmp_path, "model.safetensors", "only .safetensors are read")
 
 
-def test_a_corpus_is_written_in_the_vocabulary_of_the_model(tmp_path):
+def test_corpus_is_written_in_vocabulary_of_model(tmp_path):
     before = Corpus.open(write_corpus(tmp_path / "corpus"))
     checkpoint(tmp_path / "theirs")
     adapt(tmp_path / "theirs", tmp_path / "ours")

@@ -34,13 +34,13 @@ def observations(count, weights, seed=0):
     return found
 
 
-def test_what_was_true_is_found_again():
+def test_true_parameters_are_found_again():
     truth = Calibration(0.5, mean=2.0, least=0.5, length=-0.05, complete=0.8, joint=0.7, named=0.4, own=0.2, share=1.0)
     found = fit_confidence(observations(20_000, truth))
     np.testing.assert_allclose(found.weights, truth.weights, atol=0.5)
 
 
-def test_a_fit_is_judged_on_rows_it_has_not_seen():
+def test_fit_is_judged_on_rows_it_has_not_seen():
     truth = Calibration(bias=-2.0)
     lines = report(observations(1000, truth), observations(1000, truth, seed=1)).splitlines()
     before, after = (float(line.split("error ")[1].split()[0]) for line in lines[1:])
@@ -53,7 +53,7 @@ def test_few_rows_hardly_move_the_defaults():
     np.testing.assert_allclose(found.weights, Calibration().weights, atol=1.0)
 
 
-def test_what_was_known_of_names_and_rewrites_stays_if_the_rows_have_none():
+def test_known_figures_for_names_and_rewrites_stay_without_such_rows():
     before = Calibration(named=-0.4, own=0.3, share=1.5, rewriting=Calibration(bias=2.0))
     seen = [Observation((-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0), False)] * 50
     found = fit_confidence(seen, before)
@@ -61,7 +61,7 @@ def test_what_was_known_of_names_and_rewrites_stays_if_the_rows_have_none():
     assert found.bias < before.bias
 
 
-def test_an_observation_counts_as_often_as_its_weight_says():
+def test_observation_counts_as_often_as_its_weight_says():
     seen = (-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0)
     twice = [Observation(seen, True), Observation(seen, False), Observation(seen, False)]
     weighted = [Observation(seen, True), Observation(seen, False, weight=2.0)]
@@ -81,7 +81,7 @@ def calibrated(tmp_path):
     main(["--model", str(exported(tmp_path)), "--set", str(folder)])
 
 
-def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
+def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
     """Each row has several answers, which are alike."""
     sides = []
 
@@ -98,7 +98,7 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     assert read_calibration(tmp_path / "int8").bias < Calibration().bias, "all answers were wrong"
 
 
-def test_every_start_of_whole_words_is_looked_at():
+def test_starts_of_whole_words_are_all_looked_at():
     runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
     found = list(calibrate.answer_observations(runtime, TOKENIZER, None, [row(1)]))
     lengths = [each.features[2] for each in found]
@@ -114,13 +114,13 @@ def copied(monkeypatch, token):
     return [each.right for each in calibrate.copy_observations(runtime, TOKENIZER, [row(1)])]
 
 
-def test_where_an_answer_ends_only_a_copy_of_an_end_counts(monkeypatch):
+def test_copied_end_counts_only_where_an_answer_ends(monkeypatch):
     of_a_token, of_the_end = copied(monkeypatch, 70), copied(monkeypatch, EOM)
     assert of_the_end == [*of_a_token, True]
     assert not any(of_a_token)
 
 
-def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
+def test_coefficients_land_beside_weights_and_under_their_checksums(tmp_path, capsys):
     calibrated(tmp_path)
     out = capsys.readouterr().out
     assert "copied tokens" in out

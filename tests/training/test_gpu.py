@@ -39,7 +39,7 @@ def call(script, *arguments, place, **environment):
 
 
 @pytest.mark.slow
-def test_the_commands_for_a_gpu_bring_a_model_home(tmp_path):
+def test_commands_for_gpu_bring_model_home(tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     (corpus / "manifest.json").write_text("{}")
     call("pack", corpus, place=tmp_path, MEBIBYTES="40")
@@ -73,5 +73,5 @@ def test_the_commands_for_a_gpu_bring_a_model_home(tmp_path):
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_each_fits_a_command_and_says_how_it_is_called(script):
+def test_commands_fit_and_say_how_they_are_called(script):
     check_script(script, "training/gpu")

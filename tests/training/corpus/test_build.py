@@ -81,7 +81,7 @@ def paths(split) -> list[str]:
     return [f"{document.repository}:{document.path}" for document in split.documents]
 
 
-def test_documents_decode_to_their_files_and_copies_of_held_out_ones_are_out(built):
+def test_documents_decode_to_their_files_without_copies_of_held_out_ones(built):
     found = Corpus.open(built / "out")
     assert paths(found.train) == ["open/code:notes.md", "open/code:one.py", "open/code:two.py", "plain/folder:third.py"]
     assert paths(found.held_out) == ["quiet/held:held.py"]
@@ -89,7 +89,7 @@ def test_documents_decode_to_their_files_and_copies_of_held_out_ones_are_out(bui
     assert found.train.documents[2].licence == "MIT"
 
 
-def test_the_manifest_counts_what_went_in_and_what_did_not(built):
+def test_manifest_counts_included_and_excluded_files(built):
     made = msgspec.json.decode((built / "out" / "manifest.json").read_bytes(), type=manifest.Manifest)
     found = Corpus.open(built / "out")
     assert made.tokens == {"train": len(found.train.tokens), "held_out": len(found.held_out.tokens)}
@@ -104,7 +104,7 @@ def test_the_manifest_counts_what_went_in_and_what_did_not(built):
     assert str(built) not in (built / "out" / "manifest.json").read_text()
 
 
-def test_a_cards_figures_are_the_manifests(built, tmp_path):
+def test_card_figures_are_those_of_the_manifest(built, tmp_path):
     card = tmp_path / "DATA.md"
     card.write_text("# Data\n\n<!-- figures -->\nold\n<!-- /figures -->\n\nThe end.\n")
     corpus.main(["card", str(built / "out" / "manifest.json"), str(card)])
@@ -122,7 +122,7 @@ def test_edit_rows_come_from_the_history(built):
     assert {row.repository for row in rows} == {"open/code"}
 
 
-def test_a_second_build_filters_nothing_again_and_makes_the_same(built, monkeypatch):
+def test_second_build_filters_nothing_again_and_makes_the_same(built, monkeypatch):
     names = ("train.u16", "train.index", "edits.jsonl.xz", "manifest.json")
     before = [(built / "out" / name).read_bytes() for name in names]
     monkeypatch.setattr(collection, "filtered", None)
@@ -155,14 +155,14 @@ def test_edit_rows_come_of_kept_files_alone_and_never_from_evaluation_rows(built
         ("mirrors =", "mirors =", "mirors.*README"),
     ],
 )
-def test_a_recipe_that_names_what_is_not_there_is_refused(built, named, instead, message):
+def test_recipe_naming_unknown_things_is_refused(built, named, instead, message):
     """A mistyped name would leave sources out, or evaluation rows in."""
     (built / "wrong.toml").write_text((built / "recipe.toml").read_text().replace(named, instead))
     with pytest.raises(SystemExit, match=message):
         corpus.main(["build", str(built / "wrong.toml"), "--out", str(built / "other")])
 
 
-def test_a_recipe_without_a_source_is_refused(built, tmp_path):
+def test_recipe_without_source_is_refused(built, tmp_path):
     (tmp_path / "reserved.txt").write_text("")
     (tmp_path / "mirrors").mkdir()
     (tmp_path / "empty.toml").write_text('reserved = "reserved.txt"\nevaluation = []\nmirrors = ["mirrors"]\n')
@@ -170,7 +170,7 @@ def test_a_recipe_without_a_source_is_refused(built, tmp_path):
         corpus.build(tmp_path / "empty.toml", tmp_path / "out", tmp_path / "work")
 
 
-def test_a_packed_corpus_unpacks_to_the_same_documents(built, tmp_path):
+def test_packed_corpus_unpacks_to_the_same_documents(built, tmp_path):
     corpus.main(["pack", str(built / "out"), str(tmp_path / "corpus.tar"), "--mebibytes", "3"])
     assert (tmp_path / "corpus.tar").stat().st_size <= 3 * 2**20
     unpack(tmp_path / "corpus.tar", tmp_path / "again")

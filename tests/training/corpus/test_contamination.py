@@ -17,7 +17,7 @@ def evaluation(tmp_path, row: dict) -> EvaluationRuns:
     return EvaluationRuns([path])
 
 
-def test_a_copied_run_is_found_however_it_is_indented(tmp_path):
+def test_copied_run_is_found_however_it_is_indented(tmp_path):
     rows = evaluation(tmp_path, {"prefix": "import os\n\n", "middle": ANSWER, "suffix": ""})
     assert not rows.touches("class A:\n    pass\n")
     assert rows.touched == set()
@@ -60,6 +60,6 @@ def test_documents_opened_in_a_session_count_and_its_keystrokes_do_not(tmp_path)
     assert rows.rows == 1
 
 
-def test_a_file_that_holds_no_evaluation_rows_is_refused(tmp_path):
+def test_file_without_evaluation_rows_is_refused(tmp_path):
     with pytest.raises(TrainingError, match=r"rows\.jsonl: a row with \['question'\]"):
         evaluation(tmp_path, {"question": "?"})

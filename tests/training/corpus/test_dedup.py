@@ -19,27 +19,27 @@ def reasons(*texts: str) -> list[str | None]:
     return [seen.reason(digest(text.encode()), signature(text.encode())) for text in texts]
 
 
-def test_the_first_of_several_copies_stays():
+def test_first_of_several_copies_stays():
     text = "\n".join(program(1))
     indented = text.replace("\n", "\n    ")
     assert reasons(text, text, indented) == [None, "exact duplicate", "exact duplicate"]
 
 
-def test_a_small_change_is_a_near_duplicate_and_a_large_one_is_not():
+def test_small_change_is_a_near_duplicate_and_large_one_is_not():
     lines = program(1)
     changed = [*lines[:60], "renamed = other(thing)", *lines[61:]]
     half = [*lines[:60], *program(2, 60)]
     assert reasons("\n".join(lines), "\n".join(changed), "\n".join(half)) == [None, "near duplicate", None]
 
 
-def test_what_was_dropped_makes_no_later_text_a_copy():
+def test_dropped_text_makes_no_later_text_a_copy():
     lines, seen = program(3), Seen()
     versions = ["\n".join(lines[shift : shift + 100]) for shift in (0, 10, 20)]
     found = [seen.reason(digest(text.encode()), signature(text.encode())) for text in versions]
     assert found == [None, "near duplicate", None]
 
 
-def test_a_signature_estimates_the_share_of_common_shingles():
+def test_signature_estimates_share_of_common_shingles():
     lines = program(4, 400)
     one, other = (signature("\n".join(part).encode()) for part in (lines[:300], lines[100:]))
     assert abs(np.mean(one == other) - 0.5) < 0.2

@@ -72,7 +72,7 @@ def test_doing_what_a_row_expects_completes_the_commit(before, after, seed):
         assert bool(row.expected) == (row.kind != "none")
 
 
-def test_a_row_tells_what_was_done_and_where_the_cursor_was_left():
+def test_row_tells_what_was_done_and_where_cursor_was_left():
     rows = {len(row.edits): row for row in rows_of("a.py", BEFORE, AFTER)}
     row = rows[1]
     assert row.edits == (Edit("a.py", 0, "def area(w, h):\n", "def surface(w, h):\n"),)
@@ -86,13 +86,13 @@ def test_a_row_tells_what_was_done_and_where_the_cursor_was_left():
     assert rows[3].kind == "none"
 
 
-def test_the_same_substitution_again_is_a_repeat():
+def test_same_substitution_again_is_a_repeat():
     before = "".join(f"{name} = old_name({name})\nkeep()\n" for name in ("one", "two", "six"))
     rows = rows_of("a.py", before, before.replace("old_name", "new_name"))
     assert {row.kind for row in rows if row.edits} == {"repeat", "none"}
 
 
-def test_a_window_moves_with_the_edits_before_it():
+def test_window_moves_with_edits_before_it():
     before = "".join(f"line_{number} = {number}\n" for number in range(200))
     after = before.replace("line_10 =", "extra = 0\nline_ten =").replace("line_150 =", "line_other =")
     (row,) = (row for row in rows_of("a.py", before, after) if row.kind != "none" and row.edits)
@@ -109,11 +109,11 @@ def test_definitions_come_before_their_uses_and_tests_last():
     assert in_plausible_order([test, use, definition]) == [definition, use, test]
 
 
-def test_a_form_feed_ends_no_line():
+def test_form_feed_ends_no_line():
     assert lines_of("a\x0cb\u2028c\nd") == ["a\x0cb\u2028c\n", "d"]
 
 
-def test_a_commit_to_a_file_that_held_a_secret_is_left_out(tmp_path):
+def test_commit_to_file_that_held_a_secret_is_left_out(tmp_path):
     """Its window would show it, whatever the commit changed."""
     secret = "token = 'ghp_" + "a1B2" * 9 + "'\n"
     plain = "".join(f"line_{number} = {number}\n" for number in range(9))

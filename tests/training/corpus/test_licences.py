@@ -28,7 +28,7 @@ BSD3 = (
         ("# Permission is hereby granted, free of charge, to\n# any person obtaining a copy", "MIT"),
     ],
 )
-def test_a_text_is_known_by_the_licence_it_opens_with(text, expected):
+def test_licence_is_recognised_by_its_opening_words(text, expected):
     assert licences.identify(text) == expected
 
 
@@ -51,7 +51,7 @@ def test_a_text_is_known_by_the_licence_it_opens_with(text, expected):
         ("", None),
     ],
 )
-def test_an_expression_is_permitted_when_all_of_and_or_any_of_or_is(expression, expected):
+def test_licence_expression_needs_all_of_and_or_any_of_or(expression, expected):
     assert licences.permitted(expression) == expected
 
 
@@ -75,7 +75,7 @@ def test_metadata_is_read_from_the_most_exact_field(fields, texts, expected):
     assert licences.of_metadata(metadata, texts) == expected
 
 
-def test_one_licence_file_that_is_not_permissive_spoils_a_folder():
+def test_folder_is_spoiled_by_one_licence_file_that_is_not_permissive():
     copyleft = "GNU General Public License " * 20
     assert licences.of_texts([MIT * 3, BSD3 * 3]) == "BSD-3-Clause OR MIT"
     assert licences.of_texts([MIT * 3, copyleft]) is None
@@ -91,5 +91,5 @@ def test_one_licence_file_that_is_not_permissive_spoils_a_folder():
         ("# This is free software under the GNU General Public License\n", None),
     ],
 )
-def test_a_files_own_head_outweighs_its_folder(head, expected):
+def test_file_header_outweighs_its_folder(head, expected):
     assert licences.of_file(head, "MIT") == expected

@@ -47,14 +47,14 @@ def test_documents_of_a_repository_are_neighbours(split):
     assert split.repositories == {"a/b": range(2), "c/d": range(2, 3), "e/f": range(3, 4)}
 
 
-def test_an_index_of_other_tokens_is_refused(split, tmp_path):
+def test_index_of_other_tokens_is_refused(split, tmp_path):
     with (tmp_path / "train.u16").open("ab") as tokens:
         tokens.write(b"\0\0")
     with pytest.raises(TrainingError, match=r"train\.u16: 6 tokens"):
         Split.open(tmp_path, "train")
 
 
-def test_a_split_may_be_written_anew_in_another_width_while_the_old_one_is_read(split, tmp_path):
+def test_split_may_be_rewritten_in_another_width_while_being_read(split, tmp_path):
     (tmp_path / "4").write_bytes(np.array([70_000], np.uint32).tobytes())
     documents = [CorpusFile("a/b", "x.py", "python", "MIT", 0, 1)]
     write_split(tmp_path, "train", [(tmp_path / "4", documents)], token_type(70_001))
@@ -64,7 +64,7 @@ def test_a_split_may_be_written_anew_in_another_width_while_the_old_one_is_read(
     assert split.tokens.tolist() == [1, 2, 3, 65535, 4]
 
 
-def test_an_empty_split_opens(tmp_path):
+def test_empty_split_opens(tmp_path):
     assert write_split(tmp_path, "held_out", []) == 0
     assert len(Split.open(tmp_path, "held_out")) == 0
 
@@ -90,12 +90,12 @@ def damaged(folder, name):
 
 
 @pytest.mark.parametrize("name", ["train.index", "train.u16", "edits.jsonl.xz"])
-def test_a_damaged_corpus_says_which_file_and_what_to_do(tmp_path, name):
+def test_damaged_corpus_says_which_file_and_what_to_do(tmp_path, name):
     with pytest.raises(TrainingError, match=rf"{name}: .*build (it|the corpus) again"):
         list(Corpus.open(damaged(tmp_path, name)).edits())
 
 
-def test_a_folder_that_is_no_corpus_is_named(tmp_path):
+def test_folder_that_is_no_corpus_is_named(tmp_path):
     with pytest.raises(TrainingError, match=r"train\.index: cannot be read .* name a corpus folder"):
         Corpus.open(tmp_path)
 

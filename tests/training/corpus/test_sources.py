@@ -27,7 +27,7 @@ def wheel(root, name: str, metadata: str, contents: dict[str, str]):
             archive.writestr(path, text)
 
 
-def test_a_mirror_is_read_at_its_head_with_the_licence_of_the_nearest_folder(tmp_path):
+def test_mirror_is_read_at_its_head_with_licence_of_nearest_folder(tmp_path):
     contents = {
         "LICENSE": MIT,
         "a.py": "a = 1\n",
@@ -47,21 +47,21 @@ def test_a_mirror_is_read_at_its_head_with_the_licence_of_the_nearest_folder(tmp
     }
 
 
-def test_a_stated_licence_stands_for_the_root(tmp_path):
+def test_stated_licence_stands_for_root(tmp_path):
     mirror(tmp_path, "some+where", {"a.py": "a = 1\n"})
     (source,) = discover([tmp_path], [], [], RESERVED)
     assert [file.licence for file in files(source)] == [None]
     assert [file.licence for file in files(source, "Apache-2.0")] == ["Apache-2.0"]
 
 
-def test_an_absent_blob_is_none_and_reading_goes_on(tmp_path):
+def test_absent_blob_is_none_and_reading_goes_on(tmp_path):
     folder = mirror(tmp_path, "some+where", {"a.py": "a = 1\n"})
     with blobs(str(folder)) as read:
         assert read("0" * 40) is None
         assert read("HEAD:a.py") == b"a = 1\n"
 
 
-def test_a_wheel_is_read_packed_with_the_licence_it_states(tmp_path):
+def test_wheel_is_read_packed_with_licence_it_states(tmp_path):
     inside = {"good/a.py": "a = 1\n", "good/sub/LICENSE": GPL, "good/sub/b.py": "b = 1\n", "good/c.so": "-"}
     wheel(tmp_path, "good", "Name: good\nLicense-Expression: MIT\n", inside)
     wheel(tmp_path, "closed", "Name: closed\nLicense: Proprietary\n", {"closed/a.py": "a = 1\n"})
@@ -75,7 +75,7 @@ def test_a_wheel_is_read_packed_with_the_licence_it_states(tmp_path):
     }
 
 
-def test_an_installed_package_is_read_through_its_metadata(tmp_path):
+def test_installed_package_is_read_through_its_metadata(tmp_path):
     info = tmp_path / "tool-2.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tool\nVersion: 2.0\nLicense: BSD\n")

@@ -26,5 +26,5 @@ def test_errors_are_counted(language, good, bad):
     assert count_errors(language, bad) > 0
 
 
-def test_a_language_without_a_grammar_is_not_judged():
+def test_language_without_grammar_is_not_judged():
     assert count_errors("brainfuck", "+") is None

@@ -40,7 +40,7 @@ def finished(before: list[str], hunks) -> str:
     return "".join(lines)
 
 
-def test_every_change_leaves_code_that_parses_and_keeps_something_to_do():
+def test_synthetic_changes_leave_code_that_parses_and_is_unfinished():
     for seed in range(40):
         for _, before, hunks, known in changes(CODE, random.Random(seed)):
             ast.parse(finished(before, hunks))
@@ -50,7 +50,7 @@ def test_every_change_leaves_code_that_parses_and_keeps_something_to_do():
                 assert old != new
 
 
-def test_a_rename_changes_every_place_of_one_name():
+def test_rename_changes_every_place_of_one_name():
     found = [change for seed in range(40) if (change := made("rename", seed))]
     assert len(found) > 20
     for before, hunks, _ in found:
@@ -60,7 +60,7 @@ def test_a_rename_changes_every_place_of_one_name():
         assert "json" not in old - new, "what is imported keeps its name"
 
 
-def test_a_signature_change_reaches_every_call():
+def test_signature_change_reaches_every_call():
     before, hunks, _ = made("signature", 0)
     assert hunks[0][2][0].startswith("def "), "the definition comes first"
     parameter = hunks[0][3][0].partition(")")[0].rpartition(", ")[2]
@@ -68,7 +68,7 @@ def test_a_signature_change_reaches_every_call():
     assert f", {parameter})" in finished(before, hunks)
 
 
-def test_a_missing_import_follows_the_line_that_needs_it():
+def test_missing_import_follows_line_that_needs_it():
     before, hunks, known = made("import", 0)
     assert known == 1
     assert hunks[1][3][0].lstrip().startswith(("import ", "from "))

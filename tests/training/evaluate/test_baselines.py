@@ -16,19 +16,19 @@ def check(marked, expected, mode="line", **fields):
     return draft.spans[0]
 
 
-def test_a_line_is_continued_as_it_was():
+def test_line_is_continued_as_it_was():
     check("self.width = width\nself.height = height\nself.width =$0\n", " width")
 
 
-def test_what_follows_most_often_wins():
+def test_most_frequent_continuation_wins():
     check("a = 1\na = 2\na = 2\na =$0\n", " 2")
 
 
-def test_a_longer_context_wins_over_a_frequent_one():
+def test_longer_context_wins_over_frequent_one():
     check("x.add(1)\ny.add(2)\ny.add(2)\nx.add($0\n", "1)")
 
 
-def test_an_unknown_beginning_says_nothing():
+def test_unknown_beginning_says_nothing():
     assert check("a = 1\nqux$0\n", "").p_accept == 0.0
 
 
@@ -36,16 +36,16 @@ def test_text_does_not_join_across_the_span():
     check("foo$0bar\nfoo", "")
 
 
-def test_the_rest_of_the_line_is_not_said_again():
+def test_rest_of_line_is_not_repeated():
     check("f(alpha)\nf(beta)\nf(beta)\nf($0)\n", "beta")
 
 
-def test_a_block_ends_where_its_indentation_does():
+def test_block_ends_where_its_indentation_does():
     known = "def a():\n    x = 1\n    return x\n\nprint()\n"
     check(f"{known}def a():\n    $0", "x = 1\n    return x", "block")
 
 
-def test_a_whole_line_comes_with_its_indentation():
+def test_whole_line_comes_with_its_indentation():
     check("    def a():\n        return 1\n    def b():\n$0\n", "        return 1")
 
 
@@ -53,7 +53,7 @@ def test_snippets_are_learned_from():
     check("area =$0\n", " width * height", snippets=(Snippet("other.py", "area = width * height\n"),))
 
 
-def test_an_answer_stays_within_its_budget():
+def test_answer_stays_within_its_budget():
     start = len(text := "a a a a a a a a ")
     request = InfillRequest(session="", windows=(Window("x", "text", text),), spans=(Span(0, start, start, "line", 4),))
     (draft,) = NgramEngine().infill(request)

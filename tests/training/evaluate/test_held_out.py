@@ -54,7 +54,7 @@ def read_slowly(ids, first, sharpness):
 
 @pytest.mark.parametrize("lines", [1, 20, 160])
 @pytest.mark.parametrize("sharpness", [0.0, 0.02])
-def test_every_token_of_the_text_counts_once(lines, sharpness):
+def test_tokens_of_the_text_count_once_each(lines, sharpness):
     text = "".join(TEXT.splitlines(keepends=True)[:lines])
     runtime = Successor(sharpness)
     found = read(runtime, TOKENIZER, Window("shapes.py", "python", text))

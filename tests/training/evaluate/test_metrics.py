@@ -41,7 +41,7 @@ def test_exact_ignores_trailing_blanks_only(answer, truth, right):
     assert exact(answer, truth) is right
 
 
-def test_the_first_line_may_be_exact_alone():
+def test_first_line_may_be_exact_alone():
     assert exact_first_line("if x: \n  a", "if x:\n  b")
     assert not exact_first_line("if y:\n  b", "if x:\n  b")
 
@@ -172,7 +172,7 @@ def test_wilson_is_that_of_scipy(successes, count):
     assert (found.low, found.high) == pytest.approx(tuple(trials.proportion_ci(method="wilson")), abs=1e-6)
 
 
-def test_no_trials_say_nothing():
+def test_zero_trials_say_nothing():
     found = wilson(0, 0)
     assert math.isnan(found.value)
     assert (found.low, found.high) == (0.0, 1.0)

@@ -42,7 +42,7 @@ def test_doctests_are_run(sandbox, middle, passes):
     assert run_as(sandbox, middle, type="doctest", object="double") is passes
 
 
-def test_an_object_without_examples_does_not_pass(sandbox):
+def test_object_without_examples_does_not_pass(sandbox):
     assert not run_as(sandbox, "2 * x\n\ndef other(): pass", type="doctest", object="other")
 
 
@@ -63,7 +63,7 @@ def test_unittests_are_run(sandbox, middle, passes):
 @pytest.mark.parametrize(
     "tests", [{"tests": TEST}, {"tests": ["import os", TEST]}, {"test": "import os", "tests": [TEST]}]
 )
-def test_one_or_several_texts_may_hold_the_tests(sandbox, tests):
+def test_tests_may_be_one_or_several_texts(sandbox, tests):
     assert run_as(sandbox, "2 * x", type="unittest", **tests)
     assert not run_as(sandbox, "x", type="unittest", **tests)
 
@@ -75,11 +75,11 @@ def test_asserts_may_come_as_a_list(sandbox):
     assert not run_as(sandbox, "x + 3", tests=tests, **how)
 
 
-def test_no_tests_do_not_pass(sandbox):
+def test_missing_tests_do_not_pass(sandbox):
     assert not run_as(sandbox, "2 * x", type="unittest", test="")
 
 
-def test_an_unknown_way_to_run_is_named():
+def test_unknown_way_to_run_is_named():
     row = msgspec.structs.replace(ROW, exec={"type": "nose"})
     with pytest.raises(TrainingError, match=r"'nose'.*doctest"):
         program(row, "x")

@@ -62,7 +62,7 @@ class Knowing:
         return EngineInfo("knowing", "knowing", "cpu", 2048)
 
 
-def test_the_final_draft_counts_and_reading_is_apart():
+def test_final_draft_counts_and_reading_is_measured_separately():
     engine = Knowing("width")
     found = suggest(Contestant("policy", engine, "low"), ROWS[0])
     assert (found.text, found.p_accept, found.complete) == ("width", 0.7, True)
@@ -70,7 +70,7 @@ def test_the_final_draft_counts_and_reading_is_apart():
     assert engine.asked[0].effort == "low"
 
 
-def test_no_two_contestants_or_rows_share_a_session():
+def test_sessions_are_not_shared_by_contestants_or_rows():
     engines = [Knowing("x"), Knowing("x")]
     for name, engine in zip(("a", "b"), engines, strict=True):
         for number in (0, 1):
@@ -82,7 +82,7 @@ def test_no_two_contestants_or_rows_share_a_session():
     ("answer", "exact", "parses"),
     [("width", True, True), ("width  ", True, True), ("height", False, True), ("(", False, False)],
 )
-def test_an_answer_is_scored(answer, exact, parses):
+def test_answer_is_scored(answer, exact, parses):
     found = score("dev", "policy", ROWS[0], msgspec.structs.replace(FAST, text=answer), None)
     assert (found.exact, found.parses, found.passed) == (exact, parses, None)
     assert found.similarity <= 1.0
@@ -131,14 +131,14 @@ def test_figures_are_shares_medians_and_paired_ratios():
     assert found["intervals"]["single_line_em"][0] < 0.5 < found["intervals"]["single_line_em"][1]
 
 
-def test_every_missing_figure_has_a_reason():
+def test_missing_figures_have_a_reason():
     found = figures(evaluated({}))
     missing = {name for name, value in found.items() if value is None}
     assert {"single_line_em", "ece", "bits_per_byte", "ms_per_suggestion"} <= missing
     assert set(found["reasons"]) == missing
 
 
-def test_the_table_names_kinds_languages_and_rivals():
+def test_table_names_kinds_languages_and_rivals():
     shown = table(evaluated({(0, "policy"): ("width", 10.0), (3, "policy"): ("x", 1.0), (0, "copy"): ("", 1.0)}))
     assert " 50.0% [9.5%, 90.5%]" in next(line for line in shown.split("\n") if "policy single_line" in line)
     assert "    go" in shown
@@ -156,7 +156,7 @@ WANTED = {
 }
 
 
-def test_the_last_line_is_json_with_all_that_is_wanted(folder, capsys):
+def test_last_line_is_json_with_all_that_is_wanted(folder, capsys):
     command.main(["--model", "fake", "--set", str(folder)])
     found = last_line(capsys)
     assert set(found) >= WANTED
@@ -164,7 +164,7 @@ def test_the_last_line_is_json_with_all_that_is_wanted(folder, capsys):
     assert found["reasons"]["bits_per_byte"].startswith("without weights")
 
 
-def test_a_limit_takes_the_same_rows_every_time_and_grows(folder, tmp_path):
+def test_limit_takes_the_same_rows_every_time_and_grows(folder, tmp_path):
     seen = []
     for limit in (1, 2, 2, None):
         found = evaluate.evaluate(Run(model="fake", sets=(folder,), limit=limit))
@@ -173,7 +173,7 @@ def test_a_limit_takes_the_same_rows_every_time_and_grows(folder, tmp_path):
     assert seen[0] < seen[1] == seen[2] < seen[3]
 
 
-def test_an_interrupted_evaluation_goes_on(folder, tmp_path, monkeypatch):
+def test_interrupted_evaluation_goes_on(folder, tmp_path, monkeypatch):
     ledger = tmp_path / "results.jsonl"
     run = Run(model="fake", sets=(folder,), results=ledger)
     whole = evaluate.evaluate(run)
@@ -212,7 +212,7 @@ def test_rivals_take_turns(folder, monkeypatch):
     assert "ar" not in by_row["2"], "spans are not compared"
 
 
-def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
+def test_executed_answers_have_only_the_model_as_rival(monkeypatch):
     ways = {
         name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "no_copying", "copy", "ngram")
     }
@@ -222,7 +222,7 @@ def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
     assert {result.by for result in found.results} == {"policy", "no_copying", "copy", "ngram"}
 
 
-def test_a_folder_without_rows_is_named(tmp_path):
+def test_folder_without_rows_is_named(tmp_path):
     with pytest.raises(TrainingError, match=r"neither fim\.jsonl"):
         evaluate.evaluate(Run(model="fake", sets=(tmp_path,)))
 
@@ -236,12 +236,12 @@ def test_a_folder_without_rows_is_named(tmp_path):
         (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluate\.sets: .*: cannot be read"),
     ],
 )
-def test_what_a_user_can_mend_is_said_in_one_line(module, arguments, said, tmp_path):
+def test_mistakes_of_the_user_are_reported_in_one_line(module, arguments, said, tmp_path):
     with pytest.raises(SystemExit, match=rf"mercury_training\.{said}"):
         module.main([argument.format(tmp_path) for argument in arguments])
 
 
-def test_the_fake_decodes_in_one_way(folder):
+def test_fake_engine_decodes_in_one_way(folder):
     with pytest.raises(TrainingError, match="leave out --decode ar"):
         evaluate.evaluate(Run(model="fake", decode="ar", sets=(folder,)))
 
@@ -254,7 +254,7 @@ def executable(folder):
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(source, prefix=prefix)) + b"\n")
 
 
-def test_where_nothing_can_be_isolated_nothing_is_run(folder, monkeypatch, capsys):
+def test_code_is_not_run_where_nothing_can_be_isolated(folder, monkeypatch, capsys):
     executable(folder)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = evaluate.evaluate(Run(model="fake", sets=(folder,), humaneval_kinds=()))
@@ -278,7 +278,7 @@ def test_rows_that_can_be_run_are_run(folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
+def test_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     from mercury_engine.model.export import export
     from mercury_engine.model.network import create, save
 
@@ -302,11 +302,11 @@ def test_without_a_model_the_one_that_ships_is_evaluated(monkeypatch, folder, ca
     assert last_line(capsys)["n"] == 4
 
 
-def test_the_model_that_ships_is_the_one_that_a_server_would_take():
+def test_shipped_model_is_the_one_that_server_would_take():
     assert contestants.shipped() == str(resolve("auto") or "fake")
 
 
-def test_the_weights_identify_a_model(tmp_path):
+def test_weights_identify_model(tmp_path):
     assert open_subject("fake").weights == "none"
     digests = set()
     for text in ("a", "b"):

@@ -41,7 +41,7 @@ def impatient(root):
         "open('mine', 'w').write('x')\nassert open('mine').read() == 'x'",
     ],
 )
-def test_what_runs_to_its_end_passes(sandbox, program):
+def test_finished_program_passes(sandbox, program):
     assert sandbox.run(program).verdict == "passed"
 
 
@@ -73,11 +73,11 @@ def refused(sandbox, program, *errors):
 
 
 @pytest.mark.parametrize("host", ["1.1.1.1", "127.0.0.1"])
-def test_there_is_no_network(sandbox, host):
+def test_network_is_unreachable(sandbox, host):
     refused(sandbox, f"import socket\nsocket.create_connection(({host!r}, 53), 5)", "OSError")
 
 
-def test_a_server_on_the_host_cannot_be_reached(sandbox):
+def test_server_on_host_cannot_be_reached(sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         refused(sandbox, f"import socket\nsocket.create_connection({server.getsockname()!r}, 5)", "OSError")
 
@@ -94,7 +94,7 @@ def test_files_of_the_user_are_not_there(sandbox, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["/x", "/usr/lib/x", f"{sys.base_prefix}/x", "/dev/x"])
-def test_only_the_private_folder_can_be_written(sandbox, path):
+def test_private_folder_is_the_only_writable_place(sandbox, path):
     refused(sandbox, f"open({path!r}, 'w')", "OSError")
 
 
@@ -104,7 +104,7 @@ def test_programs_see_nothing_of_each_other(sandbox):
     refused(sandbox, "left", "NameError")
 
 
-def test_nothing_is_inherited(sandbox, monkeypatch):
+def test_environment_is_not_inherited(sandbox, monkeypatch):
     monkeypatch.setenv("SECRET", "mine")
     with Sandbox(Limits(seconds=20)) as fresh:
         assert fresh.run("import os\nassert not os.environ").passed
@@ -114,7 +114,7 @@ def test_nothing_is_inherited(sandbox, monkeypatch):
     assert sandbox.run(count + "assert open_ == 4, open_").passed, "null three times, and the answer's"
 
 
-def test_it_is_another_user_who_gets_no_rights(sandbox):
+def test_sandbox_user_is_another_one_without_rights(sandbox):
     check = "import os\nassert os.getuid() == os.geteuid() == os.getgid() > 60000 and not os.getgroups()"
     assert sandbox.run(check).passed
     refused(sandbox, "import os\nos.setuid(0)", "PermissionError")
@@ -146,25 +146,25 @@ def test_endless_loops_are_stopped(impatient, loop):
     assert impatient.run(loop).verdict == "timed out"
 
 
-def test_a_fork_bomb_is_stopped_and_leaves_nothing(impatient, sandbox):
+def test_fork_bomb_is_stopped_and_leaves_nothing(impatient, sandbox):
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
     assert impatient.run(bomb).verdict == "timed out"
     assert impatient.run("import os\nif not os.fork(): os._exit(0)\nos.wait()").passed
     refused(sandbox, "import os, time\nfor _ in range(99):\n  if not os.fork(): time.sleep(99)", "OSError")
 
 
-def test_what_a_program_leaves_running_is_killed(sandbox):
+def test_processes_left_running_are_killed(sandbox):
     assert sandbox.run("import os, time\nif not os.fork():\n  time.sleep(99)").passed
     fill = "import os, time\nfor _ in range(7):\n  if not os.fork(): time.sleep(99)"
     assert all(sandbox.run(fill).passed for _ in range(3))
 
 
-def test_a_flood_of_output_does_no_harm(sandbox):
+def test_flood_of_output_does_no_harm(sandbox):
     assert sandbox.run("print('x' * 10_000_000)\nimport sys\nsys.stderr.write('y' * 10_000_000)").passed
     assert sandbox.run("raise ValueError('z' * 1_000_000)").verdict == "failed"
 
 
-def test_who_cannot_isolate_runs_nothing(monkeypatch):
+def test_machine_that_cannot_isolate_runs_nothing(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(SandboxError, match="unshare --map-root-user"):
         Sandbox()
@@ -179,7 +179,7 @@ def test_root_without_rights_is_told_what_failed(root, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is missing")
-def test_a_place_where_no_user_can_be_changed_is_refused(root):
+def test_place_where_user_cannot_be_changed_is_refused(root):
     """A user namespace with one id in it: root there, but nobody to become."""
     code = "from mercury_training.evaluate.sandbox import Sandbox; Sandbox()"
     command = ["unshare", "--map-root-user", sys.executable, "-c", code]
@@ -188,7 +188,7 @@ def test_a_place_where_no_user_can_be_changed_is_refused(root):
     assert "--map-auto" in found.stderr
 
 
-def test_a_sandbox_that_died_says_so(root):
+def test_dead_sandbox_says_so(root):
     with Sandbox(Limits(seconds=20)) as fresh:
         fresh._server.kill()
         fresh._server.wait()

@@ -80,7 +80,7 @@ def test_edit_rows_come_from_real_commits(tmp_path):
     assert [(row["repo"], row["commit"], row["class"]) for row in rows] == [("team/a", "older", "repeat")]
 
 
-def test_the_same_corpus_gives_the_same_sets(tmp_path):
+def test_same_corpus_gives_the_same_sets(tmp_path):
     folder = corpus(tmp_path / "corpus")
     for out in ("one", "two"):
         build(folder, tmp_path / out)
@@ -103,7 +103,7 @@ def test_training_files_of_other_corpora_are_compared_too(tmp_path):
     assert "team/b" not in found["repositories"]
 
 
-def test_a_share_of_three_lines_is_a_near_copy():
+def test_copy_of_three_lines_is_a_near_copy():
     lines = [f"total_{i} = width_{i} * height_{i} + depth_{i}" for i in range(9)]
     training = Training()
     training.mark("row", "\n".join(lines[:5]))
@@ -119,14 +119,14 @@ def test_sets_are_not_written_into_a_repository(tmp_path):
         build(corpus(tmp_path / "corpus"), tmp_path / "sets")
 
 
-def test_a_group_has_no_more_rows_than_wanted(monkeypatch, tmp_path):
+def test_group_has_no_more_rows_than_wanted(monkeypatch, tmp_path):
     monkeypatch.setattr(evaluation_sets, "PER_KIND", 2)
     manifest = build(corpus(tmp_path / "corpus"), tmp_path / "sets")
     assert max(manifest["counts"]["fim"].values()) == 2
     assert msgspec.json.decode((tmp_path / "sets/manifest.json").read_bytes()) == manifest
 
 
-def test_a_set_apart_from_another_uses_none_of_its_files(tmp_path, monkeypatch):
+def test_set_apart_from_another_uses_none_of_its_files(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation_sets, "PER_KIND", 2)
     folder = corpus(tmp_path / "corpus")
     build(folder, tmp_path / "first")

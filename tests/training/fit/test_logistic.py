@@ -13,7 +13,7 @@ def drawn(weights, count=5000, spread=1.0):
 
 
 @pytest.mark.parametrize("prior", [[0.0, 0.0], [0.0, 1.0], [5.0, -5.0]])
-def test_what_was_true_is_found_from_anywhere(prior):
+def test_true_weights_are_found_from_anywhere(prior):
     inputs, right = drawn(np.array([0.5, 2.0]))
     np.testing.assert_allclose(newton(inputs, right, np.array(prior), 1e-6), [0.5, 2.0], atol=0.15)
 
@@ -23,7 +23,7 @@ def test_inputs_far_apart_do_not_lead_astray():
     np.testing.assert_allclose(newton(inputs, right, np.array([0.0, 1.0]), 1.0), [-1.0, 0.05], atol=0.15)
 
 
-def test_a_ridge_holds_back():
+def test_ridge_holds_back():
     inputs, right = drawn(np.array([0.0, 2.0]), count=20)
     prior = np.array([1.0, -1.0])
     np.testing.assert_allclose(newton(inputs, right, prior, 1e6), prior, atol=0.01)

@@ -30,20 +30,20 @@ def drawn(count: int, seed: int = 0) -> list[LabelledEdit]:
     return rows
 
 
-def test_the_fit_finds_the_weights_that_made_the_data():
+def test_fit_finds_the_weights_behind_the_data():
     found = fit(drawn(20_000))
     assert found.weights["good"] == pytest.approx(2.0, abs=0.15)
     assert found.kinds["clone"] == pytest.approx(0.0, abs=0.15)
     assert found.kinds["rename"] == pytest.approx(-1.0, abs=0.15)
 
 
-def test_what_few_rows_say_moves_an_earlier_fit_little():
+def test_earlier_fit_is_moved_little_by_few_rows():
     known = fit(drawn(20_000))
     again = fit(drawn(20, seed=2), ridge=100.0, before=known)
     assert again.weights["good"] == pytest.approx(known.weights["good"], abs=0.2)
 
 
-def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
+def test_kind_missing_in_rows_keeps_what_is_known_of_it():
     known = Fit({"clone": 0.5, "call": -1.5}, {"good": 2.0, "call far": 0.3})
     again = fit(drawn(200), before=known)
     assert again.kinds["call"] == pytest.approx(-1.5)
@@ -51,13 +51,13 @@ def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
     assert again.kinds["rename"] != 0.0
 
 
-def test_only_what_the_rows_tell_nothing_of_is_kept_from_an_earlier_fit():
+def test_earlier_fit_is_kept_only_where_the_rows_tell_nothing():
     known = Fit({"clone": 0.5, "call": -1.5}, {"good": 2.0, "far": -0.5, "call far": 0.3, "given up": 1.0})
     rows = [LabelledEdit(0, "repeat", "clone", {"good": 1.0, "far": 0.0}, True)]
     assert unseen(known, rows) == Fit({"call": -1.5}, {"far": -0.5, "call far": 0.3})
 
 
-def test_the_rows_of_several_files_stay_apart():
+def test_rows_of_several_files_stay_apart():
     rows = [LabelledEdit(row, "repeat", "clone", {}, True) for row in (0, 0, 2)]
     assert [each.row for each in joined([rows, rows])] == [0, 0, 2, 3, 3, 5]
 
@@ -69,13 +69,13 @@ def test_right_candidates_rank_above_wrong_ones():
     assert area(np.ones(4), np.ones(4, bool)) is None
 
 
-def test_what_was_never_seen_says_nothing():
+def test_unseen_feature_says_nothing():
     found = fit(drawn(200))
     strange = [LabelledEdit(0, "repeat", "phrase", {"unheard of": 9.0}, False)]
     assert predict(found, strange) == pytest.approx(0.5)
 
 
-def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
+def test_bar_keeps_silent_rows_quiet_as_often_as_wanted():
     rows = [LabelledEdit(row, "none", "rename", {}, False) for row in range(100)]
     chance = np.linspace(0.0, 0.99, 100)
     bar = bar_for(rows, chance, silent=100)
@@ -83,7 +83,7 @@ def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
     assert bar_for(rows, chance, silent=10_000) == 0.0
 
 
-def test_the_bar_pays_where_more_is_complete_than_not():
+def test_bar_pays_where_more_is_complete_than_not():
     chance = np.linspace(0.99, 0.0, 100)
     rows = [LabelledEdit(row, "repeat", "clone", {}, row < 60, row < 60) for row in range(100)]
     assert paying_bar(rows, chance) == pytest.approx(chance[63], abs=1e-3)

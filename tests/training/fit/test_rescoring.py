@@ -17,7 +17,7 @@ def test_without_opinions_the_guess_stands():
     assert fit_rescoring([]) == RescoringWeights()
 
 
-def test_a_model_that_knows_nothing_loses_its_say():
+def test_ignorant_model_loses_its_say():
     draw = np.random.default_rng(0)
     rows = [
         LabelledEdit(n, "repeat", "written", {}, bool(draw.random() < p), False, p, float(draw.random()))
@@ -34,18 +34,18 @@ def written(count: int, p_model) -> list[LabelledEdit]:
     return [LabelledEdit(n, "repeat", "written", {}, yes, False, 0.5, p_model(yes)) for n, yes in enumerate(right)]
 
 
-def test_a_fit_counts_only_if_it_tells_more_than_the_defaults():
+def test_fit_counts_only_if_it_tells_more_than_defaults():
     assert predicts_better(written(400, lambda right: 0.2 if right else 0.8))
     assert not predicts_better(written(1, lambda right: 0.8))
     assert not predicts_better([])
 
 
-def test_a_model_is_as_sure_as_it_was_once_in_twenty_times():
+def test_model_is_as_sure_as_it_was_once_in_twenty_times():
     rows = [LabelledEdit(n, "repeat", "written", {}, False, False, 0.5, n / 100) for n in range(100)]
     assert fit_rescoring(rows).surest == pytest.approx(0.94, abs=0.01)
 
 
-def test_the_bar_counts_the_models_own_edits():
+def test_bar_counts_edits_of_the_model_itself():
     rows = [LabelledEdit(n, "none", "written", {}, False, False, 0.5, n / 400) for n in range(400)]
     rows += [LabelledEdit(n, "none", "nothing", {}, False) for n in range(400, 800)]
     bar = fit_bar(rows, RescoringWeights(), {})
@@ -53,20 +53,20 @@ def test_the_bar_counts_the_models_own_edits():
     assert fit_bar(rows[:400], RescoringWeights(), {}) > bar
 
 
-def test_a_few_silent_rows_set_no_bar():
+def test_few_silent_rows_set_no_bar():
     rows = [LabelledEdit(n, "none", "written", {}, False, False, 0.5, n / 100) for n in range(100)]
     assert fit_bar(rows, RescoringWeights(), {}) is None
     assert fit_bar([], RescoringWeights(), {}) is None
 
 
-def test_the_server_reads_the_coefficients_as_they_are_fitted():
+def test_server_reads_coefficients_as_they_are_fitted():
     weights = RescoringWeights(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
     edit = LabelledEdit(0, "repeat", "written", {}, True, False, 0.6, 0.8)
     score = float(np.dot(feature_vector(edit), [0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5]))
     assert written_probability(weights, 0.6, 0.8) == pytest.approx(1 / (1 + np.exp(-score)))
 
 
-def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):
+def test_fit_is_found_beside_the_weights_and_reported_by_the_engine(tmp_path):
     folder = exported(tmp_path)
     assert open_engine(folder).info().rescoring is None
     rows, path = written(200, lambda right: 0.9 if right else 0.8), tmp_path / "written.jsonl"
@@ -77,7 +77,7 @@ def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):
     assert told.own_model > RescoringWeights().own_model, "what it was surer of was right"
 
 
-def test_one_that_tells_nothing_keeps_the_defaults(tmp_path):
+def test_uninformative_row_keeps_the_defaults(tmp_path):
     folder, path = exported(tmp_path), tmp_path / "written.jsonl"
     path.write_bytes(msgspec.json.encode(written(1, lambda right: 0.5)[0]) + b"\n")
     main([str(path), "--model", str(folder)])

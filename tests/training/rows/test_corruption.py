@@ -49,7 +49,7 @@ def test_complementary_masks_hide_every_slot_once(slots, seed):
     assert (np.where(first == MASK, second, first) == slots).all()
 
 
-def test_a_draft_is_wrong_in_places_and_keeps_its_size():
+def test_draft_is_wrong_in_places_and_keeps_its_size():
     draw = np.random.default_rng(0)
     slots = np.arange(100, 132, dtype=np.int32)
     found = [drafted(slots, VOCABULARY, draw) for _ in range(100)]
@@ -71,7 +71,7 @@ def test_slots_that_the_input_shows_weigh_little():
     assert canvas.targets[:7].tolist() == slots[1:].tolist()
 
 
-def test_a_canvas_hangs_on_the_row_that_predicts_its_first_slot():
+def test_canvas_hangs_on_the_row_that_predicts_its_first_slot():
     for found in (ONE, TWO):
         ids = found.stream.ids
         for canvas in drawn(found):
@@ -113,7 +113,7 @@ def test_canvases_in_text_have_no_end(monkeypatch):
             assert canvas.targets[:7].tolist() == ONE.stream.ids[7:14].tolist()
 
 
-def test_nothing_is_made_where_there_is_no_room():
+def test_corruption_makes_nothing_where_there_is_no_room():
     assert answer_canvases(ONE, 7, VOCABULARY, np.random.default_rng(0), 0) == []
     assert text_canvases(ONE, np.full(9, 99), 7, VOCABULARY, np.random.default_rng(0)) == []
     for seed in range(50):

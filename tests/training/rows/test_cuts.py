@@ -135,7 +135,7 @@ def test_cuts_are_what_they_are_called(language):
 
 
 @pytest.mark.parametrize("language", FILES)
-def test_nothing_is_asked_for_in_comments_strings_and_imports(language):
+def test_comments_strings_and_imports_are_not_asked_for(language):
     text = FILES[language]
     for cut in many(language):
         first = text[cut.start : cut.stop].split("\n")[0]
@@ -146,7 +146,7 @@ def test_files_that_do_not_parse_are_left_out():
     assert cuts("python", PYTHON.replace("class Shape:", "class :"), random.Random(0)) == []
 
 
-def test_the_same_seed_cuts_the_same():
+def test_same_seed_cuts_the_same():
     assert cuts("python", PYTHON, random.Random(5)) == cuts("python", PYTHON, random.Random(5))
 
 
@@ -158,13 +158,13 @@ def test_the_same_seed_cuts_the_same():
         ("a = 1\n$a = 1$\n", False),
     ],
 )
-def test_a_copy_is_long_and_stands_elsewhere(marked, copied):
+def test_copy_is_long_and_stands_elsewhere(marked, copied):
     before, middle, after = marked.split("$")
     cut = Cut(len(before), len(before) + len(middle), "single_line", "full_line")
     assert is_copy(before + middle + after, cut) is copied
 
 
-def test_the_surroundings_are_the_nearest_lines_of_code():
+def test_surroundings_are_nearest_lines_of_code():
     before, middle, after = "a\nb\n\nc\nd\n  ", "e\nf", " g\n\nh\ni\nj\nk\n"
     cut = Cut(len(before), len(before) + len(middle), "multi_line", "block")
     assert surroundings(before + middle + after, cut) == "b\nc\nd\n  e\nf g\nh\ni\nj"

@@ -29,7 +29,7 @@ def test_rows_are_read(tmp_path):
     assert read_rows(path) == [ROW]
 
 
-def test_a_bad_row_is_named(tmp_path):
+def test_bad_row_is_named(tmp_path):
     path = tmp_path / "fim.jsonl"
     path.write_bytes(msgspec.json.encode(ROW) + b'\n{"id": "2"}\n')
     with pytest.raises(TrainingError, match=r"fim\.jsonl:2: .*format"):
@@ -37,7 +37,7 @@ def test_a_bad_row_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("single_line", "line"), ("multi_line", "block"), ("random_span", "block")])
-def test_the_question_has_a_hole_where_the_middle_was(kind, mode):
+def test_question_has_a_hole_where_the_middle_was(kind, mode):
     asked = request(msgspec.structs.replace(ROW, kind=kind), "session", "low")
     (span,) = asked.spans
     at = len(ROW.prefix)
@@ -65,7 +65,7 @@ def test_humaneval_is_read_from_its_file_its_folder_or_a_clone(tmp_path):
         read_humaneval(tmp_path, "single-line")
 
 
-def test_a_whole_line_is_asked_for_on_an_empty_line(tmp_path):
+def test_whole_line_is_asked_for_on_empty_line(tmp_path):
     (row,) = read_humaneval(written(tmp_path), "single-line")
     assert row.middle == "    y = 2 * x"
     assert row.suffix == "\n    return y\n"

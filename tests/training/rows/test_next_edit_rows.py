@@ -44,7 +44,7 @@ def patched(lines, diff, first_line=0):
     return [*lines[:at], *new, *lines[at + len(old) :]]
 
 
-def test_the_edits_lead_from_before_to_now():
+def test_edits_lead_from_old_text_to_current():
     row = next_edit_row(ROW)
     lines = row["file_before"].splitlines(keepends=True)
     assert lines == ["one\n", "two\n", "three\n", "four\n", "five\n", "six\n", "seven\n"]
@@ -54,7 +54,7 @@ def test_the_edits_lead_from_before_to_now():
     assert "".join(lines) == row["file_now"] == WINDOW
 
 
-def test_what_is_expected_applies_to_the_file_now():
+def test_expected_edit_applies_to_the_file_as_it_is():
     row = next_edit_row(ROW)
     now = row["file_now"].splitlines(keepends=True)
     (expected,), (also,) = row["expected"], row["also_ok"]
@@ -80,7 +80,7 @@ def test_edits_elsewhere_keep_their_place_and_move_the_window():
     assert row["edits"][3]["diff"] == "--- a/other.txt\n+++ b/other.txt\n@@ -7,0 +8,1 @@\n+x\n"
 
 
-def test_an_edit_across_the_windows_border_gives_no_row():
+def test_edit_across_window_border_gives_no_row():
     across = Edit("words.txt", 99, "x\ny\n", "zero\none\n")
     assert next_edit_row(msgspec.structs.replace(ROW, edits=(*ROW.edits, across))) is None
 
@@ -90,7 +90,7 @@ def test_repeated_deletions_are_a_class_of_their_own(text, name):
     assert class_of(msgspec.structs.replace(ROW, expected=(Replacement(6, 7, text),), next=0)) == name
 
 
-def test_a_row_has_the_same_name_every_time():
+def test_row_has_the_same_name_every_time():
     assert (
         next_edit_row(ROW)["id"]
         == next_edit_row(ROW)["id"]
@@ -98,7 +98,7 @@ def test_a_row_has_the_same_name_every_time():
     )
 
 
-def test_a_form_feed_ends_no_line():
+def test_form_feed_ends_no_line():
     """Numbers of lines count line feeds alone."""
     window = "one\x0c\ntwo\n\x0c\nTHREE\nfour\n"
     edits = (Edit("words.txt", 103, "three\n", "THREE\n"),)

@@ -43,7 +43,7 @@ def spelled(ids):
     return TOKENIZER.decode(ids)
 
 
-def test_a_completion_is_the_request_that_serving_would_lay_out(monkeypatch):
+def test_completion_is_the_request_that_serving_would_lay_out(monkeypatch):
     """The same calls on the same text, by hand."""
     text = "def area(self):\n    return self.width * 2\n\nprint(area)\n"
     start, stop = text.index("self.width"), text.index(" * 2")
@@ -85,7 +85,7 @@ def test_text_and_answers_together_are_the_document(kind, monkeypatch):
         assert not any("\n" in answer.rstrip("\n") for answer in answers)
 
 
-def test_the_answer_stands_nowhere_before_it():
+def test_answer_stands_nowhere_before_it():
     text = "".join(f"value_{number} = {number}\n" for number in range(30)) + "unique = 'needle'\n" + "x = 1\n" * 9
     at = text.index("needle")
     found = many(lambda draw: completion(TOKENIZER, place(text, at), BUDGET, draw))
@@ -94,7 +94,7 @@ def test_the_answer_stands_nowhere_before_it():
     assert not any("needle" in spelled(one.stream.ids[: one.base]) for one in hiding)
 
 
-def test_every_kind_of_completion_comes_with_and_without_mode_part_and_staleness():
+def test_completions_of_each_kind_vary_in_mode_part_and_staleness():
     found = many(lambda draw: completion(TOKENIZER, place(), BUDGET, draw), 300)
     without_mode = np.mean([not MODES & set(example.stream.ids[: example.base].tolist()) for example in found])
     assert 0.1 < without_mode < 0.3
@@ -104,7 +104,7 @@ def test_every_kind_of_completion_comes_with_and_without_mode_part_and_staleness
     assert len(suffixes) > 50
 
 
-def test_a_next_edit_rewrites_a_region_around_the_expected_lines():
+def test_next_edit_rewrites_region_around_expected_lines():
     for seed in range(60):
         row = edit_row(seed)
         example = next_edit(TOKENIZER, row, BUDGET, np.random.default_rng(seed))
@@ -125,7 +125,7 @@ def test_silence_keeps_the_old_text():
     assert list(example.answers[0][:-1]) == list(request)
 
 
-def test_a_form_feed_ends_no_line_of_an_edits_window():
+def test_form_feed_ends_no_line_of_the_edit_window():
     row = edit_row(1)
     torn = replace(row, window=row.window.replace("import math", "import\x0c math"))
     for seed in range(9):
@@ -155,7 +155,7 @@ def test_running_text_takes_the_whole_room():
     assert left_to_right(TOKENIZER, Window("a.py", "python", ""), tokens, 5) is None
 
 
-def test_a_row_depends_on_its_number_alone(rows, tmp_path, packed):
+def test_row_depends_on_its_number_alone(rows, tmp_path, packed):
     again = open_rows(write_corpus(tmp_path))
     for number in (7, 3):
         for name in packed[number].__struct_fields__:
@@ -208,7 +208,7 @@ def test_canvas_rows_see_their_own_past_and_nothing_that_they_predict(packed):
             assert at in drafts
 
 
-def test_a_canvas_target_is_the_token_of_the_clean_row_at_its_place(packed):
+def test_canvas_target_is_the_token_of_clean_row_at_its_place(packed):
     """What a slot should hold is what the clean stream holds at that position, ends aside."""
     checked = 0
     for row in packed:
@@ -265,7 +265,7 @@ def test_typed_lines_are_told_as_edits():
 
 
 @pytest.mark.parametrize("kind", ["tail", "block", "holes"])
-def test_every_row_has_the_hints_of_the_path_that_it_sees(kind, monkeypatch):
+def test_rows_have_the_hints_of_the_path_that_they_see(kind, monkeypatch):
     monkeypatch.setattr(examples, "KINDS", {kind: 1.0})
     short = budget_for(384)
     found = many(lambda draw: completion(TOKENIZER, place(source(0)[:700]), short, draw), 8)

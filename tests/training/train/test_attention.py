@@ -32,7 +32,7 @@ def brute_force():
     return torch.from_numpy(np.stack([canvas_mask(blocks) for blocks in ROWS]))
 
 
-def test_the_dense_mask_is_the_layouts():
+def test_dense_mask_is_that_of_the_layout():
     assert torch.equal(dense_mask(ranges()), brute_force())
 
 
@@ -69,7 +69,7 @@ def test_flex_attention_attends_as_the_dense_mask_does():
 
 
 @pytest.mark.parametrize("clean", [70, 256, 600])
-def test_the_block_mask_is_that_of_the_dense_one(clean):
+def test_block_mask_is_that_of_the_dense_one(clean):
     blocks = [Block(clean), Block(8, 20, causal=False), Block(200), Block(16, clean + 30, causal=False), Block(30)]
     found = block_mask(torch.from_numpy(visible_ranges(blocks))[None].long())
     seen = torch.from_numpy(canvas_mask(blocks))
@@ -82,7 +82,7 @@ def test_the_block_mask_is_that_of_the_dense_one(clean):
 
 
 @pytest.mark.slow
-def test_what_is_compiled_under_one_block_mask_attends_under_the_next():
+def test_attention_compiled_under_one_block_mask_serves_the_next():
     compiled = torch.compile(attend_blocks, dynamic=False, backend="aot_eager")
     with torch.no_grad():
         compiled(*inputs(), block_mask(ranges()))
@@ -92,7 +92,7 @@ def test_what_is_compiled_under_one_block_mask_attends_under_the_next():
     torch.testing.assert_close(found, attend_dense(*inputs(), dense_mask(other)))
 
 
-def test_the_block_mask_skips_whole_blocks_that_nobody_sees():
+def test_block_mask_skips_whole_blocks_that_nobody_sees():
     blocks = [Block(256), Block(256)]
     mask = block_mask(torch.from_numpy(visible_ranges(blocks))[None].long())
     assert mask.kv_num_blocks.tolist() == [[[1, 1, 1, 1]]]

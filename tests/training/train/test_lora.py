@@ -34,13 +34,13 @@ def batch(tmp_path_factory):
     return [stack([rows.packed(number, RowShape(128, 48))]) for number in range(2)]
 
 
-def test_a_model_says_the_same_with_products_that_have_learnt_nothing():
+def test_model_says_the_same_with_untrained_products():
     plain = create(CONFIG, 0)
     torch.testing.assert_close(logits(lora.attach(create(CONFIG, 0), 4, seed=1)), logits(plain), atol=0, rtol=0)
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_only_products_learn_and_they_do(batch, precision):
+def test_products_alone_learn(batch, precision):
     trainer = learnt(precision)
     before = create(CONFIG, 0).state_dict()
     losses = [trainer.step(batch, Phase(RowShape(128, 48), 1.0))[0].clean for _ in range(6)]
@@ -66,7 +66,7 @@ def test_merging_and_adding_as_an_adapter_come_to_the_same(batch):
     assert not torch.equal(logits(merged), logits(create(CONFIG, 0)))
 
 
-def test_a_model_without_products_is_merged_as_it_is():
+def test_model_without_products_is_merged_as_it_is():
     plain = create(CONFIG, 0)
     assert lora.factors(plain) == {}
     torch.testing.assert_close(logits(lora.merged(plain)), logits(plain), atol=0, rtol=0)

@@ -65,7 +65,7 @@ def test_equals_one_row_after_the_other(rows, softcap, monkeypatch):
 
 
 @pytest.mark.parametrize("others", [None, 99])
-def test_what_is_trusted_of_a_hint_is_added_to_its_logit(others, monkeypatch):
+def test_trust_in_a_hint_is_added_to_its_logit(others, monkeypatch):
     """A token may be hinted at twice."""
     monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
     hidden_RD, weight_VD, targets, weights = drawn(60)
@@ -119,7 +119,7 @@ def over_sample(hidden_RD, weight_VD, targets, weights, others, draw):
     return linear_cross_entropy(hidden_RD, weight_VD[sample.ids_S], sample.targets_R, weights, shift_V=sample.shift_S)
 
 
-def test_a_part_that_is_the_whole_vocabulary_changes_nothing():
+def test_part_that_is_the_whole_vocabulary_changes_nothing():
     hidden_RD, weight_VD, targets, weights = drawn(20)
     whole, whole_rows, whole_right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
     whole.backward()
@@ -131,7 +131,7 @@ def test_a_part_that_is_the_whole_vocabulary_changes_nothing():
     torch.testing.assert_close((hidden_RD.grad, weight_VD.grad), gradients)
 
 
-def test_a_part_stands_for_the_whole_on_average():
+def test_part_stands_for_the_whole_on_average():
     hidden_RD, weight_VD, targets, weights = drawn(6, vocabulary=200)
     draw = np.random.default_rng(0)
     with torch.no_grad():
@@ -143,7 +143,7 @@ def test_a_part_stands_for_the_whole_on_average():
     torch.testing.assert_close(sums, (whole + chosen).exp(), rtol=0.15, atol=0)
 
 
-def test_a_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():
+def test_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():
     weights = torch.rand(2, 12)
     totals = Totals(float(weights[:, :8].sum()), float(weights[:, 8:].sum()))
     scaled = row_weights(weights, 8, totals)
@@ -166,7 +166,7 @@ def test_micro_batches_add_up_to_the_batch():
 
 @settings(max_examples=50)
 @given(st.integers(1, 20), st.sampled_from([8, 16, 32]), st.booleans())
-def test_the_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
+def test_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
     """Row j is compared with slot j + 1, the last row with nothing, and all the ends together row_weights 1."""
     answer = [*range(100, 100 + length), *([EOM] if ended else [])]
     slots, slot_weights = canvas_slots(answer[:size] if not ended else answer, size)

@@ -70,7 +70,7 @@ def test_both_halves_equal_those_of_torch():
         torch.testing.assert_close(weights[name], twins[name].data, rtol=1e-4, atol=1e-5)
 
 
-def test_the_mean_follows_the_weights_and_forgets_its_beginning_fast():
+def test_mean_follows_weights_and_forgets_its_beginning_fast():
     weights = drawn(0)
     optimizer = Optimizer(weights, RATES, torch.float32)
     expected = drawn(0)["embedding.weight"]
@@ -81,7 +81,7 @@ def test_the_mean_follows_the_weights_and_forgets_its_beginning_fast():
     torch.testing.assert_close(optimizer.mean["embedding.weight"], expected)
 
 
-def test_a_restored_optimizer_goes_on_to_the_bit():
+def test_restored_optimizer_goes_on_to_the_bit():
     weights = drawn(0)
     optimizer = Optimizer(weights, RATES, torch.float32)
     optimizer.step(drawn(1), 1.0)

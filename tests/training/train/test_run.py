@@ -91,7 +91,7 @@ def same(first, second):
 
 
 @pytest.mark.parametrize("changed", [{}, {"hardware": {"precision": "bfloat16"}}, {"sampled_softmax": 50}])
-def test_a_resumed_run_is_the_uninterrupted_run_to_the_bit(corpus, tmp_path, changed, monkeypatch):
+def test_resumed_run_equals_uninterrupted_run_to_the_bit(corpus, tmp_path, changed, monkeypatch):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     run(settings(corpus, whole, **changed))
     with monkeypatch.context() as patched:
@@ -109,7 +109,7 @@ def ending_at(step):
     return lambda progress: 1.0 if progress.state.step == step else share(progress)
 
 
-def test_a_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
+def test_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=12))
     found = steps(tmp_path)
     assert [entry["canvas"] is None for entry in found] == [True] * 3 + [False] * 9
@@ -122,7 +122,7 @@ def test_a_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
     assert (tmp_path / "curve.svg").read_text().count('fill="none" stroke="#') == 2
 
 
-def test_a_stable_run_is_gone_on_with_and_decayed_later(corpus, tmp_path):
+def test_stable_run_is_continued_and_decayed_later(corpus, tmp_path):
     stable, decayed = tmp_path / "stable", tmp_path / "decayed"
     found = run(settings(corpus, stable, stage="stable", steps=4))
     assert steps(stable)[-1]["factor"] == 1
@@ -144,7 +144,7 @@ def test_weights_alone_are_enough_to_go_on_from(corpus, tmp_path):
     assert all(entry["canvas"] for entry in found)
 
 
-def test_a_model_as_it_ships_is_enough_to_go_on_from(corpus, tmp_path):
+def test_shipped_model_is_enough_to_continue_from(corpus, tmp_path):
     run(settings(corpus, tmp_path / "first", stage="stable", steps=4))
     shipped = tmp_path / "shipped"
     export(tmp_path / "first/model", shipped)
@@ -155,7 +155,7 @@ def test_a_model_as_it_ships_is_enough_to_go_on_from(corpus, tmp_path):
         run(settings(corpus, tmp_path / "third", recipe=other, start={"checkpoint": shipped}))
 
 
-def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
+def test_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
     without = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, hints=False))
     run(settings(corpus, tmp_path / "before", recipe=without, stage="stable", steps=3))
     assert not {"hint.weight", "trust.weight"} & newest(tmp_path / "before").keys()
@@ -166,7 +166,7 @@ def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
     assert learned["trust.weight"].any()
 
 
-def test_a_run_is_not_begun_over_another_nor_resumed_from_nothing(corpus, tmp_path):
+def test_run_is_neither_begun_over_another_nor_resumed_from_nothing(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=1))
     with pytest.raises(TrainingError, match="--resume"):
         run(settings(corpus, tmp_path, steps=1))
@@ -174,13 +174,13 @@ def test_a_run_is_not_begun_over_another_nor_resumed_from_nothing(corpus, tmp_pa
         run(settings(corpus, tmp_path / "new", start=RESUME))
 
 
-def test_only_two_checkpoints_are_kept(corpus, tmp_path):
+def test_checkpoints_kept_are_the_last_two(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=4, checkpoint_minutes=0, evaluate_minutes=0))
     assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == ["00000003", "00000004"]
     assert all("held_out_clean" in entry for entry in steps(tmp_path))
 
 
-def test_a_run_goes_on_behind_a_line_of_the_log_that_was_cut_off(corpus, tmp_path):
+def test_run_continues_behind_a_truncated_log_line(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     log = tmp_path / "log.jsonl"
     log.write_text(log.read_text() + '{"step": 3, "posi')
@@ -189,7 +189,7 @@ def test_a_run_goes_on_behind_a_line_of_the_log_that_was_cut_off(corpus, tmp_pat
     assert "</svg>" in (tmp_path / "curve.svg").read_text()
 
 
-def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus, tmp_path, monkeypatch):
+def test_full_disk_leaves_checkpoint_before_and_run_that_goes_on(corpus, tmp_path, monkeypatch):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
 
     def half(tensors, path):
@@ -204,26 +204,26 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus,
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["00000002", "00000003"]
 
 
-def test_a_damaged_checkpoint_is_named(corpus, tmp_path):
+def test_damaged_checkpoint_is_named(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     (tmp_path / "checkpoints/00000002/optimizer.safetensors").write_bytes(b"half")
     with pytest.raises(TrainingError, match=r"00000002: damaged .* from the previous checkpoint"):
         run(settings(corpus, tmp_path, steps=3, stage="stable", start=RESUME))
 
 
-def test_what_a_user_can_mend_is_said_in_one_line(tmp_path):
+def test_mistakes_of_the_user_are_reported_in_one_line(tmp_path):
     with pytest.raises(SystemExit, match=r"mercury_training\.train: .*nowhere/train\.index: cannot be read"):
         command.main(["--data", str(tmp_path / "nowhere"), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path)])
 
 
-def test_a_budget_in_minutes_ends_the_schedule_in_time(corpus, tmp_path):
+def test_budget_in_minutes_ends_schedule_in_time(corpus, tmp_path):
     found = run(settings(corpus, tmp_path, steps=None, minutes=1 / 60))
     assert found.seconds >= 0.99
     assert [entry["progress"] for entry in steps(tmp_path)] == sorted(e["progress"] for e in steps(tmp_path))
     assert steps(tmp_path)[-1]["seconds"] == pytest.approx(found.seconds, abs=0.01)
 
 
-def test_a_paused_run_waits_and_a_terminated_one_ends_with_a_checkpoint(corpus, tmp_path, monkeypatch):
+def test_paused_run_waits_and_terminated_one_ends_with_checkpoint(corpus, tmp_path, monkeypatch):
     (tmp_path / "PAUSE").touch()
     waits = []
 
@@ -254,7 +254,7 @@ def without_a_norm(monkeypatch, *numbers):
     monkeypatch.setattr(trainer, "clip", clipped)
 
 
-def test_an_update_without_a_finite_gradient_is_left_out(corpus, tmp_path, monkeypatch):
+def test_update_without_finite_gradient_is_left_out(corpus, tmp_path, monkeypatch):
     without_a_norm(monkeypatch, 3)
     run(settings(corpus, tmp_path))
     assert [entry["norm"] is None for entry in steps(tmp_path)] == [number == 3 for number in range(1, 9)]
@@ -262,7 +262,7 @@ def test_an_update_without_a_finite_gradient_is_left_out(corpus, tmp_path, monke
     assert "</svg>" in (tmp_path / "curve.svg").read_text()
 
 
-def test_a_run_that_learns_nothing_any_more_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypatch):
+def test_diverged_run_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypatch):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     without_a_norm(monkeypatch, *range(1, 100))
     with pytest.raises(TrainingError, match="continue from it with --resume"):
@@ -342,7 +342,7 @@ def test_weights_in_parts_learn_as_whole_ones_do(shared):
 
 
 @pytest.mark.slow
-def test_a_run_in_parts_is_resumed_to_the_bit_and_by_any_number_of_processes(corpus, shared, tmp_path):
+def test_run_in_parts_resumes_to_the_bit_with_any_number_of_processes(corpus, shared, tmp_path):
     assert same(newest(shared / "through"), newest(shared / "halves"))
     shutil.copytree(shared / "halves/checkpoints/00000002", tmp_path / "checkpoints/00000002")
     alone = settings(corpus, tmp_path, recipe=RECIPES["uneven"], stage="stable", steps=4, start=RESUME)
@@ -350,12 +350,12 @@ def test_a_run_in_parts_is_resumed_to_the_bit_and_by_any_number_of_processes(cor
     torch.testing.assert_close(newest(shared / "through"), newest(tmp_path), atol=1e-4, rtol=1e-3)
 
 
-def test_one_process_alone_has_nobody_to_share_weights_with(corpus, tmp_path):
+def test_single_process_has_nobody_to_share_weights_with(corpus, tmp_path):
     with pytest.raises(SystemExit, match="torchrun"):
         command.main(options(corpus, tmp_path, "--preset", "tiny", "--shard"))
 
 
-def test_what_measures_a_gpus_memory_leaves_no_gradients(corpus, tmp_path, monkeypatch):
+def test_memory_measurement_leaves_no_gradients(corpus, tmp_path, monkeypatch):
     for name in ("reset_peak_memory_stats", "memory_allocated", "max_memory_allocated"):
         monkeypatch.setattr(torch.cuda, name, lambda device: 0)
     trainer = Trainer(SMALLEST, Rates(), precision=torch.bfloat16)
@@ -365,7 +365,7 @@ def test_what_measures_a_gpus_memory_leaves_no_gradients(corpus, tmp_path, monke
 
 
 @pytest.mark.parametrize(("free", "tokens"), [(50, 512), (200, 1024), (500, 2048), (10_000, 4096)])
-def test_a_gpus_micro_batch_is_a_power_of_two_of_rows_that_fits(free, tokens, monkeypatch):
+def test_micro_batch_of_gpu_is_largest_power_of_two_that_fits(free, tokens, monkeypatch):
     """A row takes 30 bytes, and six tenths of what is free are for rows; one row of the decay is the least."""
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1 << 20))
     trainer = SimpleNamespace(device=torch.device("cuda"), footprint=lambda batch, shape: 30)
@@ -377,7 +377,7 @@ def phase(progress, stage="whole", **changed):
     return phase_at(progress, stage, RECIPE.shape, RECIPE.decay_shape, **changed)
 
 
-def test_the_schedule():
+def test_schedule_warms_up_and_decays():
     assert rate_factor(0.01, "whole") == 0.5
     assert rate_factor(0.5, "whole") == rate_factor(0.9, "stable") == rate_factor(0.0, "decay") == 1
     assert rate_factor(0.875, "whole") == 0.5
@@ -391,7 +391,7 @@ def test_the_schedule():
     assert phase(0, "stable", warm=True).canvases
 
 
-def test_the_end_of_the_decay_is_over_the_whole_vocabulary():
+def test_end_of_decay_is_over_the_whole_vocabulary():
     found = [phase(progress, sampled_softmax=50) for progress in (0.5, 0.8, 0.95)]
     assert [each.sampled_softmax for each in found] == [50, 50, None]
     assert [each.certainty for each in found] == [False, False, True]
@@ -460,7 +460,7 @@ def draft(model, row, size=32):
 
 
 @pytest.mark.slow
-def test_ten_lines_are_learned_by_heart_and_filled_in_by_reading_and_by_drafting():
+def test_ten_lines_are_learned_by_heart_and_filled_in_both_ways():
     config = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
     trainer = Trainer(config, Rates(), seed=0)
     shape, draw = RowShape(704, 192), np.random.default_rng(0)

@@ -56,7 +56,7 @@ def divided(folder, files=None):
         return split(files or files_of(folder), found)
 
 
-def test_the_files_of_the_latest_commits_are_kept_back_in_every_state(project):
+def test_files_of_latest_commits_are_held_out_in_every_state(project):
     found = divided(project)
     held_out = {text.path for text in found.held_out}
     assert held_out > {"part19.py", "part18.py"}
@@ -69,7 +69,7 @@ def test_the_files_of_the_latest_commits_are_kept_back_in_every_state(project):
     assert {row.path for row in found.places} <= held_out
 
 
-def test_no_place_to_fill_stands_in_what_is_learned(project):
+def test_exam_places_are_not_in_what_is_learned(project):
     shared = text_of(19).replace("count", "tally_19").replace("width", "breadth_19")
     lines = shared.splitlines(keepends=True)
     files = [*files_of(project), File("copy.py", text_of(40) + "".join(lines[10:40]))]
@@ -110,7 +110,7 @@ def test_old_states_with_secrets_are_neither_learned_from_nor_judged_by(project,
     assert not any("hunter2" in msgspec.json.encode(row).decode() for row in [*found.edits, *found.later])
 
 
-def test_a_history_of_other_object_names_is_read(tmp_path):
+def test_history_of_other_object_names_is_read(tmp_path):
     git(tmp_path, "init", "--quiet", "--object-format=sha256")
     commit(tmp_path, **{f"part{seed}": text_of(seed) for seed in range(20)})
     commit(tmp_path, part3=text_of(3).replace("count", "tally"))
@@ -118,7 +118,7 @@ def test_a_history_of_other_object_names_is_read(tmp_path):
         assert len(found.revision) == 64
 
 
-def test_a_history_that_is_not_all_here_is_left_out(project, tmp_path, capsys):
+def test_incomplete_history_is_left_out(project, tmp_path, capsys):
     tree = git(project, "rev-parse", "HEAD~3^{tree}").strip()
     (project / ".git/objects" / tree[:2] / tree[2:]).unlink()
     with history_of(project) as found:
@@ -136,7 +136,7 @@ def test_without_a_history_files_alone_are_kept_back(tmp_path):
     assert (divided.edits, divided.later) == ([], [])
 
 
-def test_a_project_that_is_too_small_is_refused():
+def test_too_small_project_is_refused():
     with pytest.raises(TrainingError, match="3 of 4 readable files"):
         split([File(f"part{seed}.py", text_of(seed)) for seed in range(3)] + [File("notes.txt", "x" * 200)], None)
 
@@ -146,7 +146,7 @@ def test_copies_do_not_make_a_project_large():
         split([File(f"part{number}.py", text_of(0)) for number in range(20)], None)
 
 
-def test_a_projects_configuration_names_no_program(project, tmp_path):
+def test_project_configuration_names_no_program(project, tmp_path):
     """`git log` runs `gpg.program` where the repository's configuration asks for signatures."""
     ran, program = tmp_path / "ran", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
@@ -166,7 +166,7 @@ def test_a_projects_configuration_names_no_program(project, tmp_path):
     assert not ran.exists()
 
 
-def test_a_time_that_is_over_before_the_first_update_leaves_no_update(project):
+def test_time_over_before_the_first_update_leaves_no_update(project):
     weights = {name: weight.numpy() for name, weight in create(CONFIG, 0).state_dict().items()}
     plan = TuningPlan(model=project, out=project)
     _, steps = tuning._learn(divided(project), TOKENIZER, CONFIG, weights, plan, time.monotonic(), lambda line: None)
@@ -221,7 +221,7 @@ def test_files_that_all_get_better_are_certain():
     assert (found.low, found.high) == (-0.3, -0.1)
 
 
-def test_what_it_cannot_be_judged_by_is_said_before():
+def test_missing_measures_are_announced_before():
     enough, few = ["a.py", "b.py"] * 4, ["a.py"] * 9
     least = "held out, at least 8 of 2 files needed"
     paths = {exam.TEXT: enough, exam.EDITS: [], exam.LIKENESS: few, exam.EXACT: enough}
@@ -232,12 +232,12 @@ def test_what_it_cannot_be_judged_by_is_said_before():
     ]
 
 
-def test_what_could_not_be_installed_is_not_begun():
+def test_model_that_could_not_be_installed_is_not_begun():
     with pytest.raises(TrainingError, match="7 questions of 2 files held out, at least 8 of 2 files needed: nothing"):
         exam.outlook({exam.TEXT: ["a.py"] * 6 + ["b.py"]})
 
 
-def test_one_file_alone_proves_nothing():
+def test_single_file_proves_nothing():
     assert exam._figure(exam.TEXT, marks((20, 40)), marks((10, 40))) is None
     assert exam._figure(exam.TEXT, [], []) is None
 
@@ -253,7 +253,7 @@ def model(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [4, 0])
-def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp_path, monkeypatch):
+def test_project_is_learned_judged_and_answered_with(rank, project, model, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "LOW_RANK", msgspec.structs.replace(tuning.LOW_RANK, adam=0.02))
     monkeypatch.setattr(projects, "PLACES", 3)
     monkeypatch.setattr(exam, "FILES", 1)
@@ -273,7 +273,7 @@ def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp
     assert open_engine(model, adapter=tmp_path / "made").info().model == CONFIG.name
 
 
-def test_the_trainer_reads_nothing_of_the_project_but_its_history(project, tmp_path):
+def test_trainer_reads_nothing_of_project_but_its_history(project, tmp_path):
     """Files that are on the disk and not in the material are not looked for."""
     files = [file for file in files_of(project) if file.path != "part19.py"]
     os.chmod(project / "part19.py", 0)
