@@ -45,12 +45,12 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("folder", folders(), ids=named)
-def test_a_folder_says_what_it_holds(folder):
+def test_folder_says_what_it_holds(folder):
     assert len(about(folder)) > 10, "one sentence in its __init__.py, or in tests/house.py below bench"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_a_file_opens_with_a_sentence(path):
+def test_file_opens_with_sentence(path):
     assert len(sentence(path)) > 10
 
 
@@ -71,11 +71,11 @@ def defined(tree: ast.Module) -> set[str]:
     return names | {alias.asname or alias.name for node in imports for alias in node.names}
 
 
-def test_the_readme_is_short():
+def test_readme_is_short():
     assert README.stat().st_size <= 6000
 
 
-def test_the_picture_plays_inside_an_img():
+def test_picture_plays_inside_img():
     assert PICTURE.stat().st_size <= 300 * KIB
     assert f'src="{named(PICTURE)}"' in read(README)
     picture = read(PICTURE)
@@ -103,7 +103,7 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_screenshot_is_linked():
+def test_screenshots_are_linked():
     shown = "".join(read(path) for path in PAGES)
     assert [named(path) for path in tracked("docs/screenshots") if path.name not in shown] == []
 
@@ -138,22 +138,22 @@ def imported() -> set[str]:
     return found
 
 
-def test_what_is_declared_is_imported():
+def test_declared_requirements_are_imported():
     used = imported()
     for group, names in declared().items():
         unused = [name for name in names if MODULES.get(name, name.replace("-", "_")) not in used]
         assert set(unused) <= COMMANDS.keys(), group
 
 
-def test_every_extra_is_explained():
+def test_extras_are_explained():
     told = read(ROOT / "docs/DEPENDENCIES.md")
     assert [group for group in declared() if group != "dependencies" and f"| `{group}` |" not in told] == []
 
 
-def test_no_placeholder_is_left():
+def test_placeholders_are_all_filled_in():
     for path in PAGES:
         assert "@@" not in read(path).replace("@@ ", ""), path
 
 
-def test_nothing_large_or_private_is_tracked():
+def test_tracked_files_are_neither_large_nor_private():
     assert [named(path) for path in tracked() if path.stat().st_size > 17 << 20] == []

@@ -72,7 +72,7 @@ def imported(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_what_lies_below_it(room):
+def test_room_imports_only_what_lies_below_it(room):
     for file in ROOMS[room].rglob("*.py"):
         ours = {name.split(".")[0] for name in imported(file)} & ROOMS.keys()
         assert ours <= ALLOWED[room], file
@@ -98,31 +98,31 @@ def test_imports_within_a_room_point_left(room):
 
 
 @pytest.mark.parametrize("room", ORDER)
-def test_no_modules_import_each_other_in_a_circle(room):
+def test_modules_do_not_import_each_other_in_a_circle(room):
     found = modules(room)
     graph = {name: imported(file) & found.keys() - {name} for name, file in found.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-def test_only_the_engine_server_reaches_past_the_engines_boundary():
+def test_engine_internals_are_imported_only_by_the_engine_server():
     for file in ROOMS["mercury_ls"].rglob("*.py"):
         deep = {n for n in imported(file) if n.startswith("mercury_engine.") and n.split(".")[1] not in BOUNDARY}
         assert not deep or file.parent.name == "serve", (file, deep)
 
 
-def test_only_lsp_knows_lsp():
+def test_lsp_is_known_only_to_the_lsp_package():
     for file in ROOMS["mercury_ls"].rglob("*.py"):
         speaks = {n for n in imported(file) if n.split(".")[0] in ("pygls", "lsprotocol")}
         assert not speaks or file.parent.name == "lsp", file
 
 
-def test_only_link_local_asks_for_the_platform():
+def test_platform_is_asked_for_only_in_link_local():
     for file in ROOMS["mercury_ls"].rglob("*.py"):
         asked = re.search(r"\b(?:sys\.platform|os\.name|platform\.system)\b", file.read_text(encoding="utf-8"))
         assert not asked or file == ROOMS["mercury_ls"] / "link/local.py", file
 
 
-def test_the_language_server_starts_light():
+def test_language_server_starts_light():
     code = f"import sys, mercury_ls.lsp.app; print(*({HEAVY!r} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.split() == []

@@ -82,7 +82,7 @@ def check(source: str, *names: str) -> None:
     assert [name for name, _ in bindings(ast.parse(source))] == list(names)
 
 
-def test_every_way_to_bind_a_name_counts():
+def test_bindings_of_every_form_are_counted():
     check("a = 1", "a")
     check("for a, b in c: pass", "a", "b")
     check("with a as b: c.d = e", "b")
@@ -100,7 +100,7 @@ def test_variables_are_named_after_what_they_hold(package):
     assert len(vague) <= MOST_VAGUE * len(names), "\n".join(vague)
 
 
-def test_a_class_name_means_one_thing():
+def test_class_name_means_one_thing():
     places = defaultdict(list)
     for path in (path for package in PACKAGES for path in modules(package)):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
