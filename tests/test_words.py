@@ -1,6 +1,7 @@
-"""A variable is named after what it holds, not by a participle, pronoun or adverb; a class name means one thing."""
+"""A variable is named after what it holds, a class name means one thing, and a test name leads with the feature."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +63,11 @@ VAGUE = frozenset(
         "written",
     ]
 )
+LEADING = re.compile(
+    "test_(a|an|the|what|who|where|whoever|of|in|if|while|only|nothing|nobody|no|every|each|some|one|there|how|it)_"
+)
 MOST_VAGUE = 0.01
+MOST_LEADING = 0.0335
 SHARED_CLASS_NAMES = 10
 
 
@@ -108,3 +113,13 @@ def test_class_name_means_one_thing():
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     shared = [place for same in places.values() if len(same) > 1 for place in same]
     assert sum(len(same) > 1 for same in places.values()) <= SHARED_CLASS_NAMES, "\n".join(shared)
+
+
+def test_names_of_tests_lead_with_the_feature():
+    names = []
+    for path in modules("tests"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                names.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    leading = [name for name in names if LEADING.match(name.split()[1])]
+    assert len(leading) <= MOST_LEADING * len(names), "\n".join(leading)
