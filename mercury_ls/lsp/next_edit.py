@@ -12,6 +12,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
+from mercury_ls.session.requests import Asker
 
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
 
@@ -27,8 +28,8 @@ async def offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    ask = ls.started.next_edits.ask
-    work = partial(ask, uri, offset, invoked, closed=context.closed_files, renamer=context.rename_provider)
+    asker = Asker(closed=context.closed_files, renamer=context.rename_provider)
+    work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker)
     steps = ls.showing_work(work) if invoked else work()
     return reported(ls, params, await ls.newest("next edit", uri, steps))
 
@@ -58,7 +59,6 @@ async def copilot_inline_edit(ls: Server, params: SuggestParams) -> dict[str, An
                 "command": command,
             }
             for edit in offer.edits
-            if offer.version(edit.uri) is not None
         ]
     }
 
@@ -68,8 +68,7 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
     if offer is None:
         return None
     uri = params.text_document.uri
-    edits = [e for e in offer.edits if params.context.closed_files or offer.version(e.uri) is not None]
-    edits.sort(key=lambda edit: edit.uri != uri)
+    edits = sorted(offer.edits, key=lambda edit: edit.uri != uri)
     offset = ls.offset(uri, params.position)
     return {
         "id": offer.id,
@@ -117,12 +116,12 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     if (document := ls.started.files.documents.get(uri)) and params.context.diagnostics:
         diagnostics_at_cursor = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
         next_edits.diagnosed(uri, document.version, diagnostics_at_cursor)
-    by_hand = asked_by_hand(params.context)
+    by_hand, asker = asked_by_hand(params.context), asker_of(ls, uri)
     if by_hand or (not ls.knows_mercury and next_edits.current() and next_edits.is_outdated):
-        work = next_edits.ask(uri, ls.offset(uri, place), by_hand)
+        work = next_edits.ask(uri, ls.offset(uri, place), by_hand, asker)
         await ls.newest("next edit", uri, work)
     offer = next_edits.current()
-    if offer is None or uri not in offer.base:
+    if offer is None or uri not in offer.base or (offer := asker.shown(offer)) is None:
         return []
     ls.started.tally.answered(offer.id)
     return [
@@ -133,6 +132,19 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
             command=lsp.Command(title="", command="mercury.didAccept", arguments=[offer.id]),
         )
     ]
+
+
+def asker_of(ls: Server, uri: str) -> Asker:
+    """Code actions and commands do not say what the client can show, so its last request for the document counts. A
+    plugin of ours that has made none gets edits of open files alone; any other client also gets those of closed files
+    if it supports document changes, in which a file on the disk has no version."""
+    able = workspace_edits(ls)
+    return ls.started.next_edits.asker(uri, Asker(closed=bool(able and able.document_changes) and not ls.knows_mercury))
+
+
+def workspace_edits(ls: Server) -> lsp.WorkspaceEditClientCapabilities | None:
+    workspace = ls.protocol.client_capabilities.workspace
+    return workspace and workspace.workspace_edit
 
 
 def asked_by_hand(context: lsp.CodeActionContext) -> bool:
@@ -146,12 +158,14 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
     """Apply the edit on offer, or the one that is found now for a given place; whether that was possible."""
     session = ls.started
     if uri:
-        await session.next_edits.ask(uri, ls.offset(uri, Position(line, character)), invoked=True)
-    offer = session.next_edits.current()
+        offset = ls.offset(uri, Position(line, character))
+        await session.next_edits.ask(uri, offset, invoked=True, asker=asker_of(ls, uri))
+    standing = session.next_edits.current()
+    uri = uri or (standing.edit.uri if standing else "")
+    offer = standing and asker_of(ls, uri).shown(standing)
     if offer is None:
         ls.show(lsp.MessageType.Info, "no next edit to apply")
         return False
-    uri = uri or offer.edit.uri
     edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), described(offer, uri))
     answer = await ls.workspace_apply_edit_async(edit)
     if answer.applied:
@@ -162,8 +176,7 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
 def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
     """All of it at once, so that it is undone at once. Bound to the versions that it was made for if the client
     understands that; one that can show the parts of an edit asks its user about those of other files."""
-    workspace = ls.protocol.client_capabilities.workspace
-    able = workspace and workspace.workspace_edit
+    able = workspace_edits(ls)
     changes: dict[str, list[lsp.TextEdit]] = {}
     for edit in sorted(offer.edits, key=lambda edit: edit.uri != uri):
         change = lsp.TextEdit(ls.range_of(offer.base[edit.uri], edit), edit.text)

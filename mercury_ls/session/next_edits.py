@@ -31,6 +31,7 @@ from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.patience import Patience
 from mercury_ls.session.questions import Questions
+from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.session.stats import Tally
 from mercury_ls.wording import counted
 
@@ -74,8 +75,6 @@ class NextEdits:
         self._tally = tally
         self._note = note
         self._clock = questions.clock
-        self._closed_too = True
-        self._renamer = ""
         self._patience = Patience()
         self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._offer: Offer | None = None
@@ -91,52 +90,55 @@ class NextEdits:
         self._is_passed_over = False
         """Whether the last offer was left alone: what follows from edits since then comes before it."""
         self._ahead: asyncio.Task[Answer] | None = None
+        self._askers: dict[str, Asker] = {}
         self._diagnosed: dict[str, tuple[int, tuple[FileDiagnostic, ...]]] = {}
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
-    async def ask(
-        self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True, renamer: str = ""
-    ) -> Answer:
+    async def ask(self, uri: str, offset: int, invoked: bool = False, asker: Asker = ANYONE) -> Answer:
         """What is still on offer, or a new answer once an edit that the offer does not know has settled.
 
-        Files that are not open take part if the client can show them (`closed`), in a rename only if no other language
-        server of the client, the `renamer`, does that better.
+        Files that are not open take part if the `asker` can show them, in a rename only if it has no `renamer`.
         """
         began = self._clock()
-        self._closed_too, self._renamer = closed, renamer
-        answer = await self._current_or_new(uri, offset, invoked)
+        self._askers = {u: last for u, last in self._askers.items() if u in self._files.documents} | {uri: asker}
+        answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker))
         outcome = f"{len(answer.offer.edits)} shown" if answer.offer else answer.silence
         self._note(uri, offset, f"next edit: {outcome}", began)
         return answer
 
-    async def _current_or_new(self, uri: str, offset: int, invoked: bool) -> Answer:
+    def asker(self, uri: str, default: Asker = ANYONE) -> Asker:
+        """What the client last said of itself in this document, for requests that do not say it."""
+        return self._askers.get(uri, default)
+
+    async def _current_or_new(self, request: NextEditRequest) -> Answer:
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if (offer := self.current()) and not self.is_outdated and self._is_showable(offer):
-            return self._shown(Answer((offer,), final=True), uri, invoked)
-        if reason := self._questions.unavailable(uri, invoked) or self._reason_to_wait(invoked):
+        if (offer := self.current()) and not self.is_outdated and request.asker.shown(offer):
+            return self._shown(Answer((offer,), final=True), request)
+        if reason := self._questions.unavailable(request.uri, request.invoked) or self._reason_to_wait(request):
             return Answer(silence=reason, final=True)
-        settled = self._now() + (0.0 if invoked else SETTLING_SECONDS * self._patience.at(self._clock()))
-        await asyncio.sleep(0.0 if invoked else self._pause(settled - self._now()))
+        settled = self._now() + (0.0 if request.invoked else SETTLING_SECONDS * self._patience.at(self._clock()))
+        await asyncio.sleep(0.0 if request.invoked else self._pause(settled - self._now()))
         answer = Answer(silence=CHANGED, final=True)
         for _ in range(TRIES):
-            answer, mark = await self._answered(uri, offset, invoked, settled), self._files.history.mark
+            answer, mark = await self._answered(request, settled), self._files.history.mark
             if self._offer is not None or self._answered_at == mark:
                 break
         return answer
 
     async def why(self, uri: str, offset: int) -> str:
         """What is on offer, or why nothing is: looked for once more, and nothing remembered."""
+        request = NextEditRequest(uri, offset, asker=self.asker(uri))
         if reason := self._questions.unavailable(uri, invoked=False):
             return reason
         if (offer := self.current()) and not self.is_outdated:
             return f"on offer: {described(offer, uri)}"
-        if reason := self._reason_to_wait(invoked=False):
+        if reason := self._reason_to_wait(request):
             return reason
-        answer, note = await self._found(uri, offset, invoked=False)
+        answer, note = await self._found(request)
         if answer.offer:
             return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
-        return with_sent(self._silence(answer, note), answer)
+        return with_sent(silence_of(answer, note, request), answer)
 
     def engine_changed(self) -> None:
         """What was answered while the engine was starting is answered again once it is ready."""
@@ -175,9 +177,6 @@ class NextEdits:
         self._diagnosed = {u: reported for u, reported in self._diagnosed.items() if u in self._files.documents}
         self._diagnosed[uri] = version, diagnostics
 
-    def _is_showable(self, offer: Offer) -> bool:
-        return self._closed_too or any(edit.uri in self._files.documents for edit in offer.edits)
-
     @property
     def is_outdated(self) -> bool:
         """Whether there are edits, or files, that the offer does not know, or an engine that had no part in it."""
@@ -187,27 +186,27 @@ class NextEdits:
     def forget(self) -> None:
         self._offer = None
 
-    def _reason_to_wait(self, invoked: bool) -> str:
-        since = self._clock() - self._rejected_at
-        return "" if invoked or since >= QUIET_AFTER_REJECTION_SECONDS else "a next edit was rejected a moment ago"
+    def _reason_to_wait(self, request: NextEditRequest) -> str:
+        is_quiet = self._clock() - self._rejected_at < QUIET_AFTER_REJECTION_SECONDS
+        return "a next edit was rejected a moment ago" if is_quiet and not request.invoked else ""
 
-    async def _answered(self, uri: str, offset: int, invoked: bool, settled: float = 0.0) -> Answer:
+    async def _answered(self, request: NextEditRequest, settled: float = 0.0) -> Answer:
         """`settled` is when an edit by rule may be shown, by the loop's clock."""
-        files = self._files
+        files, uri = self._files, request.uri
         for neighbour_uri in [uri, *(neighbour.uri for neighbour in files.neighbours(uri))]:
             if neighbour_uri in files.documents:
                 await files.parsed(neighbour_uri)
         if renamed_symbols(self._edits):
             await files.project_read(READING_SECONDS)
-        if reason := self._questions.unavailable(uri, invoked):  # it may have been closed while the edit settled
+        if reason := self._questions.unavailable(uri, request.invoked):  # it may have been closed meanwhile
             return Answer(silence=reason, final=True)
         mark, language = files.history.mark, files.documents[uri].language
         self._answered_at = mark
-        answer, note = await self._found(uri, offset, invoked)
+        answer, note = await self._found(request)
         self._lacked_engine = self._is_starting
-        if invoked and self._is_starting and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
+        if request.invoked and self._is_starting and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
             await self._started()
-            answer, note = await self._found(uri, offset, invoked)
+            answer, note = await self._found(request)
             self._lacked_engine = self._is_starting
         if answer.unshown:
             self._follow(answer.unshown)
@@ -215,7 +214,7 @@ class NextEdits:
             await asyncio.sleep(max(settled - self._now(), 0.0))
         if answer.offer is None:
             self._offer = None
-            return replace(answer, silence=self._silence(answer, note))
+            return replace(answer, silence=silence_of(answer, note, request))
         self._known, self._is_passed_over = mark, True
         self._has_gap = bool(note and files.workspace.gap())
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=joined_notes(note, answer.offer))
@@ -226,30 +225,28 @@ class NextEdits:
         else:
             self._offer = replace(standing, note=offer.note)
         if offer := self.current():
-            return self._shown(replace(answer, offers=(offer,)), uri, invoked)
+            return self._shown(replace(answer, offers=(offer,)), request)
         return Answer(silence=CHANGED, final=True)
 
-    def _shown(self, answer: Answer, uri: str, invoked: bool) -> Answer:
+    def _shown(self, answer: Answer, request: NextEditRequest) -> Answer:
         """In the files that it changes, and in the one whose edit it follows. Elsewhere it would be in the way."""
-        document = self._files.documents.get(uri)
-        follows = document is not None and document.path == self._origin
-        offer = answer.offer
-        if offer is None or invoked or follows or any(edit.uri == uri for edit in offer.edits):
+        document, offer = self._files.documents.get(request.uri), answer.offer
+        if offer is None:
             return answer
-        return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
-
-    def _silence(self, answer: Answer, note: str) -> str:
-        reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
-        return "; ".join(filter(None, reasons))
+        follows = document is not None and document.path == self._origin
+        shown = request.asker.shown(offer)
+        if shown and (request.invoked or follows or any(edit.uri == request.uri for edit in shown.edits)):
+            return replace(answer, offers=(shown,))
+        return Answer(silence=f"{ELSEWHERE}: {described(offer, request.uri)}", final=True)
 
     @property
     def _edits(self) -> tuple[Edit, ...]:
         """The user's own."""
         return self._files.history.edits(self._questions.settings.context.recent_edits, own=True)
 
-    async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[Answer, str]:
+    async def _found(self, request: NextEditRequest) -> tuple[Answer, str]:
         """The answer, and what a rename would leave."""
-        question, note = self._question(uri, offset, invoked)
+        question, note = self._question(request)
         answer = Answer(silence="no answer")
         await asyncio.sleep(0)
         engine = self._questions.engine if self._is_ready else None
@@ -266,13 +263,13 @@ class NextEdits:
             answer = replace(answer, silence=f"{answer.silence}; {left_out}", final=True)
         return answer, note
 
-    def _question(self, uri: str, offset: int, invoked: bool) -> tuple[NextQuestion, str]:
+    def _question(self, request: NextEditRequest) -> tuple[NextQuestion, str]:
         files = self._files
-        snapshot = files.documents[uri].snapshot()
-        neighbours, note = self._others(snapshot)
+        snapshot = files.documents[request.uri].snapshot()
+        neighbours, note = self._others(snapshot, request.asker)
         info = self._questions.engine.status.info
-        version, diagnostics = self._diagnosed.get(uri, (snapshot.version, ()))
-        question = self._questions.about(snapshot, offset, invoked=invoked)
+        version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
+        question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
         next_question = NextQuestion.of(
             replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
             refused=frozenset(self._refused),
@@ -291,7 +288,7 @@ class NextEdits:
         is_long = "region" in asked_modes(self._questions.engine.status.info) and not settings.engine.deadline_ms
         return LONGEST_DEADLINE_MS if is_long else budgets.deadline_ms
 
-    def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
+    def _others(self, snapshot: Snapshot, asker: Asker) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what a rename leaves."""
         files, workspace, edits = self._files, self._files.workspace, self._edits
         neighbours = [neighbour for neighbour in files.neighbours(snapshot.uri) if neighbour.uri in files.documents]
@@ -303,10 +300,10 @@ class NextEdits:
         ]
         open_paths = {document.path for document in files.documents.values()}
         paths = [path for path in workspace.mentioning(name_sets, snapshot.path) if path not in open_paths]
-        note = self._left_by_a_rename(snapshot, paths) if name_sets else ""
-        if not self._closed_too:
+        note = self._left_by_a_rename(snapshot, paths, asker) if name_sets else ""
+        if not asker.closed:
             return tuple(open_snapshots), note
-        if self._renamer or not knows_imports(snapshot):
+        if asker.renamer or not knows_imports(snapshot):
             paths = []
         names = [frozenset({name}) for name in renamed_symbols(edits)]
         definition_paths = (path for path in workspace.mentioning(names, snapshot.path) if path not in open_paths)
@@ -334,12 +331,12 @@ class NextEdits:
             document.snapshot() for uri, document in documents if uri not in but and is_asked(document.text, name_sets)
         )
 
-    def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str]) -> str:
+    def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
         """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""
         gap = self._files.workspace.gap()
-        if self._renamer and (paths or gap):
-            return f"{self._renamer} can rename this in the whole project: undo your edit and use its rename"
-        if paths and not self._closed_too:
+        if asker.renamer and (paths or gap):
+            return f"{asker.renamer} can rename this in the whole project: undo your edit and use its rename"
+        if paths and not asker.closed:
             return f"{counted(len(paths), 'closed file')} may use this name too"
         if paths and not knows_imports(snapshot):
             return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
@@ -407,7 +404,8 @@ class NextEdits:
         """What follows from an accepted edit is looked for at once: it is there when the editor asks."""
         place = self._files.last_place()
         if place and self._offer is None:
-            self._ahead = asyncio.get_running_loop().create_task(self._answered(*place, invoked=False))
+            request = NextEditRequest(*place, asker=self.asker(place[0]))
+            self._ahead = asyncio.get_running_loop().create_task(self._answered(request))
             self._ahead.add_done_callback(self._looked)
 
     def _looked(self, task: "asyncio.Task[Answer]") -> None:
@@ -448,3 +446,8 @@ def joined_notes(note: str, offer: Offer) -> str:
 
 def is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
     return any(may_use(text, names) for names in name_sets)
+
+
+def silence_of(answer: Answer, note: str, request: NextEditRequest) -> str:
+    reasons = (note,) if request.asker.renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
+    return "; ".join(filter(None, reasons))

@@ -7,7 +7,7 @@ from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
 
-__all__ = ["InlineRequest", "RequestPlace", "after_selected"]
+__all__ = ["ANYONE", "Asker", "InlineRequest", "NextEditRequest", "RequestPlace", "after_selected"]
 
 
 class InlineRequest(Struct, frozen=True, kw_only=True):
@@ -20,6 +20,31 @@ class InlineRequest(Struct, frozen=True, kw_only=True):
     version: int | None = None
     invoked: bool = False
     selected: tuple[int, int, str] | None = None
+
+
+class Asker(Struct, frozen=True):
+    """What a client says of itself when it asks for a next edit: whether it can show edits of `closed` files, and the
+    name of its `renamer`, another language server to which renames in closed files are left."""
+
+    closed: bool = True
+    renamer: str = ""
+
+    def shown(self, offer: Offer) -> Offer | None:
+        """What the client can show of an offer; None if that is nothing."""
+        edits = tuple(edit for edit in offer.edits if self.closed or offer.version(edit.uri) is not None)
+        return replace(offer, edits=edits) if edits else None
+
+
+ANYONE = Asker()
+
+
+class NextEditRequest(Struct, frozen=True):
+    """A request for what follows from the last edits, by `asker` at this place; by hand if `invoked`."""
+
+    uri: str
+    offset: int
+    invoked: bool = False
+    asker: Asker = ANYONE
 
 
 class RequestPlace(Struct, frozen=True):

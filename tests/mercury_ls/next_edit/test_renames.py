@@ -18,6 +18,7 @@ from mercury_ls.next_edit.model import unwelcome
 from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.next_edits import path_of
+from mercury_ls.session.requests import ANYONE, Asker
 from mercury_ls.session.session import Session
 from tests.mercury_ls.next_edit.test_pipeline import question_of
 from tests.mercury_ls.session.test_session import started
@@ -54,8 +55,8 @@ async def renamed(session: Session, folder: Path, files: dict[str, str], old: st
     return uri
 
 
-async def asked(session: Session, uri: str, **given) -> Offer | None:
-    return (await session.next_edits.ask(uri, session.files.cursors[uri], invoked=True, **given)).offer
+async def asked(session: Session, uri: str, asker: Asker = ANYONE) -> Offer | None:
+    return (await session.next_edits.ask(uri, session.files.cursors[uri], invoked=True, asker=asker)).offer
 
 
 def take(session: Session, offer: Offer) -> None:
@@ -246,14 +247,14 @@ async def test_unread_files_are_reported_and_made_up_for(session, tmp_path, monk
 
 async def test_other_renaming_server_is_named_and_closed_files_are_not_offered(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
-    offer = await asked(session, uri, renamer="pyright")
+    offer = await asked(session, uri, Asker(renamer="pyright"))
     assert {each.uri for each in offer.edits} == {uri}
     assert offer.note == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
 async def test_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
-    offer = await asked(session, uri, closed=False)
+    offer = await asked(session, uri, Asker(closed=False))
     assert {each.uri for each in offer.edits} == {uri}
     assert offer.note == "9 closed files may use this name too"
 

@@ -23,6 +23,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits
 from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.requests import Asker, NextEditRequest
 from mercury_ls.session.session import Session
 from mercury_ls.settings.schema import Settings, SuggestSettings
 from tests.mercury_ls.clock import Clock
@@ -259,7 +260,7 @@ async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
     assert "the model changes nothing here" in await rewriting.next_edits.why(uri, 22)
     await rewriting.next_edits.ask(uri, 22)
     decision = rewriting.decision_line(rewriting.decisions[-1])
-    assert "here.py:1: next edit: no rule says what to write; the model changes nothing here (" in decision
+    assert "here.py:1: next edit: nothing follows from the last edits; the model changes nothing here (" in decision
 
 
 async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
@@ -471,8 +472,9 @@ async def test_a_line_typed_elsewhere_leaves_the_offer_as_it_is(session, tmp_pat
 class Client:
     """As much of the language server as the handlers ask for; the client takes versioned edits."""
 
-    def __init__(self, session: Session) -> None:
-        edits = SimpleNamespace(document_changes=True, change_annotation_support=None)
+    def __init__(self, session: Session, *, knows_mercury: bool = False, document_changes: bool = True) -> None:
+        edits = SimpleNamespace(document_changes=document_changes, change_annotation_support=None)
+        self.knows_mercury = knows_mercury
         self.started, self.encoding, self.accept_command = session, "utf-16", "mercury.didAccept"
         self.range_of, self.offset = partial(Server.range_of, self), partial(Server.offset, self)
         self.protocol = SimpleNamespace(
@@ -523,7 +525,68 @@ async def test_an_offer_of_closed_files_alone_is_none_to_who_cannot_show_them(se
         session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
     left = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     assert {edit.uri for edit in left.edits} == {(tmp_path / "other.py").as_uri()}
-    assert (await session.next_edits.ask(uri, 13, invoked=True, closed=False)).offer is None
+    assert (await session.next_edits.ask(uri, 13, invoked=True, asker=Asker(closed=False))).offer is None
+
+
+BY_HAND = lsp.CodeActionContext(diagnostics=[], trigger_kind=lsp.CodeActionTriggerKind.Invoked)
+
+
+async def action_on_request(client: Client, uri: str) -> tuple[str, set[str]]:
+    """The title of what a lamp offers to who asks for it, and the files that it would change."""
+    (action,) = await handlers.code_action(
+        client, lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), NOWHERE, BY_HAND)
+    )
+    changed = action.edit.changes or {change.text_document.uri for change in action.edit.document_changes}
+    return action.title.removeprefix("mercury: rename `fetch_rows` → "), {*changed}
+
+
+@pytest.mark.parametrize(
+    ("client", "context", "files"),
+    [
+        ({}, None, "2 here, 2 in other.py"),
+        ({"document_changes": False}, None, "2 here"),
+        ({"knows_mercury": True}, None, "2 here"),
+        ({"knows_mercury": True}, {"closed_files": True}, "2 here, 2 in other.py"),
+        ({"knows_mercury": True}, {"closed_files": True, "rename_provider": "pyright"}, "2 here"),
+        ({"knows_mercury": True}, {"closed_files": False}, "2 here"),
+    ],
+    ids=["any", "plain changes", "plugin", "plugin with closed files", "beside a server that renames", "open files"],
+)
+async def test_a_code_action_changes_closed_files_only_where_the_client_can(session, tmp_path, client, context, files):
+    asking, uri = Client(session, **client), await renamed(session, tmp_path)
+    if context is not None:
+        await handlers.next_edit(asking, asked(uri, **context))
+        session.change(uri, 3, [((0, 13, 0, 13), "s")], "utf-16")
+    name = "load_rowss" if context is not None else "load_rows"
+    title, changed = await action_on_request(asking, uri)
+    assert title == f"`{name}` ({files})"
+    assert changed == {uri, *([(tmp_path / "other.py").as_uri()] if "other" in files else [])}
+
+
+async def test_a_plugin_gets_open_files_alone_where_it_has_not_said_what_it_can_show(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    used = opened(session, tmp_path / "used.py", USED)
+    client = Client(session, knows_mercury=True)
+    assert (await handlers.next_edit(client, asked(uri, closed_files=True)))["summary"] == "2 here, 4 in 2 other files"
+    assert await action_on_request(client, used) == ("`load_rows` (2 here, 2 in here.py)", {used, uri})
+    assert (await action_on_request(client, uri))[0] == "`load_rows` (2 here, 4 in 2 other files)"
+
+
+async def test_a_request_under_way_keeps_to_what_its_client_can_show(session, tmp_path, monkeypatch):
+    uri = await renamed(session, tmp_path)
+    answer, files = next_edits.next_edits, []
+
+    async def noted(question, engine):
+        files.append(len(question.neighbours))
+        async for latest in answer(question, engine):
+            yield latest
+
+    monkeypatch.setattr(next_edits, "next_edits", noted)
+    first = asyncio.ensure_future(session.next_edits.ask(uri, 13, asker=Asker(closed=False)))
+    second = asyncio.ensure_future(session.next_edits.ask(uri, 13, asker=Asker(closed=True)))
+    offers = [(await request).offer for request in (first, second)]
+    assert files == [0, 1]
+    assert [len(offer.edits) for offer in offers] == [2, 4]
 
 
 async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
@@ -564,7 +627,7 @@ async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_renam
     uri = opened(session, tmp_path / "here.py", "def fetch_rows(name):\n    return name\n")
     index(session)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    found = await session.next_edits.ask(uri, 13, invoked=True, renamer="pyright")
+    found = await session.next_edits.ask(uri, 13, invoked=True, asker=Asker(renamer="pyright"))
     assert found.offer is None
     assert found.silence == "pyright can rename this in the whole project: undo your edit and use its rename"
     assert await session.next_edits.why(uri, 13) == found.silence
@@ -622,9 +685,9 @@ async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session,
     uri = opened(session, tmp_path / "here.py", "value = json.dumps(1)\n")
     complaint = FileDiagnostic(8, 12, "undefined name")
     session.next_edits.diagnosed(uri, 1, (complaint,))
-    assert session.next_edits._question(uri, 8, invoked=False)[0].diagnostics == (complaint,)
+    assert session.next_edits._question(NextEditRequest(uri, 8))[0].diagnostics == (complaint,)
     session.change(uri, 2, [((0, 0, 0, 0), "\n")], "utf-16")
-    assert session.next_edits._question(uri, 9, invoked=False)[0].diagnostics == ()
+    assert session.next_edits._question(NextEditRequest(uri, 9))[0].diagnostics == ()
 
 
 async def test_texts_that_change_while_the_answer_is_made_are_asked_about_again(session, tmp_path):
