@@ -96,7 +96,7 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
     document = ls.started.files.documents.get(params.text_document.uri)
     if document is not None and params.text_document.version in (None, document.version):
         diagnostics_of_file = tuple(diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
-        ls.started.next_edits.diagnosed(document.uri, document.version, diagnostics_of_file)
+        ls.started.next_edits.next_questions.diagnosed(document.uri, document.version, diagnostics_of_file)
 
 
 def diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:
@@ -115,12 +115,12 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     next_edits = ls.started.next_edits
     if (document := ls.started.files.documents.get(uri)) and params.context.diagnostics:
         diagnostics_at_cursor = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
-        next_edits.diagnosed(uri, document.version, diagnostics_at_cursor)
+        next_edits.next_questions.diagnosed(uri, document.version, diagnostics_at_cursor)
     by_hand, asker = asked_by_hand(params.context), asker_of(ls, uri)
-    if by_hand or (not ls.knows_mercury and next_edits.current() and next_edits.is_outdated):
+    if by_hand or (not ls.knows_mercury and next_edits.standing.current() and next_edits.is_outdated):
         work = next_edits.ask(uri, ls.offset(uri, place), by_hand, asker)
         await ls.newest("next edit", uri, work)
-    offer = next_edits.current()
+    offer = next_edits.standing.current()
     if offer is None or uri not in offer.base or (offer := asker.shown(offer)) is None:
         return []
     ls.started.tally.answered(offer.id)
@@ -139,7 +139,8 @@ def asker_of(ls: Server, uri: str) -> Asker:
     plugin of ours that has made none gets edits of open files alone; any other client also gets those of closed files
     if it supports document changes, in which a file on the disk has no version."""
     able = workspace_edits(ls)
-    return ls.started.next_edits.asker(uri, Asker(closed=bool(able and able.document_changes) and not ls.knows_mercury))
+    can_change_closed = bool(able and able.document_changes) and not ls.knows_mercury
+    return ls.started.next_edits.next_questions.asker(uri, Asker(can_change_closed))
 
 
 def workspace_edits(ls: Server) -> lsp.WorkspaceEditClientCapabilities | None:
@@ -160,7 +161,7 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
     if uri:
         offset = ls.offset(uri, Position(line, character))
         await session.next_edits.ask(uri, offset, invoked=True, asker=asker_of(ls, uri))
-    standing = session.next_edits.current()
+    standing = session.next_edits.standing.current()
     uri = uri or (standing.edit.uri if standing else "")
     offer = standing and asker_of(ls, uri).shown(standing)
     if offer is None:

@@ -134,7 +134,7 @@ class Session:
 
     def change(self, uri: str, version: int, changes: Sequence[Change], encoding: Encoding) -> None:
         self.idle.active.set()
-        typed = self.files.change(uri, version, changes, encoding, self.next_edits.makes)
+        typed = self.files.change(uri, version, changes, encoding, self.next_edits.standing.makes)
         if typed is not None:
             self._last_change = uri, typed
             if typed <= MOST_TYPED:
@@ -158,7 +158,7 @@ class Session:
         self.files.branch_switched()
         self.generations.clear()
         self._on_screen = None
-        self.next_edits.forget()
+        self.next_edits.standing.drop()
 
     # Suggestions
 

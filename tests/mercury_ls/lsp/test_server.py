@@ -611,7 +611,7 @@ async def test_diagnostics_are_known_with_their_severity(client, severity, expec
         {"method": "mercury/didChangeDiagnostics", "params": {"textDocument": {"uri": uri}, "diagnostics": said}}
     )
     await client.request("mercury/nextEdit", {**place(uri, 2, 8), "context": {"triggerKind": 1}})
-    ((_, (known,)),) = client.server.started.next_edits._diagnosed.values()
+    ((_, (known,)),) = client.server.started.next_edits.next_questions._diagnosed.values()
     assert (known.message, known.severity) == ("unknown", expected)
 
 

@@ -17,7 +17,7 @@ from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.model import unwelcome
 from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.session import next_edits as proposals
-from mercury_ls.session.next_edits import path_of
+from mercury_ls.session.closed import path_of
 from mercury_ls.session.requests import ANYONE, Asker
 from mercury_ls.session.session import Session
 from tests.mercury_ls.next_edit.test_pipeline import question_of

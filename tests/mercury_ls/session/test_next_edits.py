@@ -371,7 +371,7 @@ async def test_why_tells_of_next_edits_too(session, tmp_path):
     await why(session, uri, "nothing has been edited yet")
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     await why(session, uri, "a next edit is ready: rename `fetch_rows` → `load_rows` (2 here)")
-    assert session.next_edits.current() is None
+    assert session.next_edits.standing.current() is None
     offer = (await session.next_edits.ask(uri, 13)).offer
     await why(session, uri, "on offer: rename `fetch_rows` → `load_rows` (2 here)")
     session.rejected(offer.id)
@@ -511,7 +511,7 @@ async def test_what_a_client_cannot_show_keeps_nothing_from_it(session, tmp_path
         where = start["line"], start["character"], end["line"], end["character"]
         session.change(uri, session.files.documents[uri].version + 1, [(where, edit["newText"])], "utf-16")
     session.accepted(told["id"])
-    assert session.next_edits.current() is None
+    assert session.next_edits.standing.current() is None
     session.next_edits.end()
 
 
@@ -592,7 +592,7 @@ async def test_a_request_under_way_keeps_to_what_its_client_can_show(session, tm
 async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     await session.next_edits.ask(uri, 13, invoked=True)
-    found = handlers.workspace_edit(client, session.next_edits.current(), uri).document_changes
+    found = handlers.workspace_edit(client, session.next_edits.standing.current(), uri).document_changes
     versions = {each.text_document.uri: each.text_document.version for each in found}
     assert versions == {uri: 2, (tmp_path / "other.py").as_uri(): None}
     places = [edit.range.start.line for each in found for edit in each.edits if each.text_document.version is None]
@@ -637,7 +637,7 @@ async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_file
     client, uri = Client(session), await renamed(session, tmp_path)
     client.protocol.client_capabilities.workspace.workspace_edit.change_annotation_support = True
     await session.next_edits.ask(uri, 13, invoked=True)
-    found = handlers.workspace_edit(client, session.next_edits.current(), uri)
+    found = handlers.workspace_edit(client, session.next_edits.standing.current(), uri)
     other = (tmp_path / "other.py").as_uri()
     annotations = {id: (each.needs_confirmation, each.description) for id, each in found.change_annotations.items()}
     assert annotations == {uri: (False, "2 here"), other: (True, "2 in other.py")}
@@ -651,11 +651,11 @@ async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     (tmp_path / "other.py").write_text("# a line more\n" + USED)
-    moved = session.next_edits.current()
+    moved = session.next_edits.standing.current()
     other = [edit for edit in moved.edits if edit.uri != uri]
     assert [edit.start - 14 for edit in other] == [edit.start for edit in offer.edits if edit.uri != uri]
     (tmp_path / "other.py").unlink()
-    assert session.next_edits.current() is None
+    assert session.next_edits.standing.current() is None
 
 
 async def test_a_hidden_file_is_never_read_for_it(session, tmp_path):
@@ -684,10 +684,10 @@ async def test_after_an_accept_the_next_answer_is_there_before_anybody_asks(sess
 async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", "value = json.dumps(1)\n")
     complaint = FileDiagnostic(8, 12, "undefined name")
-    session.next_edits.diagnosed(uri, 1, (complaint,))
-    assert session.next_edits._question(NextEditRequest(uri, 8))[0].diagnostics == (complaint,)
+    session.next_edits.next_questions.diagnosed(uri, 1, (complaint,))
+    assert session.next_edits.next_questions.about(NextEditRequest(uri, 8))[0].diagnostics == (complaint,)
     session.change(uri, 2, [((0, 0, 0, 0), "\n")], "utf-16")
-    assert session.next_edits._question(NextEditRequest(uri, 9))[0].diagnostics == ()
+    assert session.next_edits.next_questions.about(NextEditRequest(uri, 9))[0].diagnostics == ()
 
 
 async def test_texts_that_change_while_the_answer_is_made_are_asked_about_again(session, tmp_path):

@@ -1,0 +1,19 @@
+"""Files that are not open, with their text on the disk."""
+
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname  # pyright: ignore[reportDeprecated]: only of the module behind it on Windows
+
+from mercury_ls.code.documents import CLOSED, Document, Snapshot
+
+__all__ = ["closed_file", "path_of"]
+
+
+@lru_cache(maxsize=16)
+def closed_file(path: str, text: str) -> Snapshot:
+    return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
+
+
+def path_of(uri: str) -> str:
+    return url2pathname(urlsplit(uri).path)  # pyright: ignore[reportDeprecated]

@@ -1,0 +1,150 @@
+"""What is asked to find the next edit: the place, the files that may be edited as well, and what is known of them."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+from mercury_ls.code.diagnostics import FileDiagnostic
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import widened
+from mercury_ls.code.modules import Project
+from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
+from mercury_ls.completion.offers import Offer
+from mercury_ls.completion.suggest import asked_modes
+from mercury_ls.next_edit.kinds.rename.uses import knows_imports
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
+from mercury_ls.session.closed import closed_file
+from mercury_ls.session.open_files import OpenFiles
+from mercury_ls.session.questions import Questions
+from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
+from mercury_ls.wording import counted
+
+__all__ = ["NextQuestions"]
+
+MOST_CLOSED = 4
+MOST_REFUSED = 64
+MOST_RENAMED = 256
+"""Files that are not open and may use what was renamed."""
+
+
+class NextQuestions:
+    """Owns what a question about the next edit depends on besides the files: what the client says of itself and of its
+    documents, and which edits its user has refused."""
+
+    def __init__(self, files: OpenFiles, questions: Questions):
+        self._files = files
+        self._questions = questions
+        self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
+        self._askers: dict[str, Asker] = {}
+        self._diagnosed: dict[str, tuple[int, tuple[FileDiagnostic, ...]]] = {}
+
+    def asker(self, uri: str, default: Asker = ANYONE) -> Asker:
+        """What the client last said of itself in this document, for requests that do not say it."""
+        return self._askers.get(uri, default)
+
+    def asked_by(self, asker: Asker, uri: str) -> None:
+        self._askers = {u: last for u, last in self._askers.items() if u in self._files.documents} | {uri: asker}
+
+    def diagnosed(self, uri: str, version: int, diagnostics: tuple[FileDiagnostic, ...]) -> None:
+        """What the editor's language servers say about this version of a document."""
+        self._diagnosed = {u: reported for u, reported in self._diagnosed.items() if u in self._files.documents}
+        self._diagnosed[uri] = version, diagnostics
+
+    def refuse(self, offer: Offer) -> None:
+        """What a model proposed is not to be proposed again: its answer stays the same while little else changes."""
+        if offer.evidence:
+            self._refused += [(edit.uri, *widened(offer.base[edit.uri].text, edit)) for edit in offer.edits]
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The user's own."""
+        return self._files.history.edits(self._questions.settings.context.recent_edits, own=True)
+
+    def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
+        """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
+        snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
+        neighbours, note = self._others(snapshot, request.asker)
+        info = self._questions.engine.status.info
+        version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
+        question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
+        next_question = NextQuestion.of(
+            replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
+            refused=frozenset(self._refused),
+            fresh=fresh,
+            neighbours=neighbours,
+            project=Project((), workspace.read, workspace.exists, self._where),
+            diagnostics=diagnostics if version == snapshot.version else (),
+            rescoring=info.rescoring if info else None,
+        )
+        return next_question, note
+
+    @property
+    def _deadline_ms(self) -> float:
+        """A rewrite is of use as long as the text stays as it is: only the user's own limit ends it early."""
+        budgets, settings = self._questions.budgets, self._questions.settings
+        is_long = "region" in asked_modes(self._questions.engine.status.info) and not settings.engine.deadline_ms
+        return LONGEST_DEADLINE_MS if is_long else budgets.deadline_ms
+
+    def _where(self, name: str, near: str) -> list[str] | None:
+        """The files in which a name occurs, if all are known."""
+        workspace = self._files.workspace
+        return None if workspace.gap() else workspace.mentioning([frozenset({name})], near)
+
+    def _others(self, snapshot: Snapshot, asker: Asker) -> tuple[tuple[Snapshot, ...], str]:
+        """The other open files, closed ones that mention what was just changed, and what a rename leaves."""
+        edits = self.edits
+        neighbours = self._neighbours(snapshot, edits)
+        renamed = sought(edits, {file.path: file for file in (snapshot, *neighbours)})
+        open_files = (*neighbours, *self._open_mentioning(renamed, {file.uri for file in (snapshot, *neighbours)}))
+        if renamed:
+            paths = self._closed_paths(renamed, snapshot)
+            note, is_left = self._left_by_a_rename(snapshot, paths, asker), asker.renamer or not knows_imports(snapshot)
+            closed = self._read([] if is_left else paths[:MOST_RENAMED], renamed)
+        else:
+            changed = [frozenset({name}) for name in renamed_symbols(edits)]
+            note, closed = "", self._read(self._closed_paths(changed, snapshot)[:MOST_CLOSED], changed)
+        return (*open_files, *(closed if asker.closed else ())), note
+
+    def _neighbours(self, snapshot: Snapshot, edits: Iterable[Edit]) -> list[Snapshot]:
+        """The open documents used last, and those of the user's last edits: what is learned from an edit depends on
+        its file."""
+        documents = self._files.documents
+        recent = [neighbour for neighbour in self._files.neighbours(snapshot.uri) if neighbour.uri in documents]
+        edited_paths = {edit.path for edit in edits} - {file.path for file in (snapshot, *recent)}
+        return [*recent, *(document.snapshot() for document in documents.values() if document.path in edited_paths)]
+
+    def _open_mentioning(self, name_sets: Sequence[frozenset[str]], but: set[str]) -> Iterator[Snapshot]:
+        """The open documents in which all the names of one of these sets occur."""
+        for uri, document in self._files.documents.items():
+            if uri not in but and is_asked(document.text, name_sets):
+                yield document.snapshot()
+
+    def _closed_paths(self, name_sets: Iterable[frozenset[str]], near: Snapshot) -> list[str]:
+        open_paths = {document.path for document in self._files.documents.values()}
+        return [path for path in self._files.workspace.mentioning(name_sets, near.path) if path not in open_paths]
+
+    def _read(self, paths: Iterable[str], name_sets: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
+        """Those of the closed files that may use one of these symbols by their text."""
+        for path in paths:
+            if (text := self._files.workspace.text(path)) and is_asked(text, name_sets):
+                yield closed_file(path, text)
+
+    def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
+        """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""
+        gap = self._files.workspace.gap()
+        if asker.renamer and (paths or gap):
+            return f"{asker.renamer} can rename this in the whole project: undo your edit and use its rename"
+        if paths and not asker.closed:
+            return f"{counted(len(paths), 'closed file')} may use this name too"
+        if paths and not knows_imports(snapshot):
+            return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
+        if len(paths) > MOST_RENAMED:
+            return f"{counted(len(paths) - MOST_RENAMED, 'more file')} may use this name"
+        return f"more files may use this name: {gap}" if gap else ""
+
+
+def is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
+    return any(may_use(text, names) for names in name_sets)
