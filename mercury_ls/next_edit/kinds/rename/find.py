@@ -1,7 +1,7 @@
 """The places at which a renamed name refers to the same symbol."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -33,6 +33,8 @@ from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides
 
 __all__ = ["find"]
 
+Span = tuple[int, int]
+
 MOST_USES = 4096
 QUOTES = frozenset("'\"`")
 SHORT = frozenset(
@@ -44,49 +46,80 @@ SHORT = frozenset(
 def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """If the declaration was renamed, only places that certainly refer to it."""
     spans = mentioned(rule, snapshot)
-    is_known = bool(spans) and home is not None and is_declared(rule, home, project)
-    certain = is_known and (home is snapshot or knows_imports(snapshot))
-    if not spans or (not certain and (rule.before in KEYWORDS or is_doubtful(rule, snapshot, home, project))):
+    if not spans:
+        return []
+    declared_in = home if home is not None and is_declared(rule, home, project) else None
+    certain = declared_in is not None and (declared_in is snapshot or knows_imports(snapshot))
+    if not certain and (rule.before in KEYWORDS or is_doubtful(rule, snapshot, home, project)):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
-    own = origin(rule, home)
-    code = [(start, end) for start, end in spans if within(snapshot, start, end) == own]
-    if own is not None and (home is not snapshot or is_quoted(rule.left[-1:], rule.right[:1])):
-        code = [(start, end) for start, end in code if is_whole_text(rule, snapshot, start, end)]
+    code = alike_embedded(rule, snapshot, home, spans)
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
-        is_given = defines(rule.left, rule.right)
-        return [] if is_given else [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
+        return uses_alike(rule, snapshot, code)
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
-    uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
-    if uses is not None:
-        in_code = frozenset(code)
-        spans_of_symbol = [
-            span
-            for span in spans
-            if (span in in_code and is_same_there(uses, span[0]) and uses.is_certain(span[0]))
-            or uses.is_in_code_of_string(span[0])
-        ]
-    else:
-        spans_of_symbol = [span for span in code if refers_to(symbol, snapshot, span[0])]
-        if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in spans_of_symbol]):
-            return []
-        if rule.count == 1 and home is not None and not defines(rule.left, rule.right):
-            spans_of_symbol = [span for span in spans_of_symbol if not is_of_another(symbol, snapshot, span[0])]
-        spans_of_symbol = (
-            spans_of_symbol
-            if home is not None
-            else [span for span in spans_of_symbol if not is_attribute(snapshot, span[0])]
-        )
-        spans_of_symbol = nearest(spans_of_symbol, snapshot, rule)
-    imported = uses.import_sites if uses is not None else frozenset[int]()
-    places = [
-        Place(at, end, rule.after if at in imported else spelled(rule, snapshot, at, end, symbol))
-        for at, end in spans_of_symbol
+    if declared_in is None or not certain:
+        return placed(rule, snapshot, home, symbol, likely_spans(rule, snapshot, home, symbol, code))
+    uses = Uses(rule.before, rule.after, symbol, declared_in, snapshot, project)
+    certain_places = placed(rule, snapshot, home, symbol, certain_spans(uses, spans, code), uses.import_sites)
+    return [replace(place, bound=True, certain=True) for place in certain_places]
+
+
+def alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:
+    """The spans that are in code, a string or a comment as the edit was."""
+    own = origin(rule, home)
+    alike = [(start, end) for start, end in spans if within(snapshot, start, end) == own]
+    if own is None or (home is snapshot and not is_quoted(rule.left[-1:], rule.right[:1])):
+        return alike
+    return [(start, end) for start, end in alike if is_whole_text(rule, snapshot, start, end)]
+
+
+def uses_alike(rule: Rename, snapshot: Snapshot, code: Sequence[Span]) -> list[Place]:
+    """The places in the same lines and between the same tokens, where a use got another name."""
+    if defines(rule.left, rule.right):
+        return []
+    return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
+
+
+def certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> list[Span]:
+    """The spans that refer to the symbol, whatever its imports call it."""
+    in_code = frozenset(code)
+    return [
+        span
+        for span in spans
+        if (span in in_code and is_same_there(uses, span[0]) and uses.is_certain(span[0]))
+        or uses.is_in_code_of_string(span[0])
     ]
+
+
+def likely_spans(
+    rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, code: Sequence[Span]
+) -> list[Span]:
+    """The nearest spans that seem to refer to the symbol, where its declaration was not renamed or is not known."""
+    referring = [span for span in code if refers_to(symbol, snapshot, span[0])]
+    if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
+        return []
+    if home is None:
+        referring = [span for span in referring if not is_attribute(snapshot, span[0])]
+    elif rule.count == 1 and not defines(rule.left, rule.right):
+        referring = [span for span in referring if not is_of_another(symbol, snapshot, span[0])]
+    return nearest(referring, snapshot, rule)
+
+
+def placed(
+    rule: Rename,
+    snapshot: Snapshot,
+    home: Snapshot | None,
+    symbol: Symbol,
+    spans: Sequence[Span],
+    import_sites: Collection[int] = (),
+) -> list[Place]:
+    """What to write at these spans, and how like the place of the edit each is."""
+    texts = (rule.after if at in import_sites else spelled(rule, snapshot, at, end, symbol) for at, end in spans)
+    places = [Place(at, end, text) for (at, end), text in zip(spans, texts, strict=True)]
     likened = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
     declaration_gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, likened)
-    return [replace(place, declaration_gone=declaration_gone, bound=certain, certain=certain) for place in likened]
+    return [replace(place, declaration_gone=declaration_gone) for place in likened]
 
 
 def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
@@ -100,7 +133,7 @@ def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans
     )
 
 
-def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> Iterator[Place]:
+def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
     """The nearest of these places in lines that say the same, whatever the old name stands for there."""
     own_lines = {line.strip() for line in rule.lines_before.splitlines()}
     for start, end in nearest([*spans], snapshot, rule):
@@ -108,7 +141,7 @@ def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]])
             yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
 
 
-def mentioned(rule: Rename, snapshot: Snapshot) -> list[tuple[int, int]]:
+def mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
     """Where the old name stands; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
     pattern = re.compile(accessor(rule.before) + "|" + whole(rule.before) + given_anew)
@@ -125,7 +158,7 @@ def symbol_in(
     snapshot: Snapshot,
     home: Snapshot | None,
     project: Project,
-    spans: Sequence[tuple[int, int]],
+    spans: Sequence[Span],
     certain: bool,
 ) -> Symbol:
     if home is not None and certain and home is not snapshot:
