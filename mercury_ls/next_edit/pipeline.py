@@ -193,7 +193,7 @@ def admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[
 
 def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The leader and what is shown with it, all above the bar unless bound: candidates about as likely that the same
-    edit taught, and others on their lines. The leader is the likeliest, or one nearly as likely of a later edit."""
+    edit taught, and others on their lines."""
     sure = [
         candidate
         for candidate in candidates
@@ -201,22 +201,24 @@ def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float
     ]
     if not sure:
         return []
-    leading = [candidate for candidate in sure if follows_from_fresh(question, candidate)] or sure
-    likeliest = max(candidate.p_edit for candidate in leading)
-    leader = min((candidate for candidate in leading if candidate.p_edit >= AS_LIKELY * likeliest), key=latest)
+    leader = leading(question, sure)
     sure += [candidate for candidate in candidates if candidate not in sure and is_rest_of(candidate, leader)]
     chosen = [candidate for candidate in sure if candidate is leader or goes_with(candidate, leader)]
     lines = {line_of(question, candidate) for candidate in chosen}
+    visible = [candidate for candidate in sure if line_of(question, candidate) in lines]
     if leader.certain:
         # Certain renames are right as they are, and what else may follow from them comes afterwards.
-        return [candidate for candidate in sure if candidate.certain and line_of(question, candidate) in lines]
+        return [candidate for candidate in visible if candidate.certain]
     whole = [candidate.rule for candidate in chosen if candidate.bound]
-    visible = [candidate for candidate in sure if line_of(question, candidate) in lines]
-    return visible + [
-        candidate
-        for candidate in candidates
-        if candidate.bound and candidate.rule in whole and candidate not in visible
-    ]
+    bound = (candidate for candidate in candidates if candidate.bound and candidate.rule in whole)
+    return visible + [candidate for candidate in bound if candidate not in visible]
+
+
+def leading(question: NextQuestion, sure: Sequence[Candidate]) -> Candidate:
+    """The likeliest of those that come first, or one nearly as likely of a later edit."""
+    first = [candidate for candidate in sure if follows_from_fresh(question, candidate)] or sure
+    likeliest = max(candidate.p_edit for candidate in first)
+    return min((candidate for candidate in first if candidate.p_edit >= AS_LIKELY * likeliest), key=latest)
 
 
 def follows_from_fresh(question: NextQuestion, candidate: Candidate) -> bool:

@@ -102,19 +102,20 @@ def is_out_of_line(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
     if rule.before or not new or syntax.inside(snapshot, offset) is not None:
         return False
     before, after = sides(snapshot, offset, offset)
-    edges = (new[0].text, rule.right[:1], after[:1]), (new[-1].text, rule.left[-1:], before[-1:])
-    row = any(
-        (mine,) == old_neighbour and [mine] != neighbour
-        for mine, old_neighbour, neighbour in edges
-        if not is_operand(mine)
-    )
-    edges = (new[0].text, rule.left[-1:], before[-1:]), (new[-1].text, rule.right[:1], after[:1])
-    operands = (
-        any(map(is_operand, neighbour)) and not any(map(is_operand, old_neighbour))
-        for mine, old_neighbour, neighbour in edges
-        if is_operand(mine)
-    )
-    return row or any(operands)
+    first, last = new[0].text, new[-1].text
+    left, right = (rule.left[-1:], before[-1:]), (rule.right[:1], after[:1])
+    leaves_row = is_no_row(first, *right) or is_no_row(last, *left)
+    return leaves_row or meets_operand(first, *left) or meets_operand(last, *right)
+
+
+def is_no_row(edge: str, old_neighbour: Sequence[str], neighbour: Sequence[str]) -> bool:
+    """Whether a delimiter at one end of an insertion also stood beyond its other end, and does not do so here."""
+    return not is_operand(edge) and [*old_neighbour] == [edge] != [*neighbour]
+
+
+def meets_operand(edge: str, old_neighbour: Sequence[str], neighbour: Sequence[str]) -> bool:
+    """Whether an operand at one end of an insertion would stand beside another, and did not at the edited place."""
+    return is_operand(edge) and any(map(is_operand, neighbour)) and not any(map(is_operand, old_neighbour))
 
 
 def is_operand(token: str) -> bool:
