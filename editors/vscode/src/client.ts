@@ -3,6 +3,7 @@
 import { setTimeout as after } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import {
+  InlineCompletionRequest,
   LanguageClient,
   type LanguageClientOptions,
   type Middleware,
@@ -52,6 +53,11 @@ export class Connection implements vscode.Disposable {
 
   get running(): LanguageClient | undefined {
     return this.client?.state === Running.Running ? this.client : undefined;
+  }
+
+  /** Who answers the editor's questions for inline completions in a document. */
+  provider(document: vscode.TextDocument): vscode.InlineCompletionItemProvider | undefined {
+    return this.running?.getFeature(InlineCompletionRequest.method)?.getProvider(document);
   }
 
   /** Nothing is started, and no failure told, where something else is asked for meanwhile. */

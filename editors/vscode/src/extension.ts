@@ -60,7 +60,7 @@ class Mercury implements vscode.Disposable {
         }
       },
       runs: (server) => this.runs(server),
-      grown: (uri) => this.ghost.grown(uri),
+      grown: (uri) => void this.ghost.grown(uri),
       inline: async (document, position, asked, token, next) => {
         this.nextEdits.menu(asked.selectedCompletionInfo !== undefined);
         if (this.silence(document) || hasSeveralCursors(document)) {

@@ -1,8 +1,11 @@
 /** Ghost text: the editor draws it and takes it; here is remembered what was offered, to tell what became of it. */
 
 import * as vscode from 'vscode';
-import type { Connection } from './client.ts';
+import { type Connection, SELECTOR } from './client.ts';
 import { accepted } from './edits.ts';
+
+/** Has the editor ask that provider of ours which was registered last, as if of its own accord. */
+const NEWEST = { providerId: 'mercury-ls.mercury-ls:*', explicit: false };
 
 interface Offered {
   readonly uri: string;
@@ -17,7 +20,7 @@ export class Ghost {
   private asked: { version: number; position: vscode.Position } | undefined;
   private told = false;
   private kind = vscode.InlineCompletionTriggerKind.Automatic;
-  private grows = false;
+  private growing = 0;
   private readonly connection: () => Connection;
   private readonly changed: () => void;
 
@@ -26,19 +29,25 @@ export class Ghost {
     this.changed = changed;
   }
 
-  /** There is more of what is on the screen: the editor asks again, and keeps it there meanwhile. */
-  grown(uri: string): void {
+  /**
+   * There is more of what is on the screen: the editor asks again, and keeps it there meanwhile. Where nothing was typed
+   * it asks only providers that it has not asked yet, and only an answer to an automatic question replaces what it shows.
+   */
+  async grown(uri: string): Promise<void> {
     const editor = vscode.window.activeTextEditor;
-    if (editor?.document.uri.toString() === uri && this.isAt(uri, editor.selection.active.line)) {
-      this.grows = true;
-      void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    const provider = editor && this.connection().provider(editor.document);
+    if (provider && editor.document.uri.toString() === uri && this.isAt(uri, editor.selection.active.line)) {
+      this.growing += 1;
+      const again = vscode.languages.registerInlineCompletionItemProvider(SELECTOR, provider);
+      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', NEWEST).then(undefined, () => undefined);
+      again.dispose();
+      this.growing -= 1;
     }
   }
 
-  /** What the editor asks; by our own command it only repeats what it asked before. */
+  /** What the editor asks; for more of an answer it only repeats what it asked before. */
   asking(context: vscode.InlineCompletionContext): vscode.InlineCompletionContext {
-    this.kind = this.grows ? this.kind : context.triggerKind;
-    this.grows = false;
+    this.kind = this.growing > 0 ? this.kind : context.triggerKind;
     return { ...context, triggerKind: this.kind };
   }
 

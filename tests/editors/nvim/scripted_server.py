@@ -1,9 +1,10 @@
 """A language server that says only what a test has written down: one next edit, one inline completion.
 
 `scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
-version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. An edit of
-a file that is not open has no version. Other requests are answered by `FOLDER/replies.json`, which has results by
-method. Every message that it gets goes into `FOLDER/journal.jsonl`.
+version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`, or with
+the first of the list in `FOLDER/growing.json`, whose next one it announces by `mercury/didGrow`. An edit of a file that
+is not open has no version. Other requests are answered by `FOLDER/replies.json`, which has results by method. Every
+message that it gets goes into `FOLDER/journal.jsonl`.
 """
 
 import json
@@ -31,7 +32,9 @@ def main(folder: Path) -> None:
             if message["method"] == "exit":
                 return
             if "id" in message:
-                reply(message["id"], answer(folder, message, versions))
+                send({"id": message["id"], "result": answer(folder, message, versions)})
+            if message["method"] == "textDocument/inlineCompletion" and grow(folder):
+                send({"method": "mercury/didGrow", "params": {"uri": document["uri"]}})
 
 
 def answer(folder: Path, message: dict[str, Any], versions: dict[str, int]) -> Any:
@@ -39,10 +42,21 @@ def answer(folder: Path, message: dict[str, Any], versions: dict[str, int]) -> A
         return {"capabilities": CAPABILITIES}
     if message["method"] == "mercury/nextEdit" and (folder / "answer.json").exists():
         return next_edit(folder, versions)
+    if message["method"] == "textDocument/inlineCompletion" and (folder / "growing.json").exists():
+        return json.loads((folder / "growing.json").read_text(encoding="utf-8"))[0]
     if message["method"] == "textDocument/inlineCompletion" and (folder / "inline.json").exists():
         return json.loads((folder / "inline.json").read_text(encoding="utf-8"))
     replies = folder / "replies.json"
     return json.loads(replies.read_text(encoding="utf-8")).get(message["method"]) if replies.exists() else None
+
+
+def grow(folder: Path) -> bool:
+    """Whether there is more than what was just answered, which is answered from now on."""
+    script = folder / "growing.json"
+    _, *longer = json.loads(script.read_text(encoding="utf-8")) if script.exists() else [None]
+    if longer:
+        script.write_text(json.dumps(longer), encoding="utf-8")
+    return bool(longer)
 
 
 def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
@@ -66,8 +80,8 @@ def read() -> dict[str, Any] | None:
     return json.loads(sys.stdin.buffer.read(length)) if length else None
 
 
-def reply(id: int, result: Any) -> None:
-    body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+def send(message: dict[str, Any]) -> None:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
     sys.stdout.buffer.flush()
 

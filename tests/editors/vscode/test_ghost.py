@@ -1,5 +1,6 @@
 """Ghost text in a real VS Code with the real server: shown, typed through, taken in whole and in part, taken back."""
 
+import json
 import os
 import signal
 
@@ -106,6 +107,29 @@ WATCH = """() => {
   };
   requestAnimationFrame(look);
 }"""
+
+
+GROWN = ["amount = 0", "\nfor price in prices:", "\n    amount += price", "\nreturn amount"]
+
+
+def test_an_answer_that_grows_is_shown_in_full_and_never_gone(told):
+    """Of its own accord the editor asks once as long as nothing is typed, and by command it keeps what it shows."""
+    growing = told.folder / "growing.json"
+    place = {"line": 0, "character": 2}
+    command = {"title": "", "command": "mercury.didAccept", "arguments": ["text"]}
+    ranged = {"range": {"start": place, "end": place}, "command": command}
+    texts = ["".join(GROWN[: count + 1]) for count in range(len(GROWN))]
+    told.open("#")
+    told.page.evaluate(WATCH)
+    growing.write_text(json.dumps([{"items": [{"insertText": text, **ranged}]} for text in texts]), encoding="utf-8")
+    try:
+        told.type(" ")
+        told.first_ghost(" ")
+        told.shows(texts[-1])
+    finally:
+        growing.unlink()
+    seen = told.page.evaluate("() => { window.watching = false; return window.seen; }")
+    assert "" not in seen[seen.index(GROWN[0]) :], seen
 
 
 def test_typing_something_else_takes_it_away(window):
