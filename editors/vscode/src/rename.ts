@@ -11,7 +11,7 @@ const PATIENCE = 300;
 const GIVEN_UP = 10_000;
 
 export class Renames implements vscode.Disposable {
-  private readonly known = new Set<string>();
+  private readonly known = new Map<string, boolean>();
   private readonly asked = new Map<string, Promise<boolean>>();
   private readonly subscription = vscode.extensions.onDidChange(() => this.known.clear());
 
@@ -22,7 +22,7 @@ export class Renames implements vscode.Disposable {
   /** Asks ahead: a server that has much to do answers later than anybody waits for it. */
   look(document: vscode.TextDocument): Promise<boolean> {
     const language = document.languageId;
-    if (this.known.has(language)) {
+    if (this.known.get(language)) {
       return Promise.resolve(true);
     }
     const asked = this.asked.get(language) ?? this.ask(document);
@@ -32,16 +32,19 @@ export class Renames implements vscode.Disposable {
 
   private async ask(document: vscode.TextDocument): Promise<boolean> {
     const found = await within(GIVEN_UP, refuses(document));
-    if (found) {
-      this.known.add(document.languageId);
-    }
+    this.known.set(document.languageId, found);
     this.asked.delete(document.languageId);
     return found;
   }
 
-  /** Its name; empty where there is none. Others may still be starting: only a yes is kept, for the language. */
+  /**
+   * Its name; empty where there is none. Others may still be starting: a yes is kept, for the language, and a no only until
+   * the next answer, for which nobody waits.
+   */
   async provider(document: vscode.TextDocument): Promise<string> {
-    return (await within(PATIENCE, this.look(document))) ? SOMEBODY : '';
+    const asked = this.look(document);
+    const found = this.known.get(document.languageId) ?? (await within(PATIENCE, asked));
+    return found ? SOMEBODY : '';
   }
 }
 
