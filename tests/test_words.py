@@ -67,7 +67,7 @@ LEADING = re.compile(
     "test_(a|an|the|what|who|where|whoever|of|in|if|while|only|nothing|nobody|no|every|each|some|one|there|how|it)_"
 )
 MOST_VAGUE = 0.01
-MOST_LEADING = 0.0335
+MOST_LEADING = 0.005
 SHARED_CLASS_NAMES = 10
 
 

@@ -48,7 +48,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found 
         ("", 0, 0, "utf-8", 0),
     ],
 )
-def test_a_position_is_a_place(text, line, character, encoding, expected):
+def test_position_is_a_place(text, line, character, encoding, expected):
     assert offset(text, line, character, encoding) == expected
 
 
@@ -71,7 +71,7 @@ def test_ends_in_the_wrong_order_are_put_in_order():
         ([], INVALID),
     ],
 )
-def test_what_is_applied_what_is_not_and_what_nobody_can_know(change, expected):
+def test_changes_are_applied_refused_or_unknowable(change, expected):
     assert fit(change, SHAPES["textDocument/didChange"]) == expected
 
 
@@ -79,7 +79,7 @@ def told(oracle: Oracle, method: str, **params: object) -> None:
     oracle.receive(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
 
 
-def test_the_oracle_keeps_the_text_until_something_makes_it_doubtful():
+def test_oracle_keeps_the_text_until_it_is_doubtful():
     oracle = Oracle()
     item = {"uri": "a", "languageId": "x", "version": 1, "text": "lone \ud800"}
     told(oracle, "textDocument/didOpen", textDocument=item)
@@ -107,20 +107,20 @@ def test_the_oracle_keeps_the_text_until_something_makes_it_doubtful():
         (b"[" * 100_000, "", ["null"]),
     ],
 )
-def test_what_has_to_be_answered(body, must, may):
+def test_requests_have_to_be_answered(body, must, may):
     assert due(body) == (must, may)
 
 
 # Sessions
 
 
-def test_a_seed_makes_the_same_session_again(tmp_path):
+def test_seed_makes_the_same_session_again(tmp_path):
     first, second = (list(ScriptedSession(plan("7-3"), tmp_path).steps(300)) for _ in range(2))
     assert first == second
     assert first != list(ScriptedSession(plan("7-4"), tmp_path).steps(300))
 
 
-def test_a_session_is_kept_and_moved_to_another_folder(tmp_path, monkeypatch):
+def test_session_is_kept_and_moved_to_another_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("bench.abuse.fuzz.SANDBOX_TEXT", re.compile(r"/old/mla-\w{8}"))
     monkeypatch.setattr("bench.abuse.fuzz.SANDBOX", re.compile(rb"/old/mla-\w{8}"))
     check = Check({"file:///old/mla-abcdefgh/a": "d", "\ud800": "e"})
@@ -136,7 +136,7 @@ def test_a_session_is_kept_and_moved_to_another_folder(tmp_path, monkeypatch):
     ]
 
 
-def test_a_damaged_message_never_ends_the_server():
+def test_damaged_message_never_ends_the_server():
 
     rng = random.Random(1)
     message = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}}
@@ -195,14 +195,14 @@ def impatient(monkeypatch):
 ASKED = b'{"jsonrpc": "2.0", "id": 5, "method": "x"}'
 
 
-async def test_a_good_server_is_not_complained_of():
+async def test_correct_server_causes_no_complaint():
     def answer(message):
         yield status(message, {"a": "1"}) or {"id": message["id"], "result": None}
 
     assert await checked(answer, Check({"a": "1"}), ASKED) == []
 
 
-async def test_a_lost_request_is_noticed():
+async def test_lost_request_is_noticed():
     def answer(message):
         if reply := status(message, {}):
             yield reply
@@ -211,7 +211,7 @@ async def test_a_lost_request_is_noticed():
     assert wrong.endswith("['5']")
 
 
-async def test_a_request_that_is_answered_twice_is_noticed():
+async def test_request_answered_twice_is_noticed():
     def answer(message):
         yield status(message, {}) or {"id": message["id"], "result": None}
         if message["method"] == "x":
@@ -220,7 +220,7 @@ async def test_a_request_that_is_answered_twice_is_noticed():
     assert await checked(answer, Check({}), ASKED) == ["unasked 5"]
 
 
-async def test_an_answer_that_nobody_asked_for_is_noticed():
+async def test_unrequested_answer_is_noticed():
     def answer(message):
         yield status(message, {})
         yield {"id": "who?", "result": None}
@@ -228,7 +228,7 @@ async def test_an_answer_that_nobody_asked_for_is_noticed():
     assert await checked(answer, Check({})) == ['unasked "who?"']
 
 
-async def test_a_server_that_says_nothing_is_noticed():
+async def test_silent_server_is_noticed():
     (wrong,) = await checked(lambda message: [], Check({}))
     assert "is not answered" in wrong
 
@@ -249,7 +249,7 @@ def test_texts_are_compared(digests, strict, expected):
     assert compare(Check({"a": "1"}, ("file:///.env",)), digests, strict) == expected
 
 
-def test_of_a_traceback_its_end_is_told():
+def test_traceback_is_told_by_its_end():
     trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n  File "b.py", line 2, in g\n'
     assert (
         shortened(trace + "    1/0\nZeroDivisionError: no\nmore") == 'File "b.py", line 2, in g: ZeroDivisionError: no'
@@ -257,7 +257,7 @@ def test_of_a_traceback_its_end_is_told():
 
 
 @LINUX
-async def test_only_what_was_started_here_is_ended(tmp_path):
+async def test_sandbox_ends_only_its_own_processes(tmp_path):
     with sandbox() as other:
         assert other.processes() == []
         place = Playground(Path(tempfile.mkdtemp()))
@@ -281,7 +281,7 @@ async def test_only_what_was_started_here_is_ended(tmp_path):
 # What is told
 
 
-def test_what_failed_is_told_with_a_command_that_shows_it_again():
+def test_failure_is_told_with_a_command_that_repeats_it():
     fuzzed = Fuzzed([FuzzResult(Plan("1-0")), FuzzResult(Plan("1-1"), wrong=["lost"])], 2.0, {"1-1": "kept.jsonl"})
     said = "\n".join(complaints(fuzzed))
     for part in ("--session 1-1", "--replay kept.jsonl", "lost"):
@@ -292,7 +292,7 @@ def test_what_failed_is_told_with_a_command_that_shows_it_again():
 
 @LINUX
 @pytest.mark.slow
-async def test_the_quick_form_holds(tmp_path, capsys, monkeypatch):
+async def test_quick_form_holds(tmp_path, capsys, monkeypatch):
     """Also on a machine that is busy with something else."""
     for name in ("client", "fuzz"):
         monkeypatch.setattr(f"bench.abuse.{name}.ANSWER_SECONDS", 60.0)
@@ -310,13 +310,13 @@ def ground(tmp_path):
     return Ground(Playground(tmp_path), "hub", "1", 60.0)
 
 
-def test_a_case_can_be_made_again(ground, tmp_path):
+def test_case_can_be_made_again(ground, tmp_path):
     numbers = [rng.random() for rng, _ in zip(ground.cases(), range(3), strict=False)]
     again = Ground(Playground(tmp_path / "again"), "hub", "1", 60.0, only=2)
     assert [rng.random() for rng in again.cases()] == [numbers[2]]
 
 
-def test_a_campaign_ends_in_time(tmp_path):
+def test_campaign_ends_in_time(tmp_path):
     assert [*Ground(Playground(tmp_path), "hub", "1", -1.0).cases()] == []
 
 
@@ -330,7 +330,7 @@ def test_a_campaign_ends_in_time(tmp_path):
         (lambda root: (root / "others/settings.json").write_text("{}"), ["was changed: others/settings.json"]),
     ],
 )
-def test_what_changes_outside_of_the_home_is_noticed(ground, tmp_path, change, expected):
+def test_change_outside_the_home_is_noticed(ground, tmp_path, change, expected):
     for _, _ in zip(ground.cases(), range(2), strict=False):
         change(tmp_path)
         break
@@ -354,20 +354,20 @@ PRINTS = "import sys; sys.stdout.write({!r}); sys.exit({})"
         ("", 139, "ended with 139"),
     ],
 )
-async def test_a_command_is_judged(ground, monkeypatch, printed, code, expected):
+async def test_command_is_judged(ground, monkeypatch, printed, code, expected):
     monkeypatch.setattr("bench.abuse.ground.start", partial(start, command=(sys.executable, "-c")))
     await ground.command(PRINTS.format(printed, code))
     assert [expected in problem for problem in ground.result.wrong] == ([True] if expected else [])
 
 
 @LINUX
-async def test_a_command_that_does_not_end_is_ended_and_noticed(ground, monkeypatch):
+async def test_endless_command_is_ended_and_noticed(ground, monkeypatch):
     monkeypatch.setattr("bench.abuse.ground.start", partial(start, command=(sys.executable, "-c")))
     assert (await ground.command("import time; time.sleep(99)", seconds=0.1)).code is None
     assert "ended with None" in ground.result.wrong[0]
 
 
-async def test_a_health_that_is_late_bad_or_gone_is_noticed(ground, monkeypatch):
+async def test_late_bad_or_missing_health_is_noticed(ground, monkeypatch):
     states, stop = iter(["ready", "unavailable", "gone"]), Event()
     monkeypatch.setattr("bench.abuse.ground.PROBE_SECONDS", 0.0)
     monkeypatch.setattr("bench.abuse.ground.health", lambda port: next(states))
@@ -378,7 +378,7 @@ async def test_a_health_that_is_late_bad_or_gone_is_noticed(ground, monkeypatch)
     ]
 
 
-def test_a_leak_is_noticed():
+def test_leak_is_noticed():
     asked = [Asked("POST", "/", {}, body) for body in (b"x = 1", b"y = canary_4711_old", b"from .env import x")]
     server = type("Told", (), {"asked": asked})()
     assert [leak.partition(":")[0] for leak in leaks(server, ".env")] == [
@@ -390,7 +390,7 @@ def test_a_leak_is_noticed():
 @LINUX
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAMPAIGNS)
-async def test_the_quick_form_of_each_campaign_holds(name, monkeypatch):
+async def test_quick_form_of_each_campaign_holds(name, monkeypatch):
     """A few cases; on a machine that is busy with something else /health may be late."""
     monkeypatch.setattr("bench.abuse.ground.WORST_HEALTH_SECONDS", 30.0)
     monkeypatch.setattr("bench.abuse.campaigns.COMPLETION_SECONDS", 60.0)

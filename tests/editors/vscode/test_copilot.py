@@ -54,7 +54,7 @@ def editors_own(folder: Path) -> Path:
     return folder
 
 
-def test_it_is_silent_where_copilot_speaks_until_it_is_chosen(window):
+def test_mercury_is_silent_beside_copilot_until_chosen(window):
     window.ready()
     assert carried_on(window) == SHOP.rest
     window.run("github.copilot.signIn")

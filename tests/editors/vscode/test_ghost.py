@@ -34,7 +34,7 @@ def settled(window) -> str:
     return before if before and before == window.ghost else ""
 
 
-def test_it_comes_behind_what_is_typed(window, copies):
+def test_ghost_text_follows_what_is_typed(window, copies):
     ghost = suggested(window)
     if copies:
         assert ghost == SHOP.rest
@@ -64,7 +64,7 @@ def test_several_lines_are_shown_taken_as_shown_and_taken_back_at_once(several_l
     several_lines.has(BLOCK.before)
 
 
-def test_a_word_is_taken_and_the_rest_stays(window):
+def test_word_is_accepted_and_the_rest_stays(window):
     ghost = suggested(window)
     window.press("Control+ArrowRight")
     taken = window.until(lambda: window.text.removeprefix(SHOP.before), "a word")
@@ -75,7 +75,7 @@ def test_a_word_is_taken_and_the_rest_stays(window):
     window.has(SHOP.before)
 
 
-def test_a_line_is_taken_and_the_rest_stays(several_lines):
+def test_line_is_accepted_and_the_rest_stays(several_lines):
     ghost = suggested(several_lines, BLOCK)
     several_lines.run("mercury-ls.acceptLine")
     taken = several_lines.until(lambda: several_lines.text.removeprefix(BLOCK.before), "a line")
@@ -185,7 +185,7 @@ def test_with_several_cursors_nothing_is_suggested(window):
     window.shows("")
 
 
-def test_a_server_that_is_killed_comes_back(window):
+def test_killed_server_comes_back(window):
     suggested(window)
     (pid,) = servers(window)
     os.kill(pid, signal.SIGKILL)
@@ -216,7 +216,7 @@ def test_snoozed_it_is_silent_and_says_so_until_it_is_woken(window):
     assert suggested(window)
 
 
-def test_a_language_is_turned_off_and_on_again(window):
+def test_language_is_turned_off_and_on_again(window):
     suggested(window)
     window.run("mercury-ls.toggleLanguage")
     window.until(lambda: "off for python" in window.status, "the status")

@@ -24,7 +24,7 @@ def test_its_settings_are_those_of_the_schema():
     assert MANIFEST.read_text(encoding="utf-8") == text_of(renewed(manifest()))
 
 
-def test_the_server_knows_every_setting_and_its_default_is_the_same():
+def test_settings_and_defaults_are_the_servers():
     options = {name: value["default"] for name, value in server_settings().items()}
     loaded = config.load(options=options)
     assert loaded.problems == ()
@@ -32,7 +32,7 @@ def test_the_server_knows_every_setting_and_its_default_is_the_same():
     assert len(options) == len(config.effective(config.Loaded()))
 
 
-def test_what_a_folder_must_not_set_is_for_the_machine():
+def test_settings_that_folders_must_not_set_are_machine_scoped():
     scopes = {name: value["scope"] for name, value in server_settings().items()}
     for name in ("engine.address", "engine.model", "privacy.secretPatterns", "privacy.allowNetwork", "log.file"):
         assert scopes[f"mercury.{name}"] == "machine"
@@ -41,7 +41,7 @@ def test_what_a_folder_must_not_set_is_for_the_machine():
     assert set(restricted) == {name for name, scope in scopes.items() if scope != "machine"} | own
 
 
-def test_every_command_is_registered_and_every_key_runs_one():
+def test_commands_are_registered_and_keys_run_them():
     source = (EXTENSION / "src/extension.ts").read_text(encoding="utf-8")
     handlers = source[source.index("const handlers") : source.index("return Object.entries(handlers)")]
     registered = set(re.findall(r"^      (\w+): \(", handlers, re.MULTILINE))
@@ -58,17 +58,17 @@ def test_tab_is_left_alone_in_menus_snippets_and_where_it_indents():
     assert "mercury-ls.nextEditByTab" in tab["when"]
 
 
-def test_no_proposed_api_is_asked_for():
+def test_proposed_apis_are_not_requested():
     assert "enabledApiProposals" not in manifest()
 
 
-def test_the_lock_file_names_no_registry():
+def test_lock_file_names_no_registry():
     lock = (EXTENSION / "package-lock.json").read_text(encoding="utf-8")
     assert '"resolved"' not in lock
     assert lock.count('"integrity"') > 10
 
 
-def test_the_readme_is_there_with_its_licence():
+def test_readme_is_there_with_its_licence():
     assert (EXTENSION / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert manifest()["license"] == "Apache-2.0"
     assert (ROOT / "editors/vscode/media/icon.png").read_bytes().startswith(b"\x89PNG")

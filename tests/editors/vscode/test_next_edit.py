@@ -67,7 +67,7 @@ def shows(window, *wanted: str) -> None:
     window.until(lambda: sorted(window.marks) == sorted(wanted), f"{wanted}")
 
 
-def test_an_edit_that_wraps_what_is_there_is_made_once(window):
+def test_wrapping_edit_is_made_once(window):
     """VS Code inserts before and after the text, which stays as it was."""
     offered(window, edit(2, 11, 24, "round(width * hight)"))
     window.until(lambda: window.marks, "the edit")
@@ -79,7 +79,7 @@ def test_an_edit_that_wraps_what_is_there_is_made_once(window):
     shows(window)
 
 
-def test_what_other_servers_report_is_told(window):
+def test_diagnostics_of_other_servers_are_told(window):
     report = """
         globalThis.reported = vscode.languages.createDiagnosticCollection('other');
         const complaint = new vscode.Diagnostic(new vscode.Range(2, 19, 2, 24), 'hight is not defined');
@@ -96,7 +96,7 @@ def test_what_other_servers_report_is_told(window):
         window.js("globalThis.reported.dispose()")
 
 
-def test_it_is_asked_for_with_version_and_place(window):
+def test_next_edit_is_requested_with_version_and_place(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
     asked = heard(window, "mercury/nextEdit")
@@ -114,7 +114,7 @@ def test_all_edits_are_shown_made_at_once_and_undone_at_once(window):
     window.has(typed(TEXT))
 
 
-def test_the_first_tab_goes_there_and_the_second_makes_it(window):
+def test_first_tab_goes_there_and_second_makes_the_edit(window):
     offered(window, edit(125, 6, 10, "area"), text="# shapes\n" + SPACES + "\n\n\n\nprint(aera(2, 3))\n")
     window.until(lambda: any("next edit: line 126" in mark for mark in window.marks), "the hint")
     before = window.text
@@ -126,7 +126,7 @@ def test_the_first_tab_goes_there_and_the_second_makes_it(window):
     window.has(before.replace("aera", "area"))
 
 
-def test_it_goes_on_in_another_file(window):
+def test_next_edit_goes_on_in_another_file(window):
     other = window.open("print(aera(1))\n", "other.py")
     here = window.folder / "here.py"
     here.write_text("x = 1\n", encoding="utf-8")
@@ -141,7 +141,7 @@ def test_it_goes_on_in_another_file(window):
     window.has("print(area(1))\n")
 
 
-def test_an_offer_that_is_ignored_takes_no_key_in_another_file(window):
+def test_ignored_offer_takes_no_key_in_another_file(window):
     offered(window, FIRST)
     window.until(lambda: window.marks, "the edit")
     other = window.folder / "unrelated.py"
@@ -152,7 +152,7 @@ def test_an_offer_that_is_ignored_takes_no_key_in_another_file(window):
     window.has("y = 1   \n")
 
 
-def test_a_long_hint_is_cut(window):
+def test_long_hint_is_cut(window):
     offered(window, FIRST, note="2 more places cannot be judged: a_long_name_of_a_report.py:105, b.py:3")
     long = "↓ next edit: line 3 (Tab) · 2 more places cannot be judged: a_l…"
     shows(window, "hight", "height", long)
@@ -184,7 +184,7 @@ def test_edits_out_of_sight_are_listed_before_they_are_made(window):
     window.has(typed(FAR))
 
 
-def test_each_edit_of_the_list_is_shown_in_its_place_and_may_be_left_out(window):
+def test_listed_edits_are_shown_in_place_and_may_be_left_out(window):
     offered(window, *FAR_EDITS, text=FAR, summary="2 here")
     shows(window, "aera", "area", "↓ next edits: 2 here (Tab)")
     window.press("Control+Alt+,")
@@ -227,7 +227,7 @@ def test_edits_of_files_that_are_not_open_are_made_and_undone_at_once(window):
     assert window.js(other, str(closed)) == "print(aera(3))\n"
 
 
-def test_where_a_file_is_not_as_it_was_nothing_is_made(window):
+def test_changed_file_gets_no_edit(window):
     (window.folder / "changed.py").write_text("print(area(3))\n", encoding="utf-8")
     offered(
         window, SECOND, edit(0, 6, 10, "area", file="changed.py", oldText="aera"), summary="1 here, 1 in changed.py"
@@ -239,7 +239,7 @@ def test_where_a_file_is_not_as_it_was_nothing_is_made(window):
     assert messages(window, "mercury/didReject") == []
 
 
-def test_who_can_rename_is_told_and_what_the_server_notes_is_shown(window):
+def test_rename_provider_is_told_and_the_note_is_shown(window):
     provide = """
         const refuse = () => Promise.reject(new Error('not here'));
         const provider = { prepareRename: refuse, provideRenameEdits: refuse };
@@ -256,7 +256,7 @@ def test_who_can_rename_is_told_and_what_the_server_notes_is_shown(window):
         window.js("globalThis.provider.dispose()")
 
 
-def test_only_the_nearest_part_is_made_and_the_other_stays(window):
+def test_nearest_part_is_made_and_the_other_stays(window):
     offered(window, FIRST, SECOND)
     shows(window, "hight", "height", "aera", "area")
     window.run("mercury-ls.nextEditOne")
@@ -273,7 +273,7 @@ def test_escape_refuses_it(window):
     assert window.text == typed(TEXT)
 
 
-def test_it_moves_along_with_what_is_typed_and_goes_where_it_is_typed_over(window):
+def test_offer_moves_with_typing_and_goes_where_typed_over(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
     window.press("Enter")
@@ -405,7 +405,7 @@ def test_as_long_as_ghost_text_has_the_tab_key_the_hint_does_not_claim_it(window
     shows(window, hint)
 
 
-def test_a_key_of_its_own_works_where_tab_means_something_else(window):
+def test_own_key_works_where_tab_means_something_else(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
     window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
@@ -413,14 +413,14 @@ def test_a_key_of_its_own_works_where_tab_means_something_else(window):
     window.has(typed(TEXT.replace("hight", "height")))
 
 
-def test_an_answer_for_an_older_version_is_not_shown(window):
+def test_answer_for_an_older_version_is_not_shown(window):
     offered(window, {**FIRST, "ahead": -1})
     heard(window, "mercury/nextEdit")
     window.run("mercury-ls.suggest")  # answered after it
     assert window.marks == []
 
 
-def test_what_is_set_of_others_takes_nothing_away(window):
+def test_settings_of_others_take_nothing_away(window):
     hold = window.folder / "hold"
     hold.touch()
     try:

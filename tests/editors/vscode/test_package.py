@@ -38,7 +38,7 @@ def package():
         yield {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_it_holds_only_what_belongs_in_it(package):
+def test_package_holds_only_what_belongs_in_it(package):
     assert set(package) == HOLDS
 
 
@@ -50,7 +50,7 @@ def test_its_manifest_is_the_one_of_this_version(package):
     assert package["extension/LICENSE.txt"] == (EXTENSION / "LICENSE").read_bytes()
 
 
-def test_the_program_loads_nothing_that_is_not_in_it(package):
+def test_program_loads_nothing_from_outside(package):
     program = package["extension/dist/extension.cjs"].decode()
     builtin = "assert|child_process|crypto|fs|net|os|path|process|readline|timers|url|util|worker_threads"
     assert {
@@ -60,7 +60,7 @@ def test_the_program_loads_nothing_that_is_not_in_it(package):
     } == set()
 
 
-def test_every_package_in_the_program_is_named_with_its_licence(package):
+def test_bundled_packages_are_named_with_their_licences(package):
     notices = package["extension/dist/ThirdPartyNotices.txt"].decode()
     inputs = json.loads((EXTENSION / "dist/bundle.json").read_text(encoding="utf-8"))["inputs"]
     names = {found[1] for path in inputs if (found := re.search(r".*node_modules/((?:@[^/]+/)?[^/]+)/", path))}

@@ -28,7 +28,7 @@ def window(real):
     (real.folder / name).unlink()  # the next rename is of the same name
 
 
-def test_it_is_made_as_it_was_shown_and_undone_at_once(window):
+def test_rename_is_made_as_shown_and_undone_at_once(window):
     window.press("Control+Alt+.")
     window.until(lambda: window.cursor[0] == SHAPES[: SHAPES.index("return area")].count("\n"), "the jump")
     assert window.text == RENAMED
@@ -38,7 +38,7 @@ def test_it_is_made_as_it_was_shown_and_undone_at_once(window):
     window.has(RENAMED)
 
 
-def test_one_call_is_taken_and_the_other_stays(window):
+def test_single_call_is_accepted_and_the_other_stays(window):
     window.press("Control+Alt+.")
     window.until(lambda: window.cursor[0] > 0, "the jump")
     window.run("mercury-ls.nextEditOne")

@@ -97,7 +97,7 @@ def test_without_a_server_it_is_installed_only_after_the_exact_command_was_agree
 
 
 @WITH_THE_FAKE_ENGINE
-def test_a_folder_that_is_not_trusted_names_no_program_and_sets_nothing(start, tmp_path):
+def test_untrusted_folder_names_no_program_and_sets_nothing(start, tmp_path):
     marker, settings = tmp_path / "ran", tmp_path / "project/.vscode/settings.json"
     script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")
     settings.parent.mkdir()
@@ -120,7 +120,7 @@ def told(tmp_path: Path) -> str:
 
 @WITH_THE_FAKE_ENGINE
 @pytest.mark.parametrize("named", ["by its folder", "by the setting of the Python extension"])
-def test_a_server_of_the_project_is_started_once_the_user_has_agreed_to_it(start, tmp_path, named):
+def test_projects_server_is_started_once_the_user_agrees(start, tmp_path, named):
     folder = tmp_path / ("project/.venv" if named == "by its folder" else "elsewhere")
     program = folder / "bin/mercury-ls"
     script(program, f'exec {sys.executable} -m mercury_ls "$@"')
@@ -139,7 +139,7 @@ def test_a_server_of_the_project_is_started_once_the_user_has_agreed_to_it(start
 
 
 @WITH_THE_FAKE_ENGINE
-def test_a_server_of_the_project_that_nobody_agreed_to_is_not_started(start, tmp_path):
+def test_projects_server_is_not_started_without_consent(start, tmp_path):
     marker = tmp_path / "ran"
     script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")
     window = start()
@@ -177,7 +177,7 @@ def test_restarts_at_once_leave_one_server(real, times):
 
 @WITH_THE_FAKE_ENGINE
 @pytest.mark.parametrize(("answers", "left"), [(True, "0\n"), (False, "")])
-def test_a_server_that_still_starts_is_stopped_in_order_or_ended_before_another(start, tmp_path, answers, left):
+def test_starting_server_is_stopped_before_another_starts(start, tmp_path, answers, left):
     """The first one takes its time until it is let go, if it ever is; then it leaves how it went."""
     first, go, ended = tmp_path / "first", tmp_path / "go", tmp_path / "ended"
     serve = f'{sys.executable} -m mercury_ls "$@"'

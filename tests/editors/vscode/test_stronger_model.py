@@ -16,7 +16,7 @@ from tests.mercury_ls.models import stand_in_machine
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 
-def test_it_is_offered_installed_and_used(package, browser, tmp_path):
+def test_stronger_model_is_offered_installed_and_used(package, browser, tmp_path):
     made = checkpoint(tmp_path / "made")
     files = {path.name: path.read_bytes() for path in made.iterdir()}
     (house := tmp_path / "h").mkdir()

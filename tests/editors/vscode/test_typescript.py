@@ -75,7 +75,7 @@ def again(window) -> None:
     window.type(".")
 
 
-def test_a_name_that_only_it_knows_is_suggested_and_asking_opens_no_menu(window, journal):
+def test_typescripts_own_name_is_suggested_without_a_menu(window, journal):
     opened(window, TEXT, "basket.ts")
     window.type(".")
     known = window.first(".", lambda: journal.known(lambda: again(window)), "an answer")
@@ -89,7 +89,7 @@ def test_a_name_that_only_it_knows_is_suggested_and_asking_opens_no_menu(window,
     assert len(journal.asked()) == asked
 
 
-def test_it_is_known_to_rename(window, journal):
+def test_typescript_is_known_to_rename(window, journal):
     """As soon as it has answered, which a busy one may do after the first edit."""
     opened(window, SHAPES, "shapes.ts", cursor="function area")
     window.run("deleteWordLeft")
@@ -103,7 +103,7 @@ def test_it_is_known_to_rename(window, journal):
     assert window.until(renamer, "TypeScript to be known") == "another extension"
 
 
-def test_nothing_waits_for_an_extension_that_hangs(window, journal):
+def test_hanging_extension_delays_nothing(window, journal):
     provider = "{ provideCompletionItems: () => new Promise(() => undefined) }"
     window.js(f"globalThis.hanging = vscode.languages.registerCompletionItemProvider('lua', {provider})")
     window.open("x = box.lid()\nbox", "box.lua")
@@ -116,7 +116,7 @@ def test_nothing_waits_for_an_extension_that_hangs(window, journal):
     window.js("globalThis.hanging.dispose()")
 
 
-def test_nobody_is_asked_who_would_ask_us(window, journal):
+def test_extensions_that_would_ask_us_are_not_asked(window, journal):
     window.set("mercury.suggest.completionFallback", "on")
     window.run("mercury-ls.restart")
     window.ready()

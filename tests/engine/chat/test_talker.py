@@ -228,7 +228,7 @@ def test_conversation_without_memory_for_it_is_refused_before_it_is_read(engine,
     assert talker.forwards == before
 
 
-def test_a_conversation_of_far_too_many_characters_is_not_cut_into_tokens(engine, monkeypatch):
+def test_far_too_long_conversation_is_not_tokenized(engine, monkeypatch):
     """Nobody else was answered for two seconds with 700,000 of them, and for eight with what a template can write."""
     monkeypatch.setattr(ChatTemplate, "encode", lambda self, text: pytest.fail("it is encoded"))
     with pytest.raises(TooLongError, match=r"\d+ characters, and its context is 32768 tokens"):

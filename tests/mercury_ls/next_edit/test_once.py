@@ -34,6 +34,6 @@ def test_three(runner):
 """
 
 
-async def test_a_call_of_a_modules_function_says_nothing_about_other_files():
+async def test_call_of_a_modules_function_says_nothing_of_other_files():
     answer = await last_of(question_of(DECORATED, "python", neighbours=(other_file(OTHER),)))
     assert not answer.edits

@@ -119,7 +119,7 @@ async def test_scenario_gives_the_edit_that_follows(scenario):
 
 
 @pytest.mark.parametrize("scenario", ASKED, ids=lambda scenario: scenario.title)
-async def test_who_asks_gets_what_is_less_likely(scenario):
+async def test_explicit_request_gets_less_likely_edits(scenario):
     assert (await last_of(question_of(scenario.drawn, scenario.language))).silence
     await check(scenario, bar=0.05, invoked=True)
 

@@ -69,7 +69,7 @@ async def starting(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-async def test_a_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path, line_end):
+async def test_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path, line_end):
     text = "def area(width):\n    return width\n".replace("\n", line_end)
     uri = opened(rewriting, tmp_path / "here.py", text)
     rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
@@ -88,7 +88,7 @@ def learned(session: Session) -> list[tuple[bool, bool]]:
     return [(fate.kept, fate.shown) for some in fates for fate in some]
 
 
-async def test_what_a_next_edit_model_writes_is_judged_by_what_became_of_it(rewriting, tmp_path):
+async def test_rewrites_are_judged_by_their_fate(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
     rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
     before = (await rewriting.next_edits.ask(uri, 22)).offer
@@ -100,7 +100,7 @@ async def test_what_a_next_edit_model_writes_is_judged_by_what_became_of_it(rewr
 
 
 @pytest.mark.parametrize(("typed", "kept"), [(" * height", True), ("(height)", False)])
-async def test_what_it_wrote_and_nobody_saw_is_judged_by_what_the_user_then_wrote(rewriting, tmp_path, typed, kept):
+async def test_unseen_rewrites_are_judged_by_what_the_user_wrote(rewriting, tmp_path, typed, kept):
     certain = replace(rewriting.settings, suggest=SuggestSettings(minimum_probability=0.95))
     rewriting.adopt(certain, rewriting.files.privacy, rewriting.files.workspace)
     uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
@@ -111,9 +111,7 @@ async def test_what_it_wrote_and_nobody_saw_is_judged_by_what_the_user_then_wrot
     assert learned(rewriting) == [(kept, False)]
 
 
-async def test_what_a_next_edit_model_wrote_and_the_user_refused_comes_back_only_for_who_asks(
-    rewriting, tmp_path, monkeypatch
-):
+async def test_refused_rewrite_comes_back_only_on_request(rewriting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
     uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
     rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
@@ -132,14 +130,14 @@ async def edited(session: Session, tmp_path: Path) -> str:
     return uri
 
 
-async def test_who_asks_gets_an_edit_of_a_file_in_which_nothing_was_edited(rewriting, tmp_path):
+async def test_explicit_request_works_in_an_unedited_file(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", AREA)
     assert (await rewriting.next_edits.ask(uri, 14)).silence == "nothing has been edited yet"
     offer = (await rewriting.next_edits.ask(uri, 14, invoked=True)).offer
     assert [edit.text for edit in offer.edits] == [" * height"]
 
 
-async def test_who_asks_waits_for_an_engine_that_starts(starting, tmp_path):
+async def test_explicit_request_waits_for_a_starting_engine(starting, tmp_path):
     uri = await edited(starting, tmp_path)
     asked = asyncio.ensure_future(starting.next_edits.ask(uri, 22, invoked=True))
     await asyncio.wait([asked], timeout=0.01)
@@ -148,7 +146,7 @@ async def test_who_asks_waits_for_an_engine_that_starts(starting, tmp_path):
     assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
 
 
-async def test_who_asks_waits_longer_for_an_engine_that_says_that_it_loads(starting, tmp_path, monkeypatch):
+async def test_explicit_request_waits_longer_for_a_loading_engine(starting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
     uri = await edited(starting, tmp_path)
     status = starting.engine.status
@@ -161,13 +159,13 @@ async def test_who_asks_waits_longer_for_an_engine_that_says_that_it_loads(start
     assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
 
 
-async def test_who_asks_is_told_that_the_engine_still_starts(starting, tmp_path, monkeypatch):
+async def test_explicit_request_says_that_the_engine_still_starts(starting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
     uri = await edited(starting, tmp_path)
     assert (await starting.next_edits.ask(uri, 22, invoked=True)).silence.endswith("; the engine is starting")
 
 
-async def test_what_was_asked_while_the_engine_started_is_there_once_it_is_ready(starting, tmp_path):
+async def test_request_during_the_start_is_answered_once_ready(starting, tmp_path):
     uri = await edited(starting, tmp_path)
     assert (await starting.next_edits.ask(uri, 22)).offer is None
     await starting.engine.start()
@@ -177,7 +175,7 @@ async def test_what_was_asked_while_the_engine_started_is_there_once_it_is_ready
     assert [edit.text for edit in offer.edits] == [" * height"]
 
 
-async def test_an_offer_by_rule_from_before_the_engine_was_ready_is_looked_for_again(starting, tmp_path):
+async def test_offer_from_before_the_start_is_looked_for_again(starting, tmp_path):
     uri = opened(starting, tmp_path / "here.py", DEFINED)
     starting.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     assert (await starting.next_edits.ask(uri, 13)).offer
@@ -188,7 +186,7 @@ async def test_an_offer_by_rule_from_before_the_engine_was_ready_is_looked_for_a
     assert not starting.next_edits.is_outdated
 
 
-async def test_a_next_edit_model_is_asked_at_once_and_an_edit_by_rule_waits(rewriting, tmp_path, monkeypatch):
+async def test_next_edit_model_is_asked_at_once_and_rules_wait(rewriting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.1)
     uri = await edited(rewriting, tmp_path)
     pauses: list[float] = []
@@ -263,7 +261,7 @@ async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
     assert "here.py:1: next edit: nothing follows from the last edits; the model changes nothing here (" in decision
 
 
-async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
+async def test_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", "value = \n")
     assert (await rewriting.why(uri, 8)).startswith("the model only proposes next edits; ")
     await rewriting.idle.warm()
@@ -298,7 +296,7 @@ async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path)
     assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
 
 
-async def test_who_types_on_in_the_edit_gets_another_answer(session, tmp_path):
+async def test_typing_on_in_the_edit_gets_another_answer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "l")], "utf-16")
     offer = (await session.next_edits.ask(uri, 5, invoked=True)).offer
@@ -308,7 +306,7 @@ async def test_who_types_on_in_the_edit_gets_another_answer(session, tmp_path):
     assert {edit.text for edit in offer.edits} == {"load"}
 
 
-async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(session, tmp_path):
+async def test_change_elsewhere_gets_what_follows_from_it(session, tmp_path):
     uri = await renamed(session, tmp_path)
     await session.next_edits.ask(uri, 13, invoked=True)
     text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
@@ -318,7 +316,7 @@ async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(s
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
-async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(session, tmp_path):
+async def test_newer_edit_comes_before_a_surer_old_offer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     old = (await session.next_edits.ask(uri, 13)).offer
@@ -328,7 +326,7 @@ async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(sessi
     assert old.p_accept > new.p_accept
 
 
-async def test_an_old_offer_does_not_come_back_before_what_is_typed_meanwhile(session, tmp_path):
+async def test_old_offer_does_not_come_back_before_newer_text(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     assert (await session.next_edits.ask(uri, 13)).offer
@@ -339,7 +337,7 @@ async def test_an_old_offer_does_not_come_back_before_what_is_typed_meanwhile(se
     assert (await session.next_edits.ask(uri, at - 1)).offer.label == "rename `info` → `debug`"
 
 
-async def test_an_edit_from_which_nothing_follows_leaves_the_offer(session, tmp_path):
+async def test_edit_without_consequences_leaves_the_offer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     old = (await session.next_edits.ask(uri, 13)).offer
@@ -347,7 +345,7 @@ async def test_an_edit_from_which_nothing_follows_leaves_the_offer(session, tmp_
     assert (await session.next_edits.ask(uri, 40)).offer.id == old.id
 
 
-async def test_a_lamp_shows_what_follows_from_the_latest_edit(session, tmp_path):
+async def test_code_action_shows_what_follows_from_the_latest_edit(session, tmp_path):
     client = Client(session)
     uri = opened(session, tmp_path / "here.py", DEFINED + "def shape(side):\n    return side\n\n\nprint(shape(1))\n")
     asked = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), NOWHERE, lsp.CodeActionContext(diagnostics=[]))
@@ -394,7 +392,7 @@ async def test_why_names_a_setting_that_keeps_next_edits_away(session, tmp_path)
     await why(session, uri, "suggest.enabled")
 
 
-async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, tmp_path):
+async def test_change_during_the_answer_is_not_taken_for_known(session, tmp_path):
     uri = await renamed(session, tmp_path)
     text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
     shapes = opened(session, tmp_path / "shapes.py", text)
@@ -412,7 +410,7 @@ async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, 
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
-async def test_an_offer_keeps_to_its_files_unless_it_is_asked_for(session, tmp_path):
+async def test_offer_keeps_to_its_files_unless_requested(session, tmp_path):
     uri = await renamed(session, tmp_path)
     notes = opened(session, tmp_path / "notes.py", "x = 1\n")
     offer = (await session.next_edits.ask(uri, 13)).offer
@@ -427,7 +425,7 @@ async def test_an_offer_keeps_to_its_files_unless_it_is_asked_for(session, tmp_p
     assert (await session.next_edits.ask(uri, 13)).offer.id == offer.id
 
 
-async def test_an_offer_is_shown_in_the_file_whose_edit_it_follows(session, tmp_path):
+async def test_offer_is_shown_in_the_file_whose_edit_it_follows(session, tmp_path):
     (tmp_path / "other.py").write_text(USED)
     uri = opened(session, tmp_path / "here.py", DEFINED.partition("first")[0])
     index(session)
@@ -436,7 +434,7 @@ async def test_an_offer_is_shown_in_the_file_whose_edit_it_follows(session, tmp_
     assert {edit.uri for edit in offer.edits} == {(tmp_path / "other.py").as_uri()}
 
 
-async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
+async def test_file_that_became_private_has_no_next_edit(session, tmp_path):
     (tmp_path / ".git").mkdir()
     uri = await renamed(session, tmp_path)
     (tmp_path / ".gitignore").write_text("here.py\n")
@@ -445,14 +443,14 @@ async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
     assert found.silence.startswith("the file is private")
 
 
-async def test_what_the_user_wants_to_see_counts_from_then_on(session, tmp_path):
+async def test_new_bar_counts_from_then_on(session, tmp_path):
     uri = await renamed(session, tmp_path)
     certain = Settings(suggest=SuggestSettings(minimum_probability=1.0))
     session.adopt(certain)
     assert (await session.next_edits.ask(uri, 13)).offer is None
 
 
-async def test_an_offer_of_which_a_part_is_made_stays_the_same_offer(session, tmp_path):
+async def test_partly_made_offer_stays_the_same_offer(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     session.change(uri, 3, [((4, 8, 4, 18), "load_rows")], "utf-16")
@@ -461,7 +459,7 @@ async def test_an_offer_of_which_a_part_is_made_stays_the_same_offer(session, tm
     assert len(rest.edits) == len(offer.edits) - 1
 
 
-async def test_a_line_typed_elsewhere_leaves_the_offer_as_it_is(session, tmp_path):
+async def test_line_typed_elsewhere_leaves_the_offer(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     session.change(uri, 3, [((2, 0, 2, 0), "count = 0")], "utf-16")
@@ -503,7 +501,7 @@ async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(sessi
     assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
 
 
-async def test_what_a_client_cannot_show_keeps_nothing_from_it(session, tmp_path):
+async def test_edits_that_a_client_cannot_show_withhold_nothing(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri))
     for edit in sorted(told["edits"], key=lambda each: -each["range"]["start"]["line"]):
@@ -515,7 +513,7 @@ async def test_what_a_client_cannot_show_keeps_nothing_from_it(session, tmp_path
     session.next_edits.end()
 
 
-async def test_an_offer_of_closed_files_alone_is_none_to_who_cannot_show_them(session, tmp_path):
+async def test_offer_of_closed_files_alone_needs_a_client_that_shows_them(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     here = [edit for edit in offer.edits if edit.uri == uri]
@@ -589,7 +587,7 @@ async def test_a_request_under_way_keeps_to_what_its_client_can_show(session, tm
     assert [len(offer.edits) for offer in offers] == [2, 4]
 
 
-async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
+async def test_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     await session.next_edits.ask(uri, 13, invoked=True)
     found = handlers.workspace_edit(client, session.next_edits.standing.current(), uri).document_changes
@@ -604,7 +602,7 @@ def spelled(text: str, start: dict[str, int], end: dict[str, int]) -> str:
     return text.splitlines()[start["line"]][start["character"] : end["character"]]
 
 
-async def test_an_offer_says_where_its_edits_are_those_here_first_and_what_they_replace(session, tmp_path):
+async def test_offer_lists_its_edits_those_here_first_with_old_text(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True))
     assert (told["label"], told["summary"]) == ("rename `fetch_rows` → `load_rows`", "2 here, 2 in other.py")
@@ -615,14 +613,14 @@ async def test_an_offer_says_where_its_edits_are_those_here_first_and_what_they_
     assert told["summary"] == "2 here"
 
 
-async def test_the_rest_of_a_rename_is_left_to_a_server_that_can_rename(session, tmp_path):
+async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
     assert told["summary"] == "2 here"
     assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
-async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_rename(session, tmp_path):
+async def test_rename_that_is_all_elsewhere_is_left_to_a_renaming_server(session, tmp_path):
     (tmp_path / "other.py").write_text(USED)
     uri = opened(session, tmp_path / "here.py", "def fetch_rows(name):\n    return name\n")
     index(session)
@@ -633,7 +631,7 @@ async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_renam
     assert await session.next_edits.why(uri, 13) == found.silence
 
 
-async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_files(session, tmp_path):
+async def test_client_with_change_annotations_asks_about_other_files(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     client.protocol.client_capabilities.workspace.workspace_edit.change_annotation_support = True
     await session.next_edits.ask(uri, 13, invoked=True)
@@ -647,7 +645,7 @@ async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_file
     }
 
 
-async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):
+async def test_offer_follows_a_file_on_the_disk(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     (tmp_path / "other.py").write_text("# a line more\n" + USED)
@@ -658,7 +656,7 @@ async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):
     assert session.next_edits.standing.current() is None
 
 
-async def test_a_hidden_file_is_never_read_for_it(session, tmp_path):
+async def test_hidden_file_is_never_read_for_an_offer(session, tmp_path):
     (tmp_path / ".gitignore").write_text("other.py\n")
     uri = await renamed(session, tmp_path)
     offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
@@ -681,7 +679,7 @@ async def test_after_an_accept_the_next_answer_is_there_before_anybody_asks(sess
     assert asked.offer is None
 
 
-async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session, tmp_path):
+async def test_diagnostics_count_for_their_version_of_the_text(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", "value = json.dumps(1)\n")
     complaint = FileDiagnostic(8, 12, "undefined name")
     session.next_edits.next_questions.diagnosed(uri, 1, (complaint,))
