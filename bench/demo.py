@@ -12,8 +12,6 @@ from typing import Any
 
 from bench.harness.client import Client, running, until_ready
 
-__all__ = ["FILES", "NEW_NAME", "OLD_NAME", "TYPED", "accepts", "last_line"]
-
 FILES = {
     "basket.py": """\
 from dataclasses import dataclass
@@ -110,22 +108,22 @@ async def main() -> None:
             screen.say(f"mercury-ls, ready after {time.perf_counter() - began:.1f} s", BOLD)
             uri = (root / "basket.py").as_uri()
             client.open(uri, "python", FILES["basket.py"])
-            await write_function(screen, client, uri)
-            await rename(screen, client, root, uri)
-    screen.say(FAKE if status["engine"] == "fake" else closing(status))
+            await _write_function(screen, client, uri)
+            await _rename(screen, client, root, uri)
+    screen.say(FAKE if status["engine"] == "fake" else _closing(status))
 
 
-def closing(status: Mapping[str, Any]) -> str:
+def _closing(status: Mapping[str, Any]) -> str:
     return CLOSING.format(model=status["model"], remarks="; ".join(status["remarks"]) or "you have chosen it")
 
 
-async def write_function(screen: Screen, client: Client, uri: str) -> None:
+async def _write_function(screen: Screen, client: Client, uri: str) -> None:
     screen.say("\nbasket.py: a function is typed; the grey text is suggested, and Tab takes it\n", TITLE)
     text, rest = FILES["basket.py"], TYPED
     for number, line in enumerate(text.splitlines()[-4:], text.count("\n") - 3):
         screen.say(screen.numbered(number, line))
     while rest:
-        ghost, number, line = await suggestion(client, uri, text), text.count("\n") + 1, last_line(text)
+        ghost, number, line = await _suggestion(client, uri, text), text.count("\n") + 1, last_line(text)
         screen.suggested(number, line, ghost)
         if accepts(ghost, rest):
             screen.taken(number, line, ghost)
@@ -145,14 +143,14 @@ def accepts(ghost: str, rest: str) -> bool:
     return len(ghost) > 5 and rest.startswith(ghost)
 
 
-async def suggestion(client: Client, uri: str, text: str) -> str:
+async def _suggestion(client: Client, uri: str, text: str) -> str:
     line, column = end(text)
     where = {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
     answer = await client.request("textDocument/inlineCompletion", {**where, "context": {"triggerKind": 2}})
     return answer["items"][0]["insertText"] if answer["items"] else ""
 
 
-async def rename(screen: Screen, client: Client, root: Path, uri: str) -> None:
+async def _rename(screen: Screen, client: Client, root: Path, uri: str) -> None:
     line, column = end(FILES["basket.py"].partition(OLD_NAME)[0])
     start, stop = ({"line": line, "character": each} for each in (column, column + len(OLD_NAME)))
     client.change(uri, [{"range": {"start": start, "end": stop}, "text": NEW_NAME}])
@@ -162,12 +160,12 @@ async def rename(screen: Screen, client: Client, root: Path, uri: str) -> None:
     where = {"textDocument": {"uri": uri, "version": client.versions[uri]}, "position": start}
     offer = await client.request("mercury/nextEdit", {**where, "context": {"triggerKind": 2, "closedFiles": True}})
     if offer and offer["edits"]:
-        show_offer(screen, root, offer)
+        _show_offer(screen, root, offer)
     else:
         screen.say("\nNothing was offered.")
 
 
-def show_offer(screen: Screen, root: Path, offer: Mapping[str, Any]) -> None:
+def _show_offer(screen: Screen, root: Path, offer: Mapping[str, Any]) -> None:
     screen.say(f"\n{offer['label']}: {offer['summary']}", BOLD)
     names = {(root / name).as_uri(): name for name in FILES}
     for name, edits in groupby(offer["edits"], lambda edit: names[edit["textDocument"]["uri"]]):

@@ -41,7 +41,7 @@ def main() -> None:
         "typing": typing(sample("plain"), edits, closes=True),
         "typing, not ASCII": typing(sample("größer 😀"), edits, closes=True),
         "typing, open bracket": typing(sample("plain"), edits, closes=False),
-        "jumping": jumping(sample("plain"), edits),
+        "jumping": _jumping(sample("plain"), edits),
     }
     report(cases, edits)
 
@@ -63,7 +63,7 @@ def typing(text: str, edits: int, closes: bool) -> Times:
     return measure(text, changes)
 
 
-def jumping(text: str, edits: int) -> Times:
+def _jumping(text: str, edits: int) -> Times:
     """Every edit at a random place: the worst case for an index that expects the next edit near the last one."""
     places = random.Random(0)
     return measure(text, [(places.randrange(LINES // 8) * 8 + 4, 4, "x") for _ in range(WARM_UP + edits)])

@@ -31,8 +31,6 @@ from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.shards import EditRow, read_edits
 from mercury_training.fit.rank_edits import LabelledEdit
 
-__all__ = ["chosen", "judged", "picked"]
-
 SPARSER = {"repeat": 0.4, "repeat_delete": 0.4, "first": 2.5, "import": 2.5, "rename": 2.5, "signature": 2.5}
 """How much sparser than others rows of a class are taken that a corpus has more of than an evaluation set."""
 
@@ -47,7 +45,7 @@ def main() -> None:
     arguments.add_argument("--balanced", action="store_true", help="the classes in the shares of an evaluation set")
     arguments.add_argument("--engine", default="none")
     given = arguments.parse_args()
-    if given.engine != "none" and not are_whole(given):
+    if given.engine != "none" and not _are_whole(given):
         arguments.error(
             "--engine is asked about whole files, for which the ranking's chances hold: give --mirrors, too"
         )
@@ -55,12 +53,12 @@ def main() -> None:
     found_cases = chosen(given.edits, given.mirrors, given.every, SPARSER if given.balanced else {})
     with given.out.open("wb") as out:
         for numbered in itertools.islice(enumerate(found_cases), given.limit):
-            found = checked_case(*numbered, engine.engine) if engine else [*judged(*numbered)]
+            found = _checked_case(*numbered, engine.engine) if engine else [*judged(*numbered)]
             found = found or [LabelledEdit(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
 
 
-def are_whole(given: argparse.Namespace) -> bool:
+def _are_whole(given: argparse.Namespace) -> bool:
     """Whether the rows have whole files; those of a corpus are windows otherwise."""
     return given.mirrors is not None or given.edits.suffix != ".xz"
 
@@ -103,7 +101,7 @@ def judged(number: int, case: Case) -> Iterator[LabelledEdit]:
             yield LabelledEdit(number, case.kind, each.kind, each.features, right, exact)
 
 
-def checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
+def _checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
     question = replace(question_of(case, 0.0, engine), asks="always")
     found = candidates_after(Situation(question.snapshot, question.offset, case.history.edits()))
     found = [] if isinstance(found, Silence) else admissible(question, found)

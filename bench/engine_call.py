@@ -34,7 +34,7 @@ def main() -> None:
     request = sample()
     with tempfile.TemporaryDirectory() as directory, server(directory):
         local = asyncio.run(measure(directory, request, calls))
-    inside = sorted(engine_alone(request) for _ in range(calls))
+    inside = sorted(_engine_alone(request) for _ in range(calls))
     report(local, inside, len(encode(request)))
 
 
@@ -66,19 +66,19 @@ async def measure(directory: str, request: InfillRequest, calls: int) -> list[fl
     while client.status.state != "ready":
         ready.clear()
         await ready.wait()
-    times = [await one_call(client, request) for _ in range(WARM_UP + calls)]
+    times = [await _one_call(client, request) for _ in range(WARM_UP + calls)]
     await client.close()
     return sorted(times[WARM_UP:])
 
 
-async def one_call(client: EngineClient, request: InfillRequest) -> float:
+async def _one_call(client: EngineClient, request: InfillRequest) -> float:
     start = time.perf_counter()
     async for draft in client.infill(request):
         assert draft.final, "one pass gives one draft"
     return (time.perf_counter() - start) * 1000
 
 
-def engine_alone(request: InfillRequest) -> float:
+def _engine_alone(request: InfillRequest) -> float:
     start = time.perf_counter()
     list(FakeEngine(answers=answer).infill(request))
     return (time.perf_counter() - start) * 1000

@@ -31,8 +31,6 @@ from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_
 from bench.replay.player import INLINE, Exchange, Player
 from bench.replay.session import RecordedSession, read
 
-__all__ = ["Crowd", "ratio", "starved", "wrong"]
-
 STARVED = 0.5
 GROWTH_MB = 24.0
 """What an allocator may keep or release from one minute to the next."""
@@ -70,7 +68,7 @@ def main() -> None:
     crowds = []
     for number in given.clients:
         crowds.append(crowded(number, sessions, habits, given.pause_cap * 1000, given.minutes, given.model))
-        print(table(crowds[-1]), flush=True)
+        print(_table(crowds[-1]), flush=True)
     print(json.dumps({"client": habits.name, "model": Path(given.model).name, "machine": machine(), **summary(crowds)}))
     growth_mb = GROWTH_MB if given.minutes else math.inf
     complaints = [each for crowd in crowds for each in wrong(crowd, growth_mb)]
@@ -87,10 +85,10 @@ def crowded(
 ) -> Crowd:
     """Each crowd has its own engine server, so that none profits from another's caches."""
     with engine_server(model) as (runtime, environment):
-        return asyncio.run(together(number, sessions, habits, cap_ms, minutes, runtime, environment))
+        return asyncio.run(_together(number, sessions, habits, cap_ms, minutes, runtime, environment))
 
 
-async def together(
+async def _together(
     number: int,
     sessions: Sequence[RecordedSession],
     habits: Habits,
@@ -142,14 +140,14 @@ def wrong(crowd: Crowd, growth_mb: float) -> Iterator[str]:
     number = len(crowd.editors)
     if missing := lost(crowd.all_asked):
         yield f"{number} editors: {missing} requests were not answered"
-    yield from (f"{number} editors: another text than the editor's: {uri}" for uri in wrong_texts(crowd))
+    yield from (f"{number} editors: another text than the editor's: {uri}" for uri in _wrong_texts(crowd))
     yield from (f"{number} editors: editor {each + 1} starved" for each in starved(crowd))
     for name, usage in [("the engine", crowd.engine), *((f"server {n}", u) for n, u in enumerate(crowd.servers, 1))]:
         if usage.growth_mb > growth_mb:
             yield f"{number} editors: {name} grew by {usage.growth_mb:.0f} MB after its caches were full"
 
 
-def wrong_texts(crowd: Crowd) -> list[str]:
+def _wrong_texts(crowd: Crowd) -> list[str]:
     return [uri for editor in crowd.editors for played in editor for uri in played.wrong_texts]
 
 
@@ -163,7 +161,7 @@ def ratio(slow: float, quick: float) -> float | None:
     return None if math.isnan(slow) or math.isnan(quick) or not quick else round(slow / quick, 2)
 
 
-def table(crowd: Crowd) -> str:
+def _table(crowd: Crowd) -> str:
     lines = [
         f"{len(crowd.editors)} editors",
         f"  {'answered by the model, ms':28}{'n':>6}{'p50':>9}{'p90':>9}{'max':>9}",
@@ -174,7 +172,7 @@ def table(crowd: Crowd) -> str:
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
     most = max((server.most_mb for server in crowd.servers), default=0.0)
     lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.all_asked)}")
-    return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in wrong_texts(crowd)), ""])
+    return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in _wrong_texts(crowd)), ""])
 
 
 def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
@@ -188,16 +186,16 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
         ghost = latencies(all_asked)["ghost text by the model"]
         found[str(n)] = {
             "requests": len(all_asked),
-            "p50_ms": rounded(answered.p50),
-            "p90_ms": rounded(answered.p90),
-            "ghost_p90_ms": rounded(ghost.p90),
+            "p50_ms": _rounded(answered.p50),
+            "p90_ms": _rounded(answered.p90),
+            "ghost_p90_ms": _rounded(ghost.p90),
             "p90_ratio": ratio(answered.p90, alone.p90),
             "fairness": ratio(min(s.p90 for s in each), max(s.p90 for s in each)),
             "fewest_answered_share": min(answered_share(crowd.asked(number)) for number in range(n)),
             "starved": len(starved(crowd)),
             "lost": lost(all_asked),
             "texts_compared": sum(played.texts for editor in crowd.editors for played in editor),
-            "texts_wrong": len(wrong_texts(crowd)),
+            "texts_wrong": len(_wrong_texts(crowd)),
             "engine_rss_mb": round(crowd.engine.most_mb, 1),
             "engine_growth_mb": round(crowd.engine.growth_mb, 1),
             "engine_memory_mb": crowd.engine.line(),
@@ -215,7 +213,7 @@ def answered_share(asked: Sequence[Exchange]) -> float:
     return share(sum(bool(a.source) for a in inline), len(inline)) or 0.0
 
 
-def rounded(milliseconds: float) -> float | None:
+def _rounded(milliseconds: float) -> float | None:
     return None if math.isnan(milliseconds) else round(milliseconds, 2)
 
 

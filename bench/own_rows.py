@@ -23,8 +23,6 @@ from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.next_edit_rows import next_edit_row
 from mercury_training.tune.project import ProjectFile
 
-__all__ = ["build", "fim_rows", "next_edit_rows"]
-
 NAME, LICENCE = "mercury-ls", "Apache-2.0"
 PER_KIND = {"python": 15, "lua": 5}
 PER_CLASS = {"repeat": 10, "propagate": 10, "other": 4, "none": 10}
@@ -44,7 +42,7 @@ def main() -> None:
 
 def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
     commit = git(repository, "rev-parse", revision).decode().strip()
-    found = list(files(repository, commit))
+    found = list(_files(repository, commit))
     rows = {
         "fim.jsonl": fim_rows(found, commit),
         "next_edit.jsonl": next_edit_rows(CorpusSource(NAME, "git", repository, commit), found),
@@ -55,7 +53,7 @@ def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
     return {out / name: len(members) for name, members in rows.items()}
 
 
-def files(repository: str, commit: str) -> Iterator[ProjectFile]:
+def _files(repository: str, commit: str) -> Iterator[ProjectFile]:
     for path in git(repository, "ls-tree", "-r", "--name-only", commit).decode().splitlines():
         if (language := language_of(path)) in PER_KIND:
             yield ProjectFile(path, language, git(repository, "show", f"{commit}:{path}").decode(), LICENCE)
@@ -66,18 +64,18 @@ def fim_rows(found: Sequence[ProjectFile], commit: str) -> list[FimRow]:
     small = [file for file in found if len(file.text) <= LARGEST_FILE]
     rows: dict[tuple[str, str], list[FimRow]] = {}
     for file in random.Random(0).sample(small, len(small)):
-        for cut in one_of_each(cuts(file.language, file.text, random.Random(file.path))):
+        for cut in _one_of_each(cuts(file.language, file.text, random.Random(file.path))):
             members = rows.setdefault((file.language, cut.kind), [])
             if len(members) < PER_KIND[file.language]:
-                members.append(fim_row(file, cut, commit))
+                members.append(_fim_row(file, cut, commit))
     return [row for _, members in sorted(rows.items()) for row in members]
 
 
-def one_of_each(found: Sequence[Cut]) -> list[Cut]:
+def _one_of_each(found: Sequence[Cut]) -> list[Cut]:
     return list({cut.kind: cut for cut in found}.values())
 
 
-def fim_row(file: ProjectFile, cut: Cut, commit: str) -> FimRow:
+def _fim_row(file: ProjectFile, cut: Cut, commit: str) -> FimRow:
     key = f"{file.path} {cut.start} {cut.stop}".encode()
     return row_of(
         file.text,
@@ -94,7 +92,7 @@ def fim_row(file: ProjectFile, cut: Cut, commit: str) -> FimRow:
 def next_edit_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> list[dict]:
     """The newest commits first; if they are too few, synthetic changes, whose rows name only the revision."""
     taken: dict[str, dict[str, dict]] = {name: {} for name in PER_CLASS}
-    for row in chain(edit_rows(source, found, MOST_EDITS), made_up_rows(source, found)):
+    for row in chain(edit_rows(source, found, MOST_EDITS), _made_up_rows(source, found)):
         written = next_edit_row(row) if row.cursor >= 0 and row.edits else None
         members = taken.get(written["class"]) if written else None
         if members is not None and len(members) < PER_CLASS[written["class"]]:
@@ -102,7 +100,7 @@ def next_edit_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> list[d
     return [row for members in taken.values() for row in members.values()]
 
 
-def made_up_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> Iterator[EditRow]:
+def _made_up_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> Iterator[EditRow]:
     """The beginning and the end of each synthetic change."""
     draw = random.Random(0)
     for made in made_up(source, found, draw):

@@ -20,8 +20,6 @@ from msgspec import Struct
 from bench.quality.measure import QualityRun, measure
 from mercury_ls.settings import models
 
-__all__ = ["BASELINE", "Watched", "compared", "figures_of", "measured", "merged", "read"]
-
 HERE = Path(__file__).parent
 BASELINE = HERE / "baseline.json"
 SETS = HERE / "sets"
@@ -82,7 +80,7 @@ def main() -> None:
     given = parser.parse_args()
     before, now = read(BASELINE), measured()
     if given.accept or given.update:
-        BASELINE.write_bytes(written(now if given.accept else merged(before, now)))
+        BASELINE.write_bytes(_written(now if given.accept else merged(before, now)))
     complaints = list(compared(read(BASELINE), now))
     print("\n".join(complaints) or f"{sum(map(len, now.values()))} figures of {', '.join(now)}: none is worse")
     sys.exit(bool(complaints))
@@ -90,10 +88,10 @@ def main() -> None:
 
 def measured(engines: Sequence[str] | None = None) -> Baseline:
     names = (models.FAKE, *models.shipped()) if engines is None else engines
-    return {name: figures_of(asyncio.run(measure(work_of(name)))) for name in names}
+    return {name: figures_of(asyncio.run(measure(_work_of(name)))) for name in names}
 
 
-def work_of(engine: str) -> QualityRun:
+def _work_of(engine: str) -> QualityRun:
     limit = None if engine == models.FAKE else ROWS_OF_A_MODEL
     return QualityRun(engine=engine, fim=(SETS / "fim.jsonl",), next_edit=(SETS / "next_edit.jsonl",), limit=limit)
 
@@ -111,14 +109,14 @@ def figures_of(found: Mapping[str, Any]) -> Figures:
 
 def watched(name: str, given: Mapping[str, Any], which: Mapping[str, tuple[Better, float]]) -> Figures:
     """Figures to compare; those that are null are left out."""
-    values = {figure: value_of(given[figure]) for figure in which if given[figure] is not None}
+    values = {figure: _value_of(given[figure]) for figure in which if given[figure] is not None}
     quiet = {reason: round(count / given["n"], 4) for reason, count in given["dropped"].items()}
     return {
         f"{name}: {figure}": Watched(value, which[figure][1], which[figure][0]) for figure, value in values.items()
     } | {f"{name}: quiet, {reason}": Watched(value, DROPPED[1], DROPPED[0]) for reason, value in sorted(quiet.items())}
 
 
-def value_of(found: float | Sequence[float]) -> float:
+def _value_of(found: float | Sequence[float]) -> float:
     """The value without its interval."""
     return found if isinstance(found, int | float) else found[0]
 
@@ -146,12 +144,12 @@ def merged(before: Baseline, now: Baseline) -> Baseline:
     """The better of both; steady figures as they are now, if within tolerance."""
     return before | {
         engine: before.get(engine, {})
-        | {name: kept(before.get(engine, {}).get(name), figure) for name, figure in figures.items()}
+        | {name: _kept(before.get(engine, {}).get(name), figure) for name, figure in figures.items()}
         for engine, figures in now.items()
     }
 
 
-def kept(old: Watched | None, new: Watched) -> Watched:
+def _kept(old: Watched | None, new: Watched) -> Watched:
     if old is None or old.worse_by(new.value) <= (old.tolerance if new.better == "steady" else 0):
         return new
     return old
@@ -161,7 +159,7 @@ def read(path: Path) -> Baseline:
     return msgspec.json.decode(path.read_bytes(), type=Baseline) if path.exists() else {}
 
 
-def written(baseline: Baseline) -> bytes:
+def _written(baseline: Baseline) -> bytes:
     return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
 
 

@@ -14,8 +14,6 @@ from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted
 
-__all__ = ["PlaceError", "complete"]
-
 PATIENCE_SECONDS = 60.0
 READING_SECONDS = 2.0
 LARGEST_FILE = 64 << 20
@@ -30,32 +28,32 @@ async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str
     file = Path(os.path.abspath(path))
     waiting = asyncio.Event()
     maker = Wiring(**wiring)
-    session = maker.session([str(project_of(file))], {}, lambda status: waiting.set())
+    session = maker.session([str(_project_of(file))], {}, lambda status: waiting.set())
     try:
-        answer = await asked(session, file, (line, column), waiting)
+        answer = await _asked(session, file, (line, column), waiting)
         status = session.engine.status
         other = [status.detail] if status.state == "ready" and status.detail else []
-        return described(answer, session, [*map(str, maker.problems), *other])
+        return _described(answer, session, [*map(str, maker.problems), *other])
     finally:
         await session.end()
 
 
-async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Answer:
+async def _asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Answer:
     """Refuses a position that does not exist before it waits for an engine."""
     if reason := session.files.privacy.why_hidden(str(file)):
         return Answer(silence=f"the file is private: {reason}")
-    request = InlineRequest(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
+    request = InlineRequest(uri=file.as_uri(), offset=_offset_of(_opened(session, file), *place), invoked=True)
     await session.engine.start()
     await session.files.project_read(READING_SECONDS)
-    await until_started(session, changed)
-    await learn_names(session, request)
+    await _until_started(session, changed)
+    await _learn_names(session, request)
     answer = Answer(silence="no answer")
     async for latest in session.inline(request):
         answer = latest
     return answer
 
 
-async def learn_names(session: Session, request: InlineRequest) -> None:
+async def _learn_names(session: Session, request: InlineRequest) -> None:
     """As an editor's session has learned them by the time that somebody asks."""
     names = session.questions.names
     names.look_ahead(session.files.documents[request.uri].snapshot(), request.offset)
@@ -64,7 +62,7 @@ async def learn_names(session: Session, request: InlineRequest) -> None:
             await names.settled()
 
 
-def opened(session: Session, file: Path) -> Snapshot:
+def _opened(session: Session, file: Path) -> Snapshot:
     try:
         text = read_small(str(file), LARGEST_FILE).decode("utf-8", "replace")
     except OSError as error:
@@ -75,7 +73,7 @@ def opened(session: Session, file: Path) -> Snapshot:
     return session.files.documents[file.as_uri()].snapshot()
 
 
-def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
+def _offset_of(snapshot: Snapshot, line: int, column: int) -> int:
     if line > snapshot.line_count:
         raise PlaceError(f"{snapshot.path}:{line}: the file has {counted(snapshot.line_count, 'line')}")
     columns = len(snapshot.line(line - 1)) + 1
@@ -86,7 +84,7 @@ def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
     return snapshot.offset(line - 1, column - 1, "utf-32")
 
 
-async def until_started(session: Session, changed: asyncio.Event) -> None:
+async def _until_started(session: Session, changed: asyncio.Event) -> None:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while session.engine.status.state in ("starting", "loading"):
@@ -99,7 +97,7 @@ async def until_started(session: Session, changed: asyncio.Event) -> None:
         ) from error
 
 
-def described(answer: Answer, session: Session, problems: list[str]) -> dict[str, Any]:
+def _described(answer: Answer, session: Session, problems: list[str]) -> dict[str, Any]:
     info = session.engine.status.info
     return {
         "engine": info.engine if info else "",
@@ -114,6 +112,6 @@ def described(answer: Answer, session: Session, problems: list[str]) -> dict[str
     }
 
 
-def project_of(file: Path) -> Path:
+def _project_of(file: Path) -> Path:
     """The nearest repository around the file, else its folder."""
     return next((parent for parent in file.parents if (parent / ".git").exists()), file.parent)

@@ -30,8 +30,6 @@ from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import STRONGER, abbreviated, counted, one_line, remarks
 
-__all__ = ["PROBLEMS", "Finding", "Problem", "examine", "report"]
-
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
 """Parameters."""
@@ -132,12 +130,12 @@ PROBLEMS = (
 
 def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
     return [
-        *installation(),
-        *settings_files(loaded, user_file or config.user_file()),
-        *grammars(),
+        *_installation(),
+        *_settings_files(loaded, user_file or config.user_file()),
+        *_grammars(),
         *permissions(),
         *model(loaded),
-        *tunings(loaded),
+        *_tunings(loaded),
         engine_server(loaded.settings.engine),
     ]
 
@@ -156,14 +154,14 @@ def report(findings: list[Finding]) -> str:
     return "\n".join(lines)
 
 
-def installation() -> Iterator[Finding]:
+def _installation() -> Iterator[Finding]:
     yield Finding("mercury-ls", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     yield Finding("python", sys.executable)
-    missing = [name for name in required() if importlib.util.find_spec(name.replace("-", "_")) is None]
+    missing = [name for name in _required() if importlib.util.find_spec(name.replace("-", "_")) is None]
     yield PACKAGES.finding(names=", ".join(missing)) if missing else Finding("packages", "all installed")
 
 
-def required() -> list[str]:
+def _required() -> list[str]:
     """Without OpenVINO, which not every system has: it belongs to the device."""
     try:
         requirements = importlib.metadata.requires("mercury-ls") or []
@@ -173,7 +171,7 @@ def required() -> list[str]:
     return [name for name in names if name != OPENVINO]
 
 
-def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
+def _settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
     present = "" if user_file.exists() else " (does not exist: the defaults apply)"
     yield Finding("user file", f"{user_file}{present}")
     for problem in loaded.problems:
@@ -181,13 +179,13 @@ def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
         yield SETTING.finding(setting=setting, remedy=problem.remedy)
 
 
-def grammars() -> Iterator[Finding]:
-    broken = [language.id for language in languages.LANGUAGES if not loads(language)]
+def _grammars() -> Iterator[Finding]:
+    broken = [language.id for language in languages.LANGUAGES if not _loads(language)]
     well = Finding("grammars", f"{len(languages.LANGUAGES)} languages")
     yield GRAMMARS.finding(languages=", ".join(broken)) if broken else well
 
 
-def loads(language: Language) -> bool:
+def _loads(language: Language) -> bool:
     try:
         languages.parser(language)
     except (ImportError, OSError, ValueError, AttributeError):
@@ -233,13 +231,13 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     elif folder is None:
         yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
-        small = f"; {STRONGER}" if is_small(folder) else ""
-        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=damage(folder))
-        if runs_here(folder):
+        small = f"; {STRONGER}" if _is_small(folder) else ""
+        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=_damage(folder))
+        if _runs_here(folder):
             yield device(loaded.settings.engine.device)
 
 
-def runs_here(folder: Path) -> bool:
+def _runs_here(folder: Path) -> bool:
     """Returns False for a server of somebody else that no model of this machine stands beside."""
     try:
         record = read_record(folder)
@@ -248,7 +246,7 @@ def runs_here(folder: Path) -> bool:
     return record is None or record.kind != "server" or bool(record.local)
 
 
-def is_small(folder: Path) -> bool:
+def _is_small(folder: Path) -> bool:
     """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
     try:
         record = read_record(folder)
@@ -259,7 +257,7 @@ def is_small(folder: Path) -> bool:
     return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL
 
 
-def damage(folder: Path) -> str:
+def _damage(folder: Path) -> str:
     try:
         verify(folder)
     except EngineError as error:
@@ -269,7 +267,7 @@ def damage(folder: Path) -> str:
 
 def device(chosen: str) -> Finding:
     """The device that an engine would choose, as far as can be told without loading torch."""
-    missing = missing_for_gpu()
+    missing = _missing_for_gpu()
     if missing and chosen == "gpu":
         return GPU.finding(missing=missing)
     state = f"auto: cpu, because {missing}" if chosen == "auto" else f"{chosen}, as engine.device says"
@@ -285,7 +283,7 @@ def device(chosen: str) -> Finding:
     )
 
 
-def missing_for_gpu() -> str:
+def _missing_for_gpu() -> str:
     if not shutil.which("nvidia-smi"):
         return "nvidia-smi is missing, so there is no NVIDIA driver"
     if importlib.util.find_spec("torch") is None:
@@ -293,7 +291,7 @@ def missing_for_gpu() -> str:
     return ""
 
 
-def tunings(loaded: Loaded) -> Iterator[Finding]:
+def _tunings(loaded: Loaded) -> Iterator[Finding]:
     try:
         folder = models.resolve(loaded.settings.engine.model)
     except EngineError:
@@ -305,10 +303,10 @@ def tunings(loaded: Loaded) -> Iterator[Finding]:
 
 
 def engine_server(settings: EngineSettings) -> Finding:
-    return remote_server(settings) if settings.address else own_server()
+    return _remote_server(settings) if settings.address else _own_server()
 
 
-def own_server() -> Finding:
+def _own_server() -> Finding:
     try:
         status = daemon.status()
     except local.PlacementError as error:
@@ -319,18 +317,18 @@ def own_server() -> Finding:
         return Finding("engine server", "not running; the next editor will start it")
     if status.state == "unavailable":
         return LOADING.finding(remedy=status.detail)
-    return Finding("engine server", described(status))
+    return Finding("engine server", _described(status))
 
 
-def remote_server(settings: EngineSettings) -> Finding:
-    status = asyncio.run(first_status(settings))
+def _remote_server(settings: EngineSettings) -> Finding:
+    status = asyncio.run(_first_status(settings))
     if status.state in ("ready", "loading"):
-        return Finding("engine server", f"{settings.address}: {described(status)}")
+        return Finding("engine server", f"{settings.address}: {_described(status)}")
     detail = " ".join(status.detail.split()) or f"no answer within {ANSWER_SECONDS:.0f} s"
     return REMOTE.finding(address=settings.address, detail=detail)
 
 
-async def first_status(settings: EngineSettings) -> Status:
+async def _first_status(settings: EngineSettings) -> Status:
     """The status that an editor would get from `engine.address`."""
     received = asyncio.Event()
     client = EngineClient(settings, on_status=lambda status: received.set())
@@ -344,7 +342,7 @@ async def first_status(settings: EngineSettings) -> Status:
         await client.close()
 
 
-def described(status: Status) -> str:
+def _described(status: Status) -> str:
     if status.info is None:
         return status.state
     notes = [remark for remark in remarks(status.info) if remark != STRONGER]

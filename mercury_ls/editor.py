@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-__all__ = ["editors", "folder", "instructions"]
-
 HERE = Path(__file__).parent
 HOMES = (HERE / "editors", HERE.parent / "editors")
 """Of an installation, and of a clone."""
@@ -30,7 +28,7 @@ def instructions(name: str) -> str:
     if step is None:
         raise ValueError(f"{home / name / 'README.md'} has no second step")
     text = dedent(f"   {step[1]}").strip()
-    text = re.sub(r"^```\w*\n(.*?)^```$", lambda block: indented(block[1]), text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```\w*\n(.*?)^```$", lambda block: _indented(block[1]), text, flags=re.MULTILINE | re.DOTALL)
     missing = [path for path in re.findall(r"\S+\.vsix", text) if not Path(path).is_file()]
     notes = [
         f"{path} is not there: run `make vscode` in a clone of mercury-ls, and install it again" for path in missing
@@ -38,5 +36,5 @@ def instructions(name: str) -> str:
     return "\n\n".join([str(home / name), text, *notes, f"more: {home / name / 'README.md'}"])
 
 
-def indented(code: str) -> str:
+def _indented(code: str) -> str:
     return "".join(f"    {line}" if line.strip() else line for line in code.splitlines(keepends=True)).rstrip("\n")

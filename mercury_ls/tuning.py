@@ -25,8 +25,6 @@ from mercury_ls.project.repository import top_of
 from mercury_ls.project.workspace import SKIPPED_FOLDERS
 from mercury_ls.serve import tuned
 
-__all__ = ["TuneOrder", "TuningError", "described", "material", "project_of", "run", "tune"]
-
 LARGEST_FILE = 1 << 18
 LARGEST_PROJECT = 48 << 20
 """In characters; the most recently changed files come first."""
@@ -68,7 +66,7 @@ def tune(root: str, privacy: Privacy, order: TuneOrder, place: Path, train: Trai
         train = run
     texts = material(root, privacy)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with training_folder(place) as folder:
+    with _training_folder(place) as folder:
         adapter = folder / "adapter"
         code = train(order, texts, adapter)
         tuning = tuned.read(adapter) if code == 0 else None
@@ -80,17 +78,17 @@ def tune(root: str, privacy: Privacy, order: TuneOrder, place: Path, train: Trai
 
 
 @contextmanager
-def training_folder(place: Path) -> Iterator[Path]:
+def _training_folder(place: Path) -> Iterator[Path]:
     """A folder to train in. A running training holds a lock in its folder, which the system releases however the
     process ends: folders without one are left from trainings that were killed, and are deleted."""
-    for folder in filter(is_abandoned, place.glob(f"{PREFIX}*")):
+    for folder in filter(_is_abandoned, place.glob(f"{PREFIX}*")):
         shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=place, prefix=PREFIX) as name, open(Path(name, LOCK), "w") as file:
         lock_file(file)
         yield Path(name)
 
 
-def is_abandoned(folder: Path) -> bool:
+def _is_abandoned(folder: Path) -> bool:
     try:
         with open(folder / LOCK, "r+") as file:
             lock_file(file)
@@ -118,32 +116,32 @@ def run(order: TuneOrder, texts: Material, out: Path) -> int:
 
 def material(root: str, privacy: Privacy) -> Material:
     files, size = [], 0
-    for path in sorted(readable(root, privacy), key=lambda path: (-os.stat(path).st_mtime_ns, path)):
-        text = text_of(path)
+    for path in sorted(_readable(root, privacy), key=lambda path: (-os.stat(path).st_mtime_ns, path)):
+        text = _text_of(path)
         if text is not None and size + len(text) <= LARGEST_PROJECT:
             size += len(text)
             files.append(File(os.path.relpath(path, root).replace(os.sep, "/"), mask_secrets(text)))
     return Material(root, files)
 
 
-def readable(root: str, privacy: Privacy) -> Iterator[str]:
+def _readable(root: str, privacy: Privacy) -> Iterator[str]:
     """Source files that no rule hides. Links are not followed: their targets are found anyway, or lie outside."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if is_ours(os.path.join(folder, name), privacy)]
+        folders[:] = [name for name in folders if _is_ours(os.path.join(folder, name), privacy)]
         for name in names:
             path = os.path.join(folder, name)
-            is_wanted = is_text(name) and languages.find("", path) and not os.path.islink(path)
+            is_wanted = _is_text(name) and languages.find("", path) and not os.path.islink(path)
             if is_wanted and not privacy.why_hidden(path):
                 yield path
 
 
-def is_ours(folder: str, privacy: Privacy) -> bool:
+def _is_ours(folder: str, privacy: Privacy) -> bool:
     name = os.path.basename(folder)
     skipped = name.startswith(".") or name in SKIPPED_FOLDERS or os.path.islink(folder)
-    return not skipped and is_text(name) and not privacy.why_hidden(folder, is_folder=True)
+    return not skipped and _is_text(name) and not privacy.why_hidden(folder, is_folder=True)
 
 
-def is_text(name: str) -> bool:
+def _is_text(name: str) -> bool:
     """Whether the name can be sent to the trainer: one that is not in the file system's encoding cannot."""
     try:
         name.encode()
@@ -152,7 +150,7 @@ def is_text(name: str) -> bool:
     return True
 
 
-def text_of(path: str) -> str | None:
+def _text_of(path: str) -> str | None:
     try:
         return read_small(path, LARGEST_FILE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):

@@ -9,19 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
 
-__all__ = [
-    "STRONGER",
-    "abbreviated",
-    "counted",
-    "decoded",
-    "harmless",
-    "lines",
-    "millions",
-    "one_line",
-    "readable",
-    "remarks",
-]
-
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
 
@@ -48,7 +35,7 @@ def harmless(text: str) -> str:
     >>> harmless("a\\x1b[31mb\\tc\\nd\\x9be\\u202ef")
     'a\\\\x1b[31mb\\tc\\nd\\\\x9be\\\\u202ef'
     """
-    return HARMFUL.sub(escaped, text)
+    return HARMFUL.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
@@ -57,7 +44,7 @@ def one_line(text: str) -> str:
     >>> one_line("mit\\n  privacy  all of it stays here")
     'mit\\\\n  privacy  all of it stays here'
     """
-    return re.sub(r"[\t\n]", escaped, harmless(text))
+    return re.sub(r"[\t\n]", _escaped, harmless(text))
 
 
 def lines(texts: Iterable[str]) -> str:
@@ -65,7 +52,7 @@ def lines(texts: Iterable[str]) -> str:
     return "\n".join(map(one_line, texts))
 
 
-def escaped(match: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 

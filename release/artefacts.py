@@ -51,22 +51,22 @@ def vsix(site: Site) -> Path:
 def neovim(site: Site) -> Path:
     """The plugin as the tree of its own that plugin managers expect, with its history."""
     tree = site.run(["git", "subtree", "-q", "split", "--prefix", "editors/nvim"], site.clone).split()[-1]
-    return archived(site, tree, "mercury.nvim")
+    return _archived(site, tree, "mercury.nvim")
 
 
 def vim(site: Site) -> Path:
-    return archived(site, "HEAD:editors/vim", "coc-mercury")
+    return _archived(site, "HEAD:editors/vim", "coc-mercury")
 
 
 def jetbrains(site: Site) -> Path:
-    return archived(site, "HEAD:editors/jetbrains", "mercury-ls-lsp4ij")
+    return _archived(site, "HEAD:editors/jetbrains", "mercury-ls-lsp4ij")
 
 
 def zed(site: Site) -> Path:
-    return archived(site, "HEAD:editors/zed", "mercury-ls-zed")
+    return _archived(site, "HEAD:editors/zed", "mercury-ls-zed")
 
 
-def archived(site: Site, tree: str, name: str) -> Path:
+def _archived(site: Site, tree: str, name: str) -> Path:
     path = site.out / f"{name}-{site.version}.tar.gz"
     site.run(["git", "archive", "--format=tar.gz", f"--prefix={name}/", "-o", path, tree], site.clone)
     return path

@@ -46,11 +46,11 @@ class Room(NamedTuple):
     version: str
 
 
-def source_package(room: Room, artefact: Path) -> str:
+def _source_package(room: Room, artefact: Path) -> str:
     return installation(room, artefact, installed(room.run, room.folder, artefact))
 
 
-def binary_package(room: Room, artefact: Path) -> str:
+def _binary_package(room: Room, artefact: Path) -> str:
     return installation(room, artefact, room.programs)
 
 
@@ -66,20 +66,20 @@ def installation(room: Room, artefact: Path, programs: Path) -> str:
         room.run([command, "doctor"], room.folder, alone)
         room.run([command, "complete", f"{sample}:{SAMPLE.count(chr(10)) + 1}:5"], room.folder, alone)
         for editor in ("nvim", "vscode"):
-            check_complete(artefact, room.run([command, "editor", editor], room.folder, alone))
+            _check_complete(artefact, room.run([command, "editor", editor], room.folder, alone))
         patient = {**alone, "PYTHONPATH": str(room.bench), "MERCURY_ENGINE_DEADLINE_MS": "60000"}
-        check_demo(artefact, room.run([programs / "python", "-m", "bench.demo"], room.folder, patient))
+        _check_demo(artefact, room.run([programs / "python", "-m", "bench.demo"], room.folder, patient))
     finally:
         room.run([command, "serve", "--stop"], room.folder, alone)
     return "doctor, complete, editor, demo"
 
 
-def check_complete(artefact: Path, instructions: str) -> None:
+def _check_complete(artefact: Path, instructions: str) -> None:
     if "is not there" in instructions:
         raise CommandError(f"{artefact.name} lacks what an editor installs:\n{instructions}")
 
 
-def check_demo(artefact: Path, shown: str) -> None:
+def _check_demo(artefact: Path, shown: str) -> None:
     """It ends well also where a model is silent: what counts is a completion that was taken, and the rename."""
     written, _, offered = shown.partition("is renamed")
     if GHOST not in written or RENAME not in offered:
@@ -104,38 +104,38 @@ def isolated(folder: Path) -> dict[str, str]:
     return {**dict.fromkeys(names, str(home)), "XDG_RUNTIME_DIR": str(runtime), "PYTHONPATH": ""}
 
 
-def extension_package(room: Room, artefact: Path) -> str:
+def _extension_package(room: Room, artefact: Path) -> str:
     with zipfile.ZipFile(artefact) as package:
         manifest = json.loads(package.read("extension/package.json"))
     checked(artefact, manifest["version"], room.version)
-    return in_editor(room, "vscode", artefact)
+    return _in_editor(room, "vscode", artefact)
 
 
-def neovim_plugin(room: Room, artefact: Path) -> str:
+def _neovim_plugin(room: Room, artefact: Path) -> str:
     plugin = unpacked(room, artefact)
     told = (plugin / "lua/mercury/version.lua").read_text(encoding="utf-8")
     checked(artefact, told.split('"')[1], room.version)
-    return in_editor(room, "neovim", plugin)
+    return _in_editor(room, "neovim", plugin)
 
 
-def vim_extension(room: Room, artefact: Path) -> str:
+def _vim_extension(room: Room, artefact: Path) -> str:
     extension = unpacked(room, artefact)
     manifest = json.loads((extension / "package.json").read_text(encoding="utf-8"))
     checked(artefact, manifest["version"], room.version)
-    return in_editor(room, "vim", extension)
+    return _in_editor(room, "vim", extension)
 
 
-def jetbrains_template(room: Room, artefact: Path) -> str:
-    return in_editor(room, "jetbrains", unpacked(room, artefact))
+def _jetbrains_template(room: Room, artefact: Path) -> str:
+    return _in_editor(room, "jetbrains", unpacked(room, artefact))
 
 
-def in_editor(room: Room, editor: str, artefact: Path) -> str:
+def _in_editor(room: Room, editor: str, artefact: Path) -> str:
     """What is seen of it there, with the server of the wheel."""
     command = [sys.executable, "-m", "tests.editors.tried", editor, artefact, room.programs]
     return room.run(command, room.clone).splitlines()[-1]
 
 
-def zed_extension(room: Room, artefact: Path) -> str:
+def _zed_extension(room: Room, artefact: Path) -> str:
     extension = unpacked(room, artefact)
     for name, path in (("extension.toml", ()), ("Cargo.toml", ("package",))):
         table = tomllib.loads((extension / name).read_text(encoding="utf-8"))
@@ -145,7 +145,7 @@ def zed_extension(room: Room, artefact: Path) -> str:
     return "unpacked: its versions; Zed compiles it itself"
 
 
-def container_context(room: Room, artefact: Path) -> str:
+def _container_context(room: Room, artefact: Path) -> str:
     context = unpacked(room, artefact)
     if shutil.which("docker") is None or not answers(room):
         return "unpacked; docker is not running here, so no image was built"
@@ -176,13 +176,13 @@ def checked(artefact: Path, told: str, version: str) -> None:
 
 
 PROOFS: dict[str, Callable[[Room, Path], str]] = {
-    "VS Code": extension_package,
-    "sdist": source_package,
-    "wheel": binary_package,
-    "Neovim": neovim_plugin,
-    "Vim": vim_extension,
-    "JetBrains": jetbrains_template,
-    "Zed": zed_extension,
-    "container": container_context,
+    "VS Code": _extension_package,
+    "sdist": _source_package,
+    "wheel": _binary_package,
+    "Neovim": _neovim_plugin,
+    "Vim": _vim_extension,
+    "JetBrains": _jetbrains_template,
+    "Zed": _zed_extension,
+    "container": _container_context,
 }
 """The same names as the builders have; each returns what was seen."""

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -54,21 +55,18 @@ def test_file_opens_with_sentence(path):
     assert len(sentence(path)) > 10
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "bench"], ids=named)
-def test_public_names_exist(path):
+MENTIONED = Counter(word for path in tracked("*.py") for word in set(re.findall(r"\w+", read(path))))
+"""By how many files each word is written."""
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "tests"], ids=named)
+def test_functions_that_only_their_module_calls_have_an_underscore(path):
+    """No module lists what it shares."""
+    others = MENTIONED - Counter(set(re.findall(r"\w+", read(path))))
     tree = ast.parse(read(path))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            names = ast.literal_eval(node.value)
-            assert len(set(names)) == len(names)
-            assert set(names) <= defined(tree)
-
-
-def defined(tree: ast.Module) -> set[str]:
-    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    imports = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return names | {alias.asname or alias.name for node in imports for alias in node.names}
+    own = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert [name for name in own if not name.startswith("_") and not others[name]] == []
+    assert not re.search(r"^__all__", read(path), re.MULTILINE)
 
 
 def test_readme_is_short():

@@ -21,8 +21,6 @@ from bench.harness import servers, stand_in_hub
 from bench.harness.random_schemas import random_schema
 from bench.harness.servers import Answer, Asked, FakeServer, Line, document, streamed
 
-__all__ = ["CAMPAIGNS", "campaign"]
-
 REPOSITORY = "org/Tiny-Coder"
 COMPLETION_SECONDS = 4.0
 """Less than a template or a schema may take."""
@@ -51,12 +49,12 @@ async def hub(ground: Ground) -> None:
     async with ground.served("fake") as served:
         for rng in ground.cases():
             with stand_in_hub.serving(stand_in_hub.StandIn(dict(files), REPOSITORY)) as stand_in:
-                lie(rng, stand_in)
-                await added(ground, REPOSITORY, HF_ENDPOINT=stand_in.address)
+                _lie(rng, stand_in)
+                await _added(ground, REPOSITORY, HF_ENDPOINT=stand_in.address)
             await served.completes(COMPLETION_SECONDS)
 
 
-def lie(rng: random.Random, stand_in: stand_in_hub.StandIn) -> None:
+def _lie(rng: random.Random, stand_in: stand_in_hub.StandIn) -> None:
     kind = rng.randrange(8)
     name = rng.choice(("", *stand_in.files))
     if kind <= 1:
@@ -92,7 +90,7 @@ def lie(rng: random.Random, stand_in: stand_in_hub.StandIn) -> None:
             stand_in.cut["model.safetensors"], stand_in.stays = rng.randrange(5000), True
 
 
-async def folders(ground: Ground) -> None:
+async def _folders(ground: Ground) -> None:
     """Folders and files of models, while a server answers."""
     sound = hostile_models.chatting(ground.made / "sound")
     async with ground.served("fake") as served:
@@ -102,13 +100,13 @@ async def folders(ground: Ground) -> None:
             done = hostile_models.damage(rng, folder)
             only = folder / "model.gguf"
             count = len(ground.result.wrong)
-            await added(ground, str(only if only.exists() else folder))
+            await _added(ground, str(only if only.exists() else folder))
             ground.result.wrong[count:] = [f"{problem} ({done})" for problem in ground.result.wrong[count:]]
             await served.completes(COMPLETION_SECONDS)
             shutil.rmtree(folder)
 
 
-async def added(ground: Ground, source: str, **environment: str) -> bool:
+async def _added(ground: Ground, source: str, **environment: str) -> bool:
     """Whether there is a model now; it is gone again after that, and so is what was left of it."""
     models = ground.home / "data/mercury-ls/models"
     finished = await ground.command("model", "add", source, "--yes", "--name", "tiny", **environment)
@@ -126,28 +124,28 @@ async def added(ground: Ground, source: str, **environment: str) -> bool:
 # Conversations
 
 
-async def templates(ground: Ground) -> None:
+async def _templates(ground: Ground) -> None:
     """A model whose template is hostile to some conversations; completions are answered beside them."""
     for rng in ground.cases():
         attacks = rng.sample(hostile_models.TEMPLATES, ATTACKS_AT_ONCE)
-        if not await chatting(ground, hostile_models.with_attacks(attacks)):
+        if not await _chatting(ground, hostile_models.with_attacks(attacks)):
             ground.complain("the model cannot be added")
             continue
         async with ground.served("chatting") as served:
             await served.completes(COMPLETION_SECONDS * 2)
             for number in range(len(attacks)):
-                body = conversation(f"attack {number}", stream=rng.random() < 0.3)
-                await beside(served, served.post("/v1/chat/completions", body, CHAT_SECONDS))
-            await understood(ground, served)
+                body = _conversation(f"attack {number}", stream=rng.random() < 0.3)
+                await _beside(served, served.post("/v1/chat/completions", body, CHAT_SECONDS))
+            await _understood(ground, served)
 
 
-async def schemas(ground: Ground) -> None:
+async def _schemas(ground: Ground) -> None:
     """Schemas and tools that a compiler dies of, or takes long for."""
-    await chatting(ground, hostile_models.CHATML)
+    await _chatting(ground, hostile_models.CHATML)
     async with ground.served("chatting") as served:
         for rng in ground.cases():
-            schema = a_schema(rng)
-            body = conversation("x", stream=rng.random() < 0.2)
+            schema = _a_schema(rng)
+            body = _conversation("x", stream=rng.random() < 0.2)
             if rng.random() < 0.3:
                 function = {"name": rng.choice(("add", "add", "", "\x1b", "x" * 999)), "parameters": schema}
                 body |= {"tools": [{"type": "function", "function": function}], "tool_choice": "required"}
@@ -158,13 +156,13 @@ async def schemas(ground: Ground) -> None:
                 content = json.dumps(body).encode()
             except (ValueError, RecursionError):
                 continue
-            await beside(served, served.post("/v1/chat/completions", content, CHAT_SECONDS))
+            await _beside(served, served.post("/v1/chat/completions", content, CHAT_SECONDS))
             if rng.random() < 0.1:
-                await understood(ground, served)
-        await understood(ground, served)
+                await _understood(ground, served)
+        await _understood(ground, served)
 
 
-def a_schema(rng: random.Random) -> Any:
+def _a_schema(rng: random.Random) -> Any:
     size = rng.choice((10, 100, 1000, 1900, 2400, 5000, 20_000))
     few = min(size, 900)
     nested: Any = {"type": "integer"}
@@ -198,11 +196,11 @@ def a_schema(rng: random.Random) -> Any:
     return rng.choice(kinds)
 
 
-def conversation(text: str, *, stream: bool = False) -> dict[str, Any]:
+def _conversation(text: str, *, stream: bool = False) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], "max_tokens": 16, "stream": stream}
 
 
-async def chatting(ground: Ground, template: str) -> bool:
+async def _chatting(ground: Ground, template: str) -> bool:
     """Adds a model with this template."""
     shutil.rmtree(ground.home / "data/mercury-ls/models", ignore_errors=True)
     folder = hostile_models.chatting(ground.made / "chatting", template)
@@ -210,7 +208,7 @@ async def chatting(ground: Ground, template: str) -> bool:
     return finished.code == 0
 
 
-async def beside(served: Any, work: Awaitable[Any]) -> None:
+async def _beside(served: Any, work: Awaitable[Any]) -> None:
     """Completions of somebody else are answered while this goes on."""
     task = asyncio.ensure_future(work)
     await asyncio.sleep(0.05)
@@ -221,8 +219,8 @@ async def beside(served: Any, work: Awaitable[Any]) -> None:
         await asyncio.wait([task], timeout=0.2)
 
 
-async def understood(ground: Ground, served: Any) -> None:
-    status, text = await served.post("/v1/chat/completions", conversation("stay"), CHAT_SECONDS)
+async def _understood(ground: Ground, served: Any) -> None:
+    status, text = await served.post("/v1/chat/completions", _conversation("stay"), CHAT_SECONDS)
     if status not in (0, 200):
         ground.complain(f"a harmless conversation: {status}, {text[:200]}")
 
@@ -230,7 +228,7 @@ async def understood(ground: Ground, served: Any) -> None:
 # Model servers
 
 
-async def model_server(ground: Ground) -> None:
+async def _model_server(ground: Ground) -> None:
     """A model server that lies, sends too much, or nothing; and answers again at last."""
     answers = dict(SOUND)
     with servers.serving(answers) as server:
@@ -238,26 +236,28 @@ async def model_server(ground: Ground) -> None:
         async with ground.served("theirs") as served:
             for rng in ground.cases():
                 answers |= SOUND
-                await recovered(ground, served, server)
+                await _recovered(ground, served, server)
                 for path in SOUND:
-                    answers[path] = an_answer(rng, path) if path == "/completion" or rng.random() < 0.2 else SOUND[path]
-                await served.post("/v1/completions", asked_of_server(f"v{rng.randrange(10**9)}"), CHAT_SECONDS)
+                    answers[path] = (
+                        _an_answer(rng, path) if path == "/completion" or rng.random() < 0.2 else SOUND[path]
+                    )
+                await served.post("/v1/completions", _asked_of_server(f"v{rng.randrange(10**9)}"), CHAT_SECONDS)
             answers |= SOUND
-            await recovered(ground, served, server)
+            await _recovered(ground, served, server)
 
 
-async def recovered(ground: Ground, served: Any, server: FakeServer) -> None:
+async def _recovered(ground: Ground, served: Any, server: FakeServer) -> None:
     """A server that had failed is left alone for a while, and asked again then."""
     asked, until = len(server.asked), time.monotonic() + RECOVERY_SECONDS
     while time.monotonic() < until:
-        status, text = await served.post("/v1/completions", asked_of_server(f"area_{asked}"))
+        status, text = await served.post("/v1/completions", _asked_of_server(f"area_{asked}"))
         if status == 200 and "item.price" in text:
             return
         await asyncio.sleep(0.2)
     ground.complain(f"the model server answers again, and nobody asks it: {len(server.asked) - asked} requests")
 
 
-def asked_of_server(name: str) -> dict[str, Any]:
+def _asked_of_server(name: str) -> dict[str, Any]:
     return {"prompt": f"def {name}(w, h):\n    return ", "path": "a.py", "invoked": True, "deadline_ms": 4000}
 
 
@@ -271,12 +271,12 @@ SOUND: dict[str, Answer] = {
 }
 
 
-def an_answer(rng: random.Random, path: str) -> Answer:
+def _an_answer(rng: random.Random, path: str) -> Answer:
     sound: Any = EVENTS if path == "/completion" else [PROPS if path == "/props" else {"data": [{"id": MODEL}]}]
     statuses = (100, 204, 301, 302, 400, 401, 404, 413, 429, 500, 503, 600, 999)
     waits = ("1e300", "-5", "nan", "9" * 99, "\x1b[31m", "0")
     kinds: tuple[Answer, ...] = (
-        lambda line, asked: line.whole(deep(rng), 200),
+        lambda line, asked: line.whole(_deep(rng), 200),
         lambda line, asked: line.whole("\x1b[31m\u202e" * 999, rng.choice(statuses), Retry_After=rng.choice(waits)),
         lambda line, asked: line.whole("", rng.choice(statuses), Location=f"http://127.0.0.1:9/{'x' * 999}"),
         lambda line, asked: line.whole(json.dumps(hostile.damaged(rng, {"a": sound})["a"] if sound else {})),
@@ -284,24 +284,25 @@ def an_answer(rng: random.Random, path: str) -> Answer:
         streamed([hostile.value(rng)] * 3),
         streamed([{"content": "x" * (1 << 20), "stop": False}] * 9, done=False),
         streamed([{"content": rng.choice(("\x1b[31m", "\ud800", "\0", "\u202e", "\r")), "stop": True}]),
-        endless, raw(b"HTTP/1.1 200 X\r\n" + b"A: b\r\n" * 100_000), raw(b"\0" * 5000), raw(b""), raw(b"HTTP/1.1 200"),
-        raw(b"HTTP/1.1 200 X\r\nContent-Length: 99999999999999\r\n\r\n{}"),
-        raw(b"HTTP/1.1 200 X\r\nContent-Length: -1\r\n\r\n{}"),
-        raw(b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFF\r\n"),
-        raw(b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-        raw(b"HTTP/1.1 200 X\r\nContent-Encoding: gzip\r\n\r\n" + zlib.compress(bytes(1 << 24), wbits=31)),
-        raw(b"HTTP/9.9 200 X\r\n\r\n"), raw(b"HTTP/1.1 " + b"9" * 5000 + b" X\r\n\r\n"),
-        silent,
+        _endless, _raw(b"HTTP/1.1 200 X\r\n" + b"A: b\r\n" * 100_000), _raw(b"\0" * 5000), _raw(b""),
+        _raw(b"HTTP/1.1 200"),
+        _raw(b"HTTP/1.1 200 X\r\nContent-Length: 99999999999999\r\n\r\n{}"),
+        _raw(b"HTTP/1.1 200 X\r\nContent-Length: -1\r\n\r\n{}"),
+        _raw(b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFF\r\n"),
+        _raw(b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        _raw(b"HTTP/1.1 200 X\r\nContent-Encoding: gzip\r\n\r\n" + zlib.compress(bytes(1 << 24), wbits=31)),
+        _raw(b"HTTP/9.9 200 X\r\n\r\n"), _raw(b"HTTP/1.1 " + b"9" * 5000 + b" X\r\n\r\n"),
+        _silent,
     )  # fmt: skip
     return rng.choice(kinds)
 
 
-def deep(rng: random.Random) -> str:
+def _deep(rng: random.Random) -> str:
     levels = rng.choice((500, 100_000))
     return rng.choice(("[" * levels + "]" * levels, '{"content":' * levels, "9" * 9000, "data: " * 9000))
 
 
-def raw(data: bytes) -> Answer:
+def _raw(data: bytes) -> Answer:
     """These bytes, and the end."""
 
     def answer(line: Line, asked: Asked) -> None:
@@ -311,14 +312,14 @@ def raw(data: bytes) -> Answer:
     return answer
 
 
-def endless(line: Line, asked: Asked) -> None:
+def _endless(line: Line, asked: Asked) -> None:
     line.head()
     with suppress(OSError):
         while True:
             line.chunk(f"data: {json.dumps({'content': 'x ', 'stop': False})}\n\n" * 500)
 
 
-def silent(line: Line, asked: Asked) -> None:
+def _silent(line: Line, asked: Asked) -> None:
     line.is_left()
     raise ConnectionAbortedError
 
@@ -326,7 +327,7 @@ def silent(line: Line, asked: Asked) -> None:
 # Secrets
 
 
-async def canaries(ground: Ground) -> None:
+async def _canaries(ground: Ground) -> None:
     """Programs of every dialect send what hidden files hold; the model server is told none of it."""
     with servers.serving(dict(SOUND)) as server:
         await ground.command("model", "add", server.address, "--yes", "--name", "theirs")
@@ -363,9 +364,9 @@ def leaks(server: FakeServer, name: str) -> Iterator[str]:
 
 CAMPAIGNS: dict[str, Callable[[Ground], Awaitable[None]]] = {
     "hub": hub,
-    "folders": folders,
-    "templates": templates,
-    "schemas": schemas,
-    "server": model_server,
-    "canaries": canaries,
+    "folders": _folders,
+    "templates": _templates,
+    "schemas": _schemas,
+    "server": _model_server,
+    "canaries": _canaries,
 }

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CANARY", "HIDDEN", "REQUESTS", "hostile"]
-
 REQUESTS = sorted((Path(__file__).parent / "requests").glob("*.json"))
 CANARY = "canary_4711"
 HIDDEN = (".env", "shop/../.env", "keys/id_rsa", "/home/user/.ssh/config", "ignored/notes.py")
@@ -20,7 +18,7 @@ def hostile(body: Any, hidden: str) -> Any:
         if isinstance(text := holder.get(name), str):
             for a, b in (("a/", "b/"), ("", "")):
                 header = f"--- {a}shop/total.py\n+++ {b}shop/total.py\n"
-                text = text.replace(header, f"{diffs(a + hidden, b + hidden)}{header}")
+                text = text.replace(header, f"{_diffs(a + hidden, b + hidden)}{header}")
             event = 'User edited "shop/total.py":\n'
             holder[name] = text.replace(event, f'User edited "{hidden}":\n```diff\n{CHANGE}```\n\n{event}')
     for extra in changed.get("input_extra", ()):
@@ -28,7 +26,7 @@ def hostile(body: Any, hidden: str) -> Any:
     return changed
 
 
-def diffs(old: str, new: str) -> str:
+def _diffs(old: str, new: str) -> str:
     """An edit of the file, and what is said when it is deleted, made or given another name."""
     names = [(old, new), (old, "/dev/null"), ("/dev/null", new), (old, "b/shop/plain.py"), ("a/shop/plain.py", new)]
     return "".join(f"--- {before}\n+++ {after}\n{CHANGE}\n" for before, after in names)

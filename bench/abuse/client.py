@@ -16,15 +16,6 @@ from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
 from bench.harness.usage import peak_mb, resident_mb
 from bench.harness.wire import frame, received
 
-__all__ = [
-    "ANSWER_SECONDS",
-    "Conversation",
-    "Link",
-    "Pipe",
-    "ServerProcess",
-    "start",
-]
-
 LARGEST_REPLY = 1 << 27
 READ_SECONDS = ANSWER_SECONDS = 20.0
 TRACE = re.compile(r"Traceback|Task exception was never|was never awaited|Fatal Python|Segmentation")
@@ -223,7 +214,7 @@ class Conversation:
             self.replies[key] = message
             if len(self.replies) > 5000:
                 self.replies.pop(next(iter(self.replies)))
-            self.offers += offered(message.get("result"))[:1]
+            self.offers += _offered(message.get("result"))[:1]
         self._heard.set()
 
     async def end(self) -> None:
@@ -233,7 +224,7 @@ class Conversation:
         await self.wire.close()
 
 
-def offered(result: Any) -> list[str]:
+def _offered(result: Any) -> list[str]:
     """The ids of what is offered, of ghost text and of next edits alike."""
     if not isinstance(result, dict):
         return []

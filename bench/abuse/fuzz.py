@@ -24,19 +24,6 @@ from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, T
 from bench.abuse.witness import audit
 from bench.harness.wire import frame
 
-__all__ = [
-    "Driver",
-    "FuzzResult",
-    "Fuzzed",
-    "compare",
-    "converse",
-    "fuzz",
-    "make_project",
-    "play",
-    "replay",
-    "touch",
-]
-
 END_SECONDS = 15.0
 REST_MB, PEAK_MB = 400.0, 1000.0
 """Resident at the end of a session and at most during it. A message may have 64 MiB, which is read as one."""
@@ -92,14 +79,14 @@ async def fuzz(
     async def work() -> None:
         nonlocal left
         with sandbox() as place:
-            engine = await witness(place)
+            engine = await _witness(place)
             while left > 0 and time.monotonic() < until and (name := next(numbers, "")):
                 size = random.Random(name).choice((each // 8, each, each * 2)) or 1
                 left -= size
-                outcome = await session(place, plan(name), size)
+                outcome = await _session(place, plan(name), size)
                 tell(outcome)
                 if outcome.wrong:
-                    found.files[name] = keep(failures, outcome)
+                    found.files[name] = _keep(failures, outcome)
                 outcome.steps.clear()
                 found.outcomes.append(outcome)
             await engine.kill()
@@ -115,11 +102,11 @@ async def replay(chosen: Plan, steps: list[Step], failures: Path) -> Fuzzed:
     """A session that was kept, with other folders of the same length."""
     began = time.monotonic()
     with sandbox() as place:
-        engine = await witness(place)
-        root = make_project(place, strict=chosen.strict)
-        outcome = await converse(place, root, chosen, moved(steps, place.root))
+        engine = await _witness(place)
+        root = _make_project(place, strict=chosen.strict)
+        outcome = await _converse(place, root, chosen, moved(steps, place.root))
         await engine.kill()
-    files = {chosen.seed: keep(failures, outcome)} if outcome.wrong else {}
+    files = {chosen.seed: _keep(failures, outcome)} if outcome.wrong else {}
     return Fuzzed([outcome], time.monotonic() - began, files)
 
 
@@ -136,27 +123,27 @@ def moved(steps: list[Step], root: Path) -> Iterator[Step]:
                 yield step
 
 
-def keep(failures: Path, outcome: FuzzResult) -> str:
+def _keep(failures: Path, outcome: FuzzResult) -> str:
     path = failures / f"abuse-fuzz-{outcome.plan.seed}.jsonl"
     store(path, outcome.plan, outcome.steps)
     return str(path)
 
 
-async def witness(place: Playground) -> ServerProcess:
+async def _witness(place: Playground) -> ServerProcess:
     """The engine server, which editors would start otherwise: this one knows the canary."""
     command = (PYTHON[0], "-m", "bench.abuse.witness")
     return await start(place, "serve", str(place.root / "seen"), command=command, cwd=REPOSITORY)
 
 
-async def session(place: Playground, chosen: Plan, messages: int) -> FuzzResult:
-    root = make_project(place, strict=chosen.strict)
+async def _session(place: Playground, chosen: Plan, messages: int) -> FuzzResult:
+    root = _make_project(place, strict=chosen.strict)
     try:
-        return await converse(place, root, chosen, ScriptedSession(chosen, root).steps(messages))
+        return await _converse(place, root, chosen, ScriptedSession(chosen, root).steps(messages))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def make_project(place: Playground, *, strict: bool = True) -> Path:
+def _make_project(place: Playground, *, strict: bool = True) -> Path:
     """Always at the same path, which is part of every message."""
     root = place.root / "project"
     shutil.rmtree(root, ignore_errors=True)
@@ -167,7 +154,7 @@ def make_project(place: Playground, *, strict: bool = True) -> Path:
     return root
 
 
-async def converse(place: Playground, root: Path, chosen: Plan, steps: Iterable[Step]) -> FuzzResult:
+async def _converse(place: Playground, root: Path, chosen: Plan, steps: Iterable[Step]) -> FuzzResult:
     """One server, from its start to its end."""
     outcome = FuzzResult(chosen)
     seen, site = place.root / "seen", place.root / "site"
@@ -176,7 +163,7 @@ async def converse(place: Playground, root: Path, chosen: Plan, steps: Iterable[
     environment = place.environment(**audit(site, seen, hidden))
     server = await start(place, "--stdio", environment=environment)
     try:
-        talk = Conversation(Pipe(server), answering(chosen))
+        talk = Conversation(Pipe(server), _answering(chosen))
         try:
             await play(Driver(server, talk, root, outcome, chosen), steps)
         except (TimeoutError, ConnectionError, OSError) as problem:
@@ -190,12 +177,12 @@ async def converse(place: Playground, root: Path, chosen: Plan, steps: Iterable[
     finally:
         await server.kill()
     outcome.wrong += [f"standard error:\n{said}" for said in server.complaints()[:2]]
-    outcome.wrong += witnessed(seen)
+    outcome.wrong += _witnessed(seen)
     server.errors.unlink(missing_ok=True)
     return outcome
 
 
-def answering(chosen: Plan) -> Any:
+def _answering(chosen: Plan) -> Any:
     """How this editor answers what the server asks it: with nothing, an error, rubbish or not at all."""
     manner = random.Random(chosen.seed + " answers").choice(("null", "null", "error", "rubbish", "silent"))
 
@@ -209,7 +196,7 @@ def answering(chosen: Plan) -> Any:
     return answer
 
 
-def witnessed(seen: Path) -> list[str]:
+def _witnessed(seen: Path) -> list[str]:
     if not seen.exists():
         return []
     lines = seen.read_text(encoding="utf-8").splitlines()

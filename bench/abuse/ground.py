@@ -23,8 +23,6 @@ from bench.abuse.sandbox import Playground
 from bench.harness.client import own_home
 from bench.harness.usage import peak_mb
 
-__all__ = ["Campaigned", "Finished", "Ground", "Served"]
-
 COMMAND_SECONDS, ANSWER_SECONDS, READY_SECONDS = 90.0, 60.0, 30.0
 PEAK_MB = 1500.0
 LONGEST_OUTPUT = 1 << 16
@@ -98,7 +96,7 @@ class Ground:
     async def command(self, *arguments: str, seconds: float = COMMAND_SECONDS, **more: str) -> Finished:
         """A command of ours, which says what is wrong in words, in time and within its memory."""
         process = await start(self._place, *arguments, environment=self.environment(**more))
-        printing = asyncio.create_task(everything(process))
+        printing = asyncio.create_task(_everything(process))
         measuring = asyncio.create_task(self._measure(process.pid))
         code = await process.ended(seconds)
         measuring.cancel()
@@ -273,7 +271,7 @@ def health(port: int) -> str:
         connection.close()
 
 
-async def everything(process: ServerProcess) -> str:
+async def _everything(process: ServerProcess) -> str:
     """What it prints on standard output; its input is at its end."""
     stdin, stdout = process.process.stdin, process.process.stdout
     assert stdin is not None, "it is a pipe"

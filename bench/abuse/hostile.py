@@ -6,21 +6,6 @@ from typing import Any
 
 from bench.abuse.steps import Kind, Touch
 
-__all__ = [
-    "CANARY",
-    "HIDDEN",
-    "SECRET",
-    "bad_headers",
-    "damaged",
-    "file",
-    "headers",
-    "hidden_text",
-    "project",
-    "rubbish",
-    "text",
-    "value",
-]
-
 CANARY = "canary_of_the_deep_mine"
 SECRET = (".env", "server.pem", "deep/id_rsa", "credentials.json", ".aws/config")
 """Hidden by every setting that a stranger's project could have."""
@@ -44,7 +29,7 @@ def text(rng: random.Random, pieces: int = 6) -> str:
     return "".join(rng.choice(pool) for pool in pools)
 
 
-def deep(levels: int, around: str = "[]") -> str:
+def _deep(levels: int, around: str = "[]") -> str:
     """JSON nested so deep, as text: no library of ours would write it."""
     if around == "[]":
         return "[" * levels + "]" * levels
@@ -65,7 +50,7 @@ def damaged(rng: random.Random, message: dict[str, Any]) -> dict[str, Any]:
     """A copy in which one to three things are missing, of another kind, or too many."""
     copy = json.loads(json.dumps(message))
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        owner, key = rng.choice(list(places(copy)) or [(copy, "params")])
+        owner, key = rng.choice(list(_places(copy)) or [(copy, "params")])
         action = rng.randrange(4)
         if action == 0 and isinstance(owner, dict):
             owner.pop(key, None)
@@ -78,7 +63,7 @@ def damaged(rng: random.Random, message: dict[str, Any]) -> dict[str, Any]:
     return copy
 
 
-def places(value: Any) -> Any:
+def _places(value: Any) -> Any:
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -110,12 +95,12 @@ def rubbish(rng: random.Random) -> bytes:
         b'[{"jsonrpc":"2.0","id":6,"method":"shutdown"}]',
     )  # fmt: skip
     if rng.random() < 0.25:
-        return nested(rng)
+        return _nested(rng)
     return rng.choice(kinds)
 
 
-def nested(rng: random.Random) -> bytes:
-    inner = deep(rng.choice((50, 300, 700, 900, 960, 985, 995, 2000, 100_000)), rng.choice(("[]", "{}")))
+def _nested(rng: random.Random) -> bytes:
+    inner = _deep(rng.choice((50, 300, 700, 900, 960, 985, 995, 2000, 100_000)), rng.choice(("[]", "{}")))
     shape = rng.choice(
         (
             "{}",

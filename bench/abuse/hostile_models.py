@@ -11,8 +11,6 @@ from pathlib import Path
 from bench.abuse import hostile
 from bench.harness.tiny import SPECIALS, checkpoint
 
-__all__ = ["CHATML", "TEMPLATES", "WHOLE_TEMPLATES", "chatting", "damage", "with_attacks"]
-
 CHATML = (
     "{%- for message in messages -%}"
     "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
@@ -79,7 +77,7 @@ def damage(rng: random.Random, folder: Path) -> str:
     return f"{kind.__name__}: {kind(rng, folder)}"
 
 
-def described(rng: random.Random, folder: Path) -> str:
+def _described(rng: random.Random, folder: Path) -> str:
     """A value of a file of JSON is missing, or another."""
     name = rng.choice(("config.json", "config.json", "tokenizer.json", "tokenizer.json", "tokenizer_config.json"))
     path = folder / name
@@ -88,7 +86,7 @@ def described(rng: random.Random, folder: Path) -> str:
     return name
 
 
-def rubbish(rng: random.Random, folder: Path) -> str:
+def _rubbish(rng: random.Random, folder: Path) -> str:
     """Instead of a file of JSON."""
     deep = b"[" * 100_000 + b"]" * 100_000
     bodies = (b"", b"{", b"[]", b"5", b"null", b"\xff\xfe", deep, b'{"a":' + deep + b"}", b"\0" * 99, b"9" * 50_000)
@@ -97,7 +95,7 @@ def rubbish(rng: random.Random, folder: Path) -> str:
     return path.name
 
 
-def odd(rng: random.Random, folder: Path) -> str:
+def _odd(rng: random.Random, folder: Path) -> str:
     """A file is something else than a file, or has no end."""
     path = folder / rng.choice(("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"))
     path.unlink()
@@ -114,7 +112,7 @@ def odd(rng: random.Random, folder: Path) -> str:
     return f"{path.name} is a {kind}"
 
 
-def header(rng: random.Random, folder: Path) -> str:
+def _header(rng: random.Random, folder: Path) -> str:
     """The header of the weights says what is not so."""
     path = folder / "model.safetensors"
     data = path.read_bytes()
@@ -142,7 +140,7 @@ def header(rng: random.Random, folder: Path) -> str:
     return f"{name}: {field} is {tensors[name]!r:.80}"
 
 
-def cut(rng: random.Random, folder: Path) -> str:
+def _cut(rng: random.Random, folder: Path) -> str:
     """A file ends early, or some of its bytes are others."""
     path = folder / rng.choice(("config.json", "tokenizer.json", "model.safetensors"))
     data = bytearray(path.read_bytes())
@@ -154,7 +152,7 @@ def cut(rng: random.Random, folder: Path) -> str:
     return path.name
 
 
-def slow_tokenizer(rng: random.Random, folder: Path) -> str:
+def _slow_tokenizer(rng: random.Random, folder: Path) -> str:
     """It has a program that takes long."""
     path = folder / "tokenizer.json"
     tokenizer = json.loads(path.read_bytes())
@@ -173,7 +171,7 @@ def slow_tokenizer(rng: random.Random, folder: Path) -> str:
     return f"{len(normalizers)} of {normalizers[0]['type']}"
 
 
-def huge_numbers(rng: random.Random, folder: Path) -> str:
+def _huge_numbers(rng: random.Random, folder: Path) -> str:
     """The sizes of the model are not those of its weights."""
     path = folder / "config.json"
     config = json.loads(path.read_bytes())
@@ -198,7 +196,7 @@ def gguf(rng: random.Random, folder: Path) -> str:
     return f"{count} tensors, {fields} fields, kind {kind}"
 
 
-def index(rng: random.Random, folder: Path) -> str:
+def _index(rng: random.Random, folder: Path) -> str:
     """The weights are said to lie elsewhere."""
     there = rng.choice(("../others/model.json", "/etc/passwd", "model.safetensors", "a\0b", "x" * 5000, ""))
     shutil.move(folder / "model.safetensors", folder / "model-00001-of-00001.safetensors")
@@ -207,12 +205,13 @@ def index(rng: random.Random, folder: Path) -> str:
     return there[:40]
 
 
-def template(rng: random.Random, folder: Path) -> str:
+def _template(rng: random.Random, folder: Path) -> str:
     chosen = rng.choice((*TEMPLATES, *WHOLE_TEMPLATES))
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": chosen}), encoding="utf-8")
     return chosen[:60]
 
 
 DAMAGES: tuple[Callable[[random.Random, Path], str], ...] = (
-    described, described, rubbish, odd, header, header, cut, slow_tokenizer, huge_numbers, gguf, index, template,
+    _described, _described, _rubbish, _odd, _header, _header, _cut, _slow_tokenizer, _huge_numbers, gguf, _index,
+    _template,
 )  # fmt: skip

@@ -10,8 +10,6 @@ from bench.abuse import hostile
 from bench.abuse.oracle import Oracle
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Wait
 
-__all__ = ["ScriptedSession", "plan"]
-
 MOST_TEXT = 20_000
 OVER_LIMIT = 70_000_000
 BETWEEN_CHECKS = 120

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["DOUBTFUL", "INVALID", "VALID", "Oracle", "due", "fit", "offset", "replaced"]
-
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 WIDEST = 2**31 - 1
@@ -50,7 +48,7 @@ class Oracle:
         self.initialized = False
 
     def receive(self, body: bytes) -> None:
-        message = parsed(body)
+        message = _parsed(body)
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or "id" in message:
             return
         if self.initialized and isinstance(message.get("method"), str):
@@ -60,7 +58,7 @@ class Oracle:
         shape = SHAPES.get(method)
         verdict = INVALID if shape is None else fit(params, shape)
         if verdict == DOUBTFUL or (verdict == INVALID and method.startswith("notebook")):
-            self.texts.update(dict.fromkeys({str(uri) for uri in named(params)}, None))
+            self.texts.update(dict.fromkeys({str(uri) for uri in _named(params)}, None))
         elif verdict == VALID and method.startswith("notebook"):
             self.notice_notebook(params)
         elif verdict == VALID:
@@ -86,7 +84,7 @@ class Oracle:
             self.change(content["document"]["uri"], content["changes"])
 
     def open(self, documents: Iterable[dict[str, Any]]) -> None:
-        self.texts.update({each["uri"]: encodable(each["text"]) for each in documents})
+        self.texts.update({each["uri"]: _encodable(each["text"]) for each in documents})
 
     def close(self, documents: Iterable[dict[str, Any]]) -> None:
         for each in documents:
@@ -94,27 +92,27 @@ class Oracle:
 
     def change(self, uri: str, changes: Iterable[dict[str, Any]]) -> None:
         if (text := self.texts.get(uri)) is not None:
-            self.texts[uri] = changed(text, changes, self.encoding)
+            self.texts[uri] = _changed(text, changes, self.encoding)
 
     @property
     def doubtful(self) -> list[str]:
         return [uri for uri, text in self.texts.items() if text is None]
 
     def digests(self) -> dict[str, str]:
-        return {uri: digest(text) for uri, text in self.texts.items() if text is not None}
+        return {uri: _digest(text) for uri, text in self.texts.items() if text is not None}
 
 
-def digest(text: str) -> str:
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def encodable(text: str) -> str:
+def _encodable(text: str) -> str:
     return SURROGATE.sub("\ufffd", text)
 
 
-def changed(text: str, changes: Iterable[dict[str, Any]], encoding: str) -> str:
+def _changed(text: str, changes: Iterable[dict[str, Any]], encoding: str) -> str:
     for change in changes:
-        text = replaced(text, change.get("range"), encodable(change["text"]), encoding)
+        text = replaced(text, change.get("range"), _encodable(change["text"]), encoding)
     return text
 
 
@@ -131,14 +129,14 @@ def offset(text: str, line: int, character: int, encoding: str) -> int:
     start = 0
     for number, found in enumerate(LINE.finditer(text)):
         if number == line:
-            return start + column(found[0].rstrip("\r\n"), character, encoding)
+            return start + _column(found[0].rstrip("\r\n"), character, encoding)
         start = found.end()
         if not found[0].endswith(("\r", "\n")):
             break
     return len(text)
 
 
-def column(line: str, units: int, encoding: str) -> int:
+def _column(line: str, units: int, encoding: str) -> int:
     if line.isascii() or encoding == "utf-32":
         return min(units, len(line))
     for number, character in enumerate(line):
@@ -150,7 +148,7 @@ def column(line: str, units: int, encoding: str) -> int:
 
 def due(body: bytes) -> tuple[str, list[str]]:
     """The id that has to be answered exactly once, "" for none, and those that may be: ids in the spelling of JSON."""
-    message = parsed(body)
+    message = _parsed(body)
     if not isinstance(message, dict):
         return "", ["null"]
     id = message.get("id")
@@ -162,7 +160,7 @@ def due(body: bytes) -> tuple[str, list[str]]:
         return "", ["null"]
 
 
-def parsed(body: bytes) -> Any:
+def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -174,7 +172,7 @@ def fit(value: Any, shape: Any) -> int:
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             return INVALID
-        return max((fit_field(value, name, kind) for name, kind in shape.items()), default=VALID)
+        return max((_fit_field(value, name, kind) for name, kind in shape.items()), default=VALID)
     if isinstance(shape, list):
         if not isinstance(value, list):
             return DOUBTFUL if value in ("", {}) else INVALID
@@ -188,13 +186,13 @@ def fit(value: Any, shape: Any) -> int:
     return VALID if (0 if shape == NATURAL else -WIDEST - 1) <= value <= WIDEST else INVALID
 
 
-def fit_field(value: dict[str, Any], name: str, kind: Any) -> int:
+def _fit_field(value: dict[str, Any], name: str, kind: Any) -> int:
     if isinstance(kind, tuple):  # optional: an unusable one may be refused or left out
         return VALID if name not in value or fit(value[name], kind[1]) == VALID else DOUBTFUL
     return fit(value[name], kind) if name in value else INVALID
 
 
-def named(params: Any) -> Iterator[Any]:
+def _named(params: Any) -> Iterator[Any]:
     """Whatever stands where a uri belongs."""
     waiting = [params]
     while waiting:

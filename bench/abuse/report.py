@@ -6,29 +6,27 @@ from typing import Any
 
 from bench.abuse.fuzz import Fuzzed, FuzzResult
 
-__all__ = ["complaints", "summary", "table"]
-
 
 def table(fuzzed: Fuzzed) -> str:
-    return "\n".join(lines(fuzzed))
+    return "\n".join(_lines(fuzzed))
 
 
-def lines(fuzzed: Fuzzed) -> Iterator[str]:
+def _lines(fuzzed: Fuzzed) -> Iterator[str]:
     columns = ("sessions", "messages", "answers", "texts", "survived")
     totals = summary(fuzzed)
     yield f"{'':44}" + "".join(f"{name:>10}" for name in columns)
     yield f"{'fuzzer':44}" + "".join(f"{totals[name]:10}" for name in columns)
     for what, number in sum((outcome.sent for outcome in fuzzed.outcomes), Counter()).most_common():
         yield f"  {what:42}{'':10}{number:10}"
-    rest, peak = most_memory(fuzzed.outcomes)
-    yield f"  {rate(fuzzed):.0f} messages/s; a server has {rest:.0f} MB at the end of a session, {peak:.0f} MB at most"
+    rest, peak = _most_memory(fuzzed.outcomes)
+    yield f"  {_rate(fuzzed):.0f} messages/s; a server has {rest:.0f} MB at the end of a session, {peak:.0f} MB at most"
 
 
-def rate(fuzzed: Fuzzed) -> float:
+def _rate(fuzzed: Fuzzed) -> float:
     return fuzzed.messages / fuzzed.seconds if fuzzed.seconds else 0.0
 
 
-def most_memory(outcomes: Sequence[FuzzResult]) -> tuple[float, float]:
+def _most_memory(outcomes: Sequence[FuzzResult]) -> tuple[float, float]:
     """At the end of a session, and at any time."""
     at_the_end, peak = ((getattr(outcome, name) for outcome in outcomes) for name in ("rest_mb", "peak_mb"))
     return max(at_the_end, default=0.0), max(peak, default=0.0)
@@ -45,14 +43,14 @@ def complaints(fuzzed: Fuzzed) -> Iterator[str]:
 
 
 def summary(fuzzed: Fuzzed) -> dict[str, Any]:
-    rest, peak = most_memory(fuzzed.outcomes)
+    rest, peak = _most_memory(fuzzed.outcomes)
     return {
         "sessions": len(fuzzed.outcomes),
         "survived": sum(not outcome.wrong for outcome in fuzzed.outcomes),
         "messages": fuzzed.messages,
         "answers": sum(outcome.answers for outcome in fuzzed.outcomes),
         "texts": sum(outcome.texts for outcome in fuzzed.outcomes),
-        "messages_per_s": round(rate(fuzzed)),
+        "messages_per_s": round(_rate(fuzzed)),
         "rest_mb": round(rest),
         "peak_mb": round(peak),
     }

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from bench.harness.client import own_home
 
-__all__ = ["MARK", "PYTHON", "REPOSITORY", "Playground", "sandbox"]
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = (sys.executable, "-m", "mercury_ls")
 QUIET_LOOKS, MOST_LOOKS = 3, 300
@@ -42,7 +40,7 @@ class Playground:
     def processes(self) -> list[int]:
         """All that were started here, directly or not."""
         mark = f"{MARK}={self.mark}".encode()
-        return [pid for pid in pids() if mark in read(pid, "environ").split(b"\0")]
+        return [pid for pid in _pids() if mark in _read(pid, "environ").split(b"\0")]
 
     def signal(self, pid: int, number: int) -> bool:
         """By a descriptor that is of this very process, looked at once more after it was opened."""
@@ -51,7 +49,7 @@ class Playground:
         except OSError:
             return False
         try:
-            if f"{MARK}={self.mark}".encode() not in read(pid, "environ").split(b"\0"):
+            if f"{MARK}={self.mark}".encode() not in _read(pid, "environ").split(b"\0"):
                 return False
             signal.pidfd_send_signal(descriptor, number)
         except OSError:
@@ -73,7 +71,7 @@ class Playground:
             for pid in still:
                 self.signal(pid, signal.SIGKILL)
             time.sleep(0.01)
-        shutil.rmtree(self.root, onerror=make_writable)
+        shutil.rmtree(self.root, onerror=_make_writable)
         return list(left)
 
 
@@ -86,11 +84,11 @@ def sandbox() -> Iterator[Playground]:
         made.end()
 
 
-def pids() -> list[int]:
+def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def read(pid: int, name: str) -> bytes:
+def _read(pid: int, name: str) -> bytes:
     """Of a process that may have gone, or be somebody else's: then nothing. A zombie has nothing either."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
@@ -98,7 +96,7 @@ def read(pid: int, name: str) -> bytes:
         return b""
 
 
-def make_writable(function: object, path: str, _: object) -> None:
+def _make_writable(function: object, path: str, _: object) -> None:
     """A folder that a case made read-only, or a file that went in the meantime."""
     with suppress(OSError):
         os.chmod(os.path.dirname(path), 0o700)

@@ -7,8 +7,6 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Accept", "Check", "End", "Flood", "Kind", "Plan", "Raw", "Say", "Step", "Touch", "Wait", "load", "store"]
-
 Kind = Literal["file", "folder", "pipe", "link", "loop", "gone"]
 Ending = Literal["exit", "exit at once", "end of input", "end within a message"]
 

@@ -14,8 +14,6 @@ from mercury_engine.api import InfillRequest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.serve import daemon
 
-__all__ = ["Witness", "audit"]
-
 
 class Witness(FakeEngine):
     """Writes down every request that holds the canary."""

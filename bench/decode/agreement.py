@@ -23,8 +23,6 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefi
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_ls.settings.models import resolve
 
-__all__ = ["SHIPPED", "agreeing_rows", "agreement", "matching_tokens"]
-
 SHIPPED = resolve("auto")
 ROWS = Path(__file__).parents[1] / "sets/fim.jsonl"
 DRAFTING = Costs((1, 64), (1.0, 1.0))

@@ -25,14 +25,12 @@ from mercury_engine.model.config import PRESETS, TOKENIZER_FILE
 from mercury_engine.model.openvino_runtime import load
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-__all__ = ["main"]
-
 EDITS = ROWS.with_name("next_edit.jsonl")
 """Prompts answered besides the rows of the set."""
 
 
 def main() -> None:
-    options = arguments()
+    options = _arguments()
     with tempfile.TemporaryDirectory() as directory:
         folder = options.model or random_model(options.preset, Path(directory))
         start = started(folder)
@@ -62,7 +60,7 @@ def main() -> None:
     print(json.dumps({"model": runtime.config.name, **about, "context": CONTEXT, **figures}))
 
 
-def arguments() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=sorted(PRESETS), default="quicksilver")
     parser.add_argument("--model", type=Path)

@@ -14,8 +14,6 @@ from bench.decode.turns import Times, alternate, shown
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Cache, Rows
 
-__all__ = ["CONTEXT", "answers", "places", "rows"]
-
 CONTEXT = 1024
 
 ANSWERS = (16, 32, 64)
@@ -31,12 +29,12 @@ def answers(runtime: OpenvinoRuntime, directory: Path, rounds: int) -> dict[str,
     print(f"\n{'tokens':>6}{'forwards':>9}  {'ours':24}" + "".join(f"{name:28}" for name in peers) + "speed-up")
     figures: dict[str, object] = {"peers": sorted(peers)}
     for tokens in ANSWERS:
-        variants = {f"k{k}": canvas_answer(runtime, cache, tokens, k) for k in FORWARDS}
-        variants |= {name: peer_answer(peer, tokens) for name, peer in peers.items()}
+        variants = {f"k{k}": _canvas_answer(runtime, cache, tokens, k) for k in FORWARDS}
+        variants |= {name: _peer_answer(peer, tokens) for name, peer in peers.items()}
         times = alternate(variants, rounds)
         for k in FORWARDS:
-            figures |= answer_row(times, list(peers), tokens, k)
-    figures |= fim_order(peers, rounds)
+            figures |= _answer_row(times, list(peers), tokens, k)
+    figures |= _fim_order(peers, rounds)
     for peer in peers.values():
         peer.close()
     return figures
@@ -59,7 +57,7 @@ def opened_peers(runtime: OpenvinoRuntime, directory: Path) -> dict[str, LlamaPe
     return peers
 
 
-def canvas_answer(runtime: OpenvinoRuntime, cache: Cache, tokens: int, forwards: int) -> Callable[[], None]:
+def _canvas_answer(runtime: OpenvinoRuntime, cache: Cache, tokens: int, forwards: int) -> Callable[[], None]:
     """The cost of K denoising passes: the typed token and the canvas in one forward, then the canvas again."""
 
     def once() -> None:
@@ -87,7 +85,7 @@ def places(runtime: OpenvinoRuntime, start: int, count: int) -> np.ndarray:
     return np.minimum(start + np.arange(count), runtime.config.context - 1).astype(np.int32)
 
 
-def peer_answer(peer: LlamaPeer, tokens: int) -> Callable[[], None]:
+def _peer_answer(peer: LlamaPeer, tokens: int) -> Callable[[], None]:
     def once() -> None:
         peer.keep(CONTEXT)
         peer.answer(ids(1), tokens)
@@ -95,7 +93,7 @@ def peer_answer(peer: LlamaPeer, tokens: int) -> Callable[[], None]:
     return once
 
 
-def answer_row(times: Times, peers: list[str], tokens: int, forwards: int) -> dict[str, object]:
+def _answer_row(times: Times, peers: list[str], tokens: int, forwards: int) -> dict[str, object]:
     ours = times[f"k{forwards}"]
     line = f"{tokens:6}{forwards:9}  {shown(ours):24}" + "".join(f"{name} {shown(times[name]):22}" for name in peers)
     if not peers:
@@ -107,7 +105,7 @@ def answer_row(times: Times, peers: list[str], tokens: int, forwards: int) -> di
     return {f"speedup_k{forwards}_s{tokens}": round(speedup, 2)}
 
 
-def fim_order(peers: dict[str, LlamaPeer], rounds: int) -> dict[str, object]:
+def _fim_order(peers: dict[str, LlamaPeer], rounds: int) -> dict[str, object]:
     """llama.vim's order: prefix, suffix, middle. A typed character makes it read the suffix again."""
     if not peers:
         return {}

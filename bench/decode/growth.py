@@ -13,8 +13,6 @@ from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Cache, Rows
 from mercury_training import plot
 
-__all__ = ["growth"]
-
 GROWTH_CONTEXTS = (256, 512, 1024, 2048, 4096)
 
 GROWTH_CANVASES = (8, 16, 32, 64)
@@ -24,8 +22,8 @@ def growth(runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, lis
     """Forwards by cached columns, for each canvas; caches may be longer than the model's context."""
     lines: dict[str, list[tuple[int, float]]] = {f"canvas {size}": [] for size in GROWTH_CANVASES}
     for context in GROWTH_CONTEXTS:
-        cache = stretched(runtime, context)
-        variants = {f"canvas {size}": canvas_pass(runtime, cache, size) for size in GROWTH_CANVASES}
+        cache = _stretched(runtime, context)
+        variants = {f"canvas {size}": _canvas_pass(runtime, cache, size) for size in GROWTH_CANVASES}
         for name, values in alternate(variants, rounds).items():
             lines[name].append((context, round(statistics.median(values), 2)))
     plot.write(
@@ -38,7 +36,7 @@ def growth(runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, lis
     return lines
 
 
-def stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
+def _stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
     cache = runtime.cache()
     for start in range(0, length, 256):
         positions = np.minimum(np.arange(start, start + 256), runtime.config.context - 1).astype(np.int32)
@@ -46,7 +44,7 @@ def stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
     return cache
 
 
-def canvas_pass(runtime: OpenvinoRuntime, cache: Cache, size: int) -> Callable[[], None]:
+def _canvas_pass(runtime: OpenvinoRuntime, cache: Cache, size: int) -> Callable[[], None]:
     wanted = rows(runtime, cache.length, 0, size)
 
     def once() -> None:

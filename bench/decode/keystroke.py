@@ -20,8 +20,6 @@ from mercury_engine.tokens.layout import budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-__all__ = ["around_the_middle", "keystroke_passes", "keystrokes", "moved_tokens", "resident_mb"]
-
 LINE_TOKENS = 9
 
 CANVAS = 16
@@ -33,12 +31,12 @@ MEASURED = """
 import os, sys
 from pathlib import Path
 from bench.decode.forwards import CONTEXT
-from bench.decode.keystroke import keystroke_passes
+from bench.decode.keystroke import _keystroke_passes
 from bench.decode.random_model import filled
 from bench.harness.usage import resident_mb
 from mercury_engine.model.openvino_runtime import load
 runtime = load(Path(sys.argv[1]))
-for once in keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
+for once in _keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
     once()
 print(resident_mb(os.getpid()))
 """
@@ -48,7 +46,7 @@ print(resident_mb(os.getpid()))
 def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
     """From the typed token to a verified line of nine tokens; the same after a move to another line, with one core
     busy, and token by token."""
-    variants = keystroke_passes(runtime, filled(runtime, CONTEXT))
+    variants = _keystroke_passes(runtime, filled(runtime, CONTEXT))
     quiet = alternate(variants, rounds)
     with busy():
         loud = alternate({"keystroke": variants["keystroke"]}, rounds)["keystroke"]
@@ -64,11 +62,11 @@ def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
     }
 
 
-def keystroke_passes(runtime: OpenvinoRuntime, cache: Cache) -> dict[str, Callable[[], None]]:
+def _keystroke_passes(runtime: OpenvinoRuntime, cache: Cache) -> dict[str, Callable[[], None]]:
     return {
-        "keystroke": verified_line(runtime, cache, 1),
-        "line_move": verified_line(runtime, cache, LINE_MOVE_TOKENS),
-        "autoregressive": stepped_line(runtime, cache),
+        "keystroke": _verified_line(runtime, cache, 1),
+        "line_move": _verified_line(runtime, cache, LINE_MOVE_TOKENS),
+        "autoregressive": _stepped_line(runtime, cache),
     }
 
 
@@ -77,7 +75,7 @@ def resident_mb(folder: Path) -> int:
     return round(float(found.stdout))
 
 
-def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:
+def _verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:
     """Two forwards: the new tokens with a canvas, then the draft of nine, causally."""
 
     def once() -> None:
@@ -90,7 +88,7 @@ def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[
     return once
 
 
-def stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
+def _stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
     def once() -> None:
         cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
         for _ in range(1 + LINE_TOKENS):

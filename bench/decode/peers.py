@@ -14,8 +14,6 @@ import numpy as np
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import shapes
 
-__all__ = ["QUANTISATIONS", "LlamaPeer", "gguf_name", "random_weights", "transformers_name", "write_gguf"]
-
 QUANTISATIONS = ("q8_0", "q4_0")
 
 PARTS = {
@@ -66,7 +64,7 @@ def write_gguf(
     import gguf
 
     writer = gguf.GGUFWriter(path, "qwen3" if config.qk_norm else "qwen2")
-    describe(writer, config)
+    _describe(writer, config)
     for name, weight in weights:
         tensor = np.ascontiguousarray(weight, np.float32)
         if tensor.ndim == 1:
@@ -82,7 +80,7 @@ def write_gguf(
     return path
 
 
-def describe(writer, config: ModelConfig) -> None:
+def _describe(writer, config: ModelConfig) -> None:
     writer.add_block_count(config.layers)
     writer.add_context_length(config.context)
     writer.add_embedding_length(config.width)
@@ -114,7 +112,7 @@ class LlamaPeer:
         from llama_cpp import llama_cpp as native
 
         self._native = native
-        quiet(native)
+        _quiet(native)
         native.llama_backend_init()
         self._model = native.llama_model_load_from_file(os.fsencode(path), native.llama_model_default_params())
         if not self._model:
@@ -156,11 +154,11 @@ class LlamaPeer:
         self._native.llama_model_free(self._model)
 
 
-def quiet(native) -> None:
+def _quiet(native) -> None:
     if not os.environ.get("MERCURY_BENCH_LOG"):
-        native.llama_log_set(SILENT, ctypes.c_void_p(0))
+        native.llama_log_set(_SILENT, ctypes.c_void_p(0))
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-def SILENT(level, text, user_data):  # noqa: N802  a C callback must outlive every call
+def _SILENT(level, text, user_data):  # noqa: N802  a C callback must outlive every call
     return None

@@ -13,8 +13,6 @@ from mercury_engine.model.export import export
 from mercury_engine.model.openvino_runtime import OpenvinoCache, OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
 
-__all__ = ["filled", "ids", "random_model", "started"]
-
 START = """
 import sys, time
 started = time.perf_counter()

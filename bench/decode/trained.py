@@ -12,8 +12,6 @@ from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.decode.policy import Decode
 from mercury_engine.engine import MercuryEngine, open_engine
 
-__all__ = ["compare", "ratios", "read", "request"]
-
 EDITS = "edits"
 AROUND = 30
 """Lines before and after an edit that a model reads."""
@@ -29,13 +27,13 @@ def compare(folder: Path, rows: Path, edits: Path, limit: int) -> dict[str, obje
     same = asked = 0
     due = (case for case in cases(edits) if case.expected)
     for number, asking in enumerate([*read(rows, limit), *islice(due, limit)]):
-        found = {way: timed(engine, request(asking, f"{number}-{way}")) for way, engine in engines.items()}
+        found = {way: _timed(engine, request(asking, f"{number}-{way}")) for way, engine in engines.items()}
         length = found["ar"][2]
         name = next(name for name, (low, high) in BINS.items() if low <= max(length, 1) <= high)
         times[EDITS if isinstance(asking, Case) else name].append({way: ms for way, (_, ms, _) in found.items()})
         same += found["policy"][0] == found["ar"][0]
         asked += 1
-    report(times)
+    _report(times)
     shares = {way: engine.report.shares() for way, engine in engines.items()}
     print(f"policy agrees with AR: {same} of {asked}; actions of the policy: {shares['policy']}")
     return {"bins": ratios(times), "same_as_ar": same / max(asked, 1), "shares": shares, "n": asked}
@@ -47,10 +45,10 @@ def read(path: Path, limit: int) -> list[dict]:
 
 
 def request(row: dict | Case, session: str) -> InfillRequest:
-    return rewriting(row, session) if isinstance(row, Case) else filling(row, session)
+    return _rewriting(row, session) if isinstance(row, Case) else _filling(row, session)
 
 
-def rewriting(case: Case, session: str) -> InfillRequest:
+def _rewriting(case: Case, session: str) -> InfillRequest:
     """A request for the lines of the next edit and one line on either side."""
     snapshot, (change, *_) = case.snapshot, case.expected
     first, last = snapshot.line_of(change.start), snapshot.line_of(max(change.end - 1, change.start))
@@ -65,7 +63,7 @@ def rewriting(case: Case, session: str) -> InfillRequest:
     )
 
 
-def filling(row: dict, session: str) -> InfillRequest:
+def _filling(row: dict, session: str) -> InfillRequest:
     text, at = row["prefix"] + row["suffix"], len(row["prefix"])
     mode = MODES.get(row["kind"], "line")
     return InfillRequest(
@@ -76,7 +74,7 @@ def filling(row: dict, session: str) -> InfillRequest:
     )
 
 
-def timed(engine: MercuryEngine, asked: InfillRequest) -> tuple[str, float, int]:
+def _timed(engine: MercuryEngine, asked: InfillRequest) -> tuple[str, float, int]:
     """The answer, its milliseconds once the context is read, and its length in tokens."""
     for _ in engine.warm(asked):
         pass
@@ -101,7 +99,7 @@ def ratios(times: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, floa
     }
 
 
-def report(times: dict[str, list[dict[str, float]]]) -> None:
+def _report(times: dict[str, list[dict[str, float]]]) -> None:
     print(f"\n{'tokens':8}{'rows':>6}{'policy':>10}{'ar':>10}{'ratio':>8}")
     for name, found in ratios(times).items():
         print(f"{name:8}{found['n']:6}{found['policy_ms']:10.1f}{found['ar_ms']:10.1f}{found['ratio']:8.2f}")

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["Times", "alternate", "shown"]
-
 Times = dict[str, list[float]]
 
 

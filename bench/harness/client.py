@@ -13,8 +13,6 @@ from typing import Any
 
 from bench.harness.wire import frame, received
 
-__all__ = ["Client", "RequestError", "capabilities", "isolated", "own_home", "running", "until_ready"]
-
 COMMAND = (sys.executable, "-m", "mercury_ls", "--stdio")
 GONE = "the server is gone"
 
@@ -167,11 +165,11 @@ async def until_ready(client: Client, seconds: float = 30.0) -> dict[str, Any]:
         status = await client.request("mercury/status", {})
         if status["state"] in ("ready", "unavailable"):
             return status
-        await wait_for(client, "mercury/didChangeStatus", deadline - time.monotonic())
+        await _wait_for(client, "mercury/didChangeStatus", deadline - time.monotonic())
     raise TimeoutError(f"the engine was not ready within {seconds:g} s")
 
 
-async def wait_for(client: Client, method: str, seconds: float) -> dict[str, Any] | None:
+async def _wait_for(client: Client, method: str, seconds: float) -> dict[str, Any] | None:
     try:
         async with asyncio.timeout(seconds):
             while True:

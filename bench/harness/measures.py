@@ -6,8 +6,6 @@ import platform
 import re
 from collections.abc import Sequence
 
-__all__ = ["machine", "percentile", "reason"]
-
 
 def machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"

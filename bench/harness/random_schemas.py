@@ -21,8 +21,6 @@ from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_ls.settings.models import resolve
 
-__all__ = ["random_schema", "talker_of", "validity"]
-
 EFFORTS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
 BUDGETS = (16, 32, 64, 128, 256)
 TEMPLATE = (
@@ -38,17 +36,17 @@ FORMATS = ("date", "date-time", "time", "email", "uuid", "ipv4", "hostname")
 def random_schema(seed: int) -> dict[str, Any]:
     """A schema that uses what the grammar supports."""
     draw = random.Random(seed)
-    schema = value(draw, 3)
+    schema = _value(draw, 3)
     if draw.random() < 0.15:
-        tree = {"type": "object", "properties": {"value": value(draw, 1), "children": {"type": "array"}}}
+        tree = {"type": "object", "properties": {"value": _value(draw, 1), "children": {"type": "array"}}}
         tree["properties"]["children"]["items"] = {"$ref": "#/$defs/tree"}
         tree |= {"required": ["value", "children"], "additionalProperties": False}
         schema = {"$defs": {"tree": tree}, "$ref": "#/$defs/tree"}
     return schema
 
 
-def value(draw: random.Random, depth: int) -> dict[str, Any]:
-    kinds = [text, whole, number, choice, truth] + ([record, record, row, either, open_record] if depth else [])
+def _value(draw: random.Random, depth: int) -> dict[str, Any]:
+    kinds = [text, _whole, number, choice, _truth] + ([_record, _record, _row, _either, _open_record] if depth else [])
     return draw.choice(kinds)(draw, depth)
 
 
@@ -60,7 +58,7 @@ def text(draw: random.Random, depth: int) -> dict[str, Any]:
     )
 
 
-def whole(draw: random.Random, depth: int) -> dict[str, Any]:
+def _whole(draw: random.Random, depth: int) -> dict[str, Any]:
     least = draw.randrange(-1000, 1000)
     bounds = {"minimum": least, "maximum": least + draw.randrange(500)}
     return {"type": "integer"} | draw.choice(
@@ -77,41 +75,41 @@ def choice(draw: random.Random, depth: int) -> dict[str, Any]:
     return draw.choice([{"enum": options}, {"const": options[0]}])
 
 
-def truth(draw: random.Random, depth: int) -> dict[str, Any]:
+def _truth(draw: random.Random, depth: int) -> dict[str, Any]:
     return {"type": draw.choice(["boolean", "null", ["boolean", "null"], ["string", "integer"]])}
 
 
-def record(draw: random.Random, depth: int) -> dict[str, Any]:
+def _record(draw: random.Random, depth: int) -> dict[str, Any]:
     names = draw.sample(NAMES, draw.randrange(1, 6))
     required = draw.sample(names, draw.randrange(len(names) + 1))
-    properties = {name: value(draw, depth - 1) for name in names}
+    properties = {name: _value(draw, depth - 1) for name in names}
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def open_record(draw: random.Random, depth: int) -> dict[str, Any]:
+def _open_record(draw: random.Random, depth: int) -> dict[str, Any]:
     return {"type": "object"} | draw.choice(
         [
-            {"additionalProperties": value(draw, 0)},
-            {"patternProperties": {"^x_": value(draw, 0)}, "additionalProperties": False},
-            {"properties": {"id": whole(draw, 0)}, "required": ["id"]},
+            {"additionalProperties": _value(draw, 0)},
+            {"patternProperties": {"^x_": _value(draw, 0)}, "additionalProperties": False},
+            {"properties": {"id": _whole(draw, 0)}, "required": ["id"]},
             {},
         ]
     )
 
 
-def row(draw: random.Random, depth: int) -> dict[str, Any]:
+def _row(draw: random.Random, depth: int) -> dict[str, Any]:
     fewest = draw.randrange(3)
     bounds = draw.choice([{}, {"minItems": fewest}, {"minItems": fewest, "maxItems": fewest + draw.randrange(4)}])
     if draw.random() < 0.2:
-        return {"type": "array", "prefixItems": [value(draw, 0), value(draw, 0)], "items": False, "minItems": 2}
-    return {"type": "array", "items": value(draw, depth - 1)} | bounds
+        return {"type": "array", "prefixItems": [_value(draw, 0), _value(draw, 0)], "items": False, "minItems": 2}
+    return {"type": "array", "items": _value(draw, depth - 1)} | bounds
 
 
-def either(draw: random.Random, depth: int) -> dict[str, Any]:
-    return {"anyOf": [value(draw, depth - 1), value(draw, depth - 1)]}
+def _either(draw: random.Random, depth: int) -> dict[str, Any]:
+    return {"anyOf": [_value(draw, depth - 1), _value(draw, depth - 1)]}
 
 
-class RandomRuntime:
+class _RandomRuntime:
     """Logits drawn at random, others for each position and `salt`, and the same in every forward."""
 
     name, device, precision, batch = "random", "cpu", "float32", 1
@@ -121,15 +119,15 @@ class RandomRuntime:
         self.salt = 0
         self._table = np.random.default_rng(0).standard_normal((ROWS, vocabulary), np.float32)
 
-    def cache(self) -> "Counting":
-        return Counting()
+    def cache(self) -> "_Counting":
+        return _Counting()
 
     def forward(self, rows: Any, cache: Any) -> Any:
         drawn = [(31 * int(rows.positions_R[row]) + 7 * self.salt) % ROWS for row in rows.wanted]
         return SimpleNamespace(logits_WV=self._table[drawn])
 
 
-class Counting:
+class _Counting:
     """A cache that knows its length only."""
 
     length = bytes = 0
@@ -153,7 +151,7 @@ def talker_of(folder: Path) -> Talker:
     spec["added_tokens"] = [{"id": first + at, "content": name, **flags} for at, name in enumerate(names)]
     (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
     tokenizer = PretrainedTokenizer(folder / "tokenizer.json")
-    runtime = RandomRuntime(len(tokenizer.token_bytes))
+    runtime = _RandomRuntime(len(tokenizer.token_bytes))
     manner = Manner(block=32, mask=tokenizer.special("<|mask|>"))
 
     def dialogue() -> Dialogue:
@@ -168,7 +166,7 @@ def validity(talker: Talker, schemas: int) -> dict[str, Any]:
     counts, wrong = {"valid": 0, "length": 0}, []
     for seed in range(schemas):
         schema, draw = random_schema(seed), random.Random(seed)
-        request = asked(schema, draw.choice(EFFORTS), draw.choice(BUDGETS), seed, draw.choice([0.0, 1.0]))
+        request = _asked(schema, draw.choice(EFFORTS), draw.choice(BUDGETS), seed, draw.choice([0.0, 1.0]))
         talker.runtime.salt = seed
         *_, last = talker.chat(request)
         if last.finish == "length":
@@ -182,7 +180,7 @@ def validity(talker: Talker, schemas: int) -> dict[str, Any]:
     return counts | {"wrong": wrong}
 
 
-def asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: float) -> ChatRequest:
+def _asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: float) -> ChatRequest:
     return ChatRequest(
         session="random",
         messages=(Message("user", f"schema {seed}"),),

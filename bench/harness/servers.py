@@ -126,7 +126,7 @@ class FakeServer:
                 with line.reader:
                     while (asked := line.asked()) is not None:
                         self.asked.append(asked)
-                        answer = self.answers.get(asked.path, not_found)
+                        answer = self.answers.get(asked.path, _not_found)
                         answer(line, asked)
         except (OSError, ValueError):
             pass
@@ -150,7 +150,7 @@ class FakeServer:
             thread.join(SECONDS)
 
 
-def not_found(line: Line, asked: Asked) -> None:
+def _not_found(line: Line, asked: Asked) -> None:
     line.whole('{"error":{"message":"File Not Found","code":404}}', 404)
 
 
@@ -199,16 +199,16 @@ def tunnel(port: int, *, login: str = "") -> Answer:
             return line.whole("who are you?", 407)
         line.send("HTTP/1.1 200 Connection established\r\n\r\n")
         with socket.create_connection(("127.0.0.1", port)) as there:
-            back = Thread(target=passed_on, args=(there, line.connection), daemon=True)
+            back = Thread(target=_passed_on, args=(there, line.connection), daemon=True)
             back.start()
-            passed_on(line.connection, there)
+            _passed_on(line.connection, there)
             back.join(SECONDS)
         raise ConnectionAbortedError
 
     return answer
 
 
-def passed_on(source: socket.socket, target: socket.socket) -> None:
+def _passed_on(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(1 << 16):
             target.sendall(data)

@@ -15,7 +15,7 @@ SPECIALS = (
 
 def checkpoint(folder, specials=SPECIALS, **config):
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = byte_tokenizer(specials)
+    tokenizer = _byte_tokenizer(specials)
     tokenizer.save(str(folder / "tokenizer.json"))
     vocabulary = tokenizer.get_vocab_size()
     written = {
@@ -39,7 +39,7 @@ def checkpoint(folder, specials=SPECIALS, **config):
     return folder
 
 
-def byte_tokenizer(specials):
+def _byte_tokenizer(specials):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate(alphabet)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

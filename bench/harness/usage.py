@@ -13,8 +13,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Usage", "busy", "children_cpu", "peak_mb", "processor_seconds", "resident_mb", "watched"]
-
 EVERY_SECONDS = 1.0
 MOMENTS = 10
 POINTS = 60
@@ -96,15 +94,15 @@ def processor_seconds(pid: int) -> float | None:
 
 
 def resident_mb(pid: int) -> float | None:
-    return told_mb(pid, "VmRSS:")
+    return _told_mb(pid, "VmRSS:")
 
 
 def peak_mb(pid: int) -> float | None:
     """The peak resident memory since the process started."""
-    return told_mb(pid, "VmHWM:")
+    return _told_mb(pid, "VmHWM:")
 
 
-def told_mb(pid: int, name: str) -> float | None:
+def _told_mb(pid: int, name: str) -> float | None:
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -2,8 +2,6 @@
 
 import asyncio
 
-__all__ = ["frame", "received"]
-
 
 def frame(body: bytes, header: bytes = b"") -> bytes:
     return (header or b"Content-Length: %d\r\n\r\n" % len(body)) + body

@@ -17,8 +17,6 @@ from mercury_kernels.attention import PAGE
 from mercury_kernels.compiled import KernelShape
 from mercury_kernels.linear import Weight
 
-__all__ = ["Case", "cases"]
-
 EPSILON = 1e-6
 
 
@@ -62,16 +60,16 @@ def cases(
 
     width, queries = shape.width, shape.heads * shape.head_width
     stream, norm = normal(rows, width, dtype=torch.float32), normal(width)
-    yield projecting(shape, stream, norm, weights(queries + 2 * shape.key_heads * shape.head_width, width), normal)
-    yield attending(shape, rows, context, device, normal, sets)
-    yield adding("output + residual", normal(rows, queries), weights(width, queries))
+    yield _projecting(shape, stream, norm, weights(queries + 2 * shape.key_heads * shape.head_width, width), normal)
+    yield _attending(shape, rows, context, device, normal, sets)
+    yield _adding("output + residual", normal(rows, queries), weights(width, queries))
     for int8 in (False, True):
-        yield gating(stream, norm, weights(2 * shape.feed_forward, width, int8=int8))
-    yield adding("down + residual", normal(rows, shape.feed_forward), weights(width, shape.feed_forward))
-    yield choosing(shape, rows, stream, norm, device, normal, sets)
+        yield _gating(stream, norm, weights(2 * shape.feed_forward, width, int8=int8))
+    yield _adding("down + residual", normal(rows, shape.feed_forward), weights(width, shape.feed_forward))
+    yield _choosing(shape, rows, stream, norm, device, normal, sets)
 
 
-def projecting(
+def _projecting(
     shape: KernelShape, stream: Tensor, norm: Tensor, many: list[Weight], normal: Callable[..., Tensor]
 ) -> Case:
     rows, (outer, inner) = len(stream), many[0][0].shape
@@ -87,21 +85,21 @@ def projecting(
 
         def once(number: int) -> tuple[Tensor, ...]:
             weight = many[number % len(many)]
-            weight = weight if dtype == norm.dtype else doubled(weight)
+            weight = weight if dtype == norm.dtype else _doubled(weight)
             return project(stream, given[0], weight, given[1], both, turned, places, places, *kept, EPSILON), *kept
 
         return once
 
     return Case(
         f"norm + heads {inner}x{outer}",
-        moved(many) + 4 * rows * inner + 2 * rows * outer,
+        _moved(many) + 4 * rows * inner + 2 * rows * outer,
         2 * rows * outer * inner,
         {"ours": way(linear.project_heads), "torch eager": way(plain.project_heads)},
         lambda: way(plain.project_heads, torch.float64)(0),
     )
 
 
-def gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
+def _gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
     rows, (outer, inner) = len(stream), many[0][0].shape
     int8 = many[0][1] is not None
     ways = {
@@ -114,14 +112,14 @@ def gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
         )
     return Case(
         f"norm + gated{' int8' if int8 else ''} {inner}x{outer}",
-        moved(many) + 4 * rows * inner + rows * outer,
+        _moved(many) + 4 * rows * inner + rows * outer,
         2 * rows * outer * inner,
         ways,
-        lambda: plain.gated(stream, norm.double(), doubled(many[0]), None, EPSILON),
+        lambda: plain.gated(stream, norm.double(), _doubled(many[0]), None, EPSILON),
     )
 
 
-def adding(name: str, x: Tensor, many: list[Weight]) -> Case:
+def _adding(name: str, x: Tensor, many: list[Weight]) -> Case:
     """Give each way its own streams, to which it adds; one call is the first for all of them."""
     (rows, inner), outer = x.shape, many[0][0].shape[0]
 
@@ -136,23 +134,23 @@ def adding(name: str, x: Tensor, many: list[Weight]) -> Case:
 
     return Case(
         f"{name} {inner}x{outer}",
-        moved(many) + 2 * rows * inner + 8 * rows * outer,
+        _moved(many) + 2 * rows * inner + 8 * rows * outer,
         2 * rows * outer * inner,
         {"ours": way(linear.add_product), "torch eager": way(plain.add_product)},
-        lambda: x.double() @ doubled(many[0])[0].T,
+        lambda: x.double() @ _doubled(many[0])[0].T,
     )
 
 
-def moved(many: list[Weight]) -> int:
+def _moved(many: list[Weight]) -> int:
     """The bytes of one set."""
     return sum(part.nbytes for part in many[0] if part is not None)
 
 
-def doubled(weight: Weight) -> Weight:
+def _doubled(weight: Weight) -> Weight:
     return plain.floats(weight, torch.float64).double(), None
 
 
-def attending(
+def _attending(
     shape: KernelShape, rows: int, context: int, device: str, normal: Callable[..., Tensor], sets: Callable[[int], int]
 ) -> Case:
     columns = context + rows
@@ -168,7 +166,7 @@ def attending(
     bits = torch.full((1, rows, 2 * -(-rows // PAGE)), -1, dtype=torch.int32, device=device)
     given = (whole([list(range(pages))]), whole([context]), whole([rows]), bits)
     programs = -(-rows * shape.heads // shape.key_heads // 64) * shape.key_heads
-    splits = attention.splits_for(programs, columns, processors(device))
+    splits = attention.splits_for(programs, columns, _processors(device))
 
     def dense(number: int) -> Tensor:
         """Attention alone, on contiguous keys: what our kernel would be without pages and masks."""
@@ -184,8 +182,8 @@ def attending(
         "ours": lambda number: attention.attend(q, *many[number % len(many)], *given, splits=splits),
         "torch eager": lambda number: plain.attend(q, *many[number % len(many)], *given),
         "sdpa, dense, no mask": dense,
-        **flash(q, many, columns),
-        **flex(q, many, columns),
+        **_flash(q, many, columns),
+        **_flex(q, many, columns),
     }
     return Case(
         f"attention {rows} rows, {columns} columns",
@@ -196,7 +194,7 @@ def attending(
     )
 
 
-def flash(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tensor]]:
+def _flash(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tensor]]:
     """Flash attention takes no mask but the causal one, so it could draft, or verify, but not both in one launch."""
     try:
         from flash_attn import flash_attn_func
@@ -210,7 +208,7 @@ def flash(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tens
     return {"flash-attn, no mask": once}
 
 
-def flex(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tensor]]:
+def _flex(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tensor]]:
     @cache
     def made() -> Callable[..., Tensor]:
         return torch.compile(flex_attention, dynamic=False)
@@ -222,7 +220,7 @@ def flex(q: Tensor, many: list, columns: int) -> dict[str, Callable[[int], Tenso
     return {"flex, no mask": once}
 
 
-def choosing(
+def _choosing(
     shape: KernelShape,
     rows: int,
     stream: Tensor,
@@ -263,11 +261,11 @@ def choosing(
             "torch eager": lambda number: eager(many[number % len(many)])[1:3],
             "torch.compile": compiled(lambda weight: eager(weight)[1:3], many),
         },
-        lambda: exact_choice(stream, norm, many[0]),
+        lambda: _exact_choice(stream, norm, many[0]),
     )
 
 
-def exact_choice(stream: Tensor, norm: Tensor, weight: Tensor) -> Tensor:
+def _exact_choice(stream: Tensor, norm: Tensor, weight: Tensor) -> Tensor:
     logits = plain.normed(stream.double(), norm.double(), EPSILON) @ weight.double().T
     probabilities = logits.softmax(1)
     entropy = -(probabilities * probabilities.clamp(min=1e-300).log()).sum(1)
@@ -282,5 +280,5 @@ def compiled(way: Callable[[Tensor], Tensor], many: list[Tensor]) -> Callable[[i
     return lambda number: made()(many[number % len(many)])
 
 
-def processors(device: str) -> int:
+def _processors(device: str) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.startswith("cuda") else 132

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["H200", "Limits", "graph_us", "measured_limits", "sets_beyond_cache"]
-
 REPEATS = 20
 BEYOND_CACHE = 256 << 20
 MOST_SETS = 128

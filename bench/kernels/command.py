@@ -23,8 +23,6 @@ from bench.kernels.clock import H200, Limits
 from mercury_engine.model.config import ModelConfig
 from mercury_training import plot
 
-__all__ = ["main", "measured", "table"]
-
 ROWS = 40
 CONTEXT = 1024
 SESSIONS = 256
@@ -37,22 +35,22 @@ Figures = dict[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parsed(arguments)
+    options = _parsed(arguments)
     figures: Figures = {"machine": machine(), "torch": torch.__version__, "rows": ROWS, "context": CONTEXT}
-    measure = on_gpu if torch.cuda.is_available() else without_gpu
+    measure = _on_gpu if torch.cuda.is_available() else _without_gpu
     try:
         measure(options, figures)
     finally:  # what was measured until something failed, or time was up
         print(json.dumps(figures))
-    wrong = [each["name"] for each in (*figures.get("kernels", ()), *figures.get("passes", ())) if is_wrong(each)]
+    wrong = [each["name"] for each in (*figures.get("kernels", ()), *figures.get("passes", ())) if _is_wrong(each)]
     sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
 
 
-def is_wrong(each: Figures) -> bool:
+def _is_wrong(each: Figures) -> bool:
     return not each["error"] <= each.get("tolerance", TOLERANCE)
 
 
-def without_gpu(options: argparse.Namespace, figures: Figures) -> None:
+def _without_gpu(options: argparse.Namespace, figures: Figures) -> None:
     """Floors on a known GPU, and compiled resources; no times."""
     from mercury_kernels.compiled import SHAPES, compiled, launches
 
@@ -81,7 +79,7 @@ def floor_us(limits: Limits, config: ModelConfig) -> float:
     return limits.floor_us(pass_bytes(config, CONTEXT + ROWS), pass_operations(config, ROWS, CONTEXT))
 
 
-def on_gpu(options: argparse.Namespace, figures: Figures) -> None:
+def _on_gpu(options: argparse.Namespace, figures: Figures) -> None:
     """Run on a GPU, whole passes first: users wait for those."""
     from bench.kernels.clock import measured_limits
 
@@ -91,7 +89,7 @@ def on_gpu(options: argparse.Namespace, figures: Figures) -> None:
     for name in options.shape:
         figures["passes"].append(found := {"name": name, "error": math.inf})
         try:
-            whole_passes(options, limits, found)
+            _whole_passes(options, limits, found)
         except Exception:  # the kernels can still be measured
             found["error"] = math.inf
             traceback.print_exc(file=sys.stdout)
@@ -127,7 +125,7 @@ def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
                 times[way] = graph_us(once, calls)
             except Exception as failed:  # one of theirs may not run here; ours has run
                 times[way] = None
-                print(f"    {way}: {said(failed)}")
+                print(f"    {way}: {_said(failed)}")
         yield {
             "name": f"{name}: {case.name}",
             "error": error,
@@ -142,20 +140,20 @@ def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
 def error_of(case: Any) -> float:
     """The error relative to the norm of the exact result; infinite if ours does not run."""
     try:
-        found, expected = flat(case.ways["ours"](0)), flat(case.exact())
+        found, expected = _flat(case.ways["ours"](0)), _flat(case.exact())
     except Exception as failed:
-        print(f"    {case.name}: {said(failed)}")
+        print(f"    {case.name}: {_said(failed)}")
         return math.inf
     error = float((found - expected).norm() / expected.norm())
     return error if math.isfinite(error) else math.inf
 
 
-def flat(result: torch.Tensor | tuple[torch.Tensor, ...]) -> torch.Tensor:
+def _flat(result: torch.Tensor | tuple[torch.Tensor, ...]) -> torch.Tensor:
     parts = result if isinstance(result, tuple) else (result,)
     return torch.cat([part.double().flatten() for part in parts])
 
 
-def said(failed: Exception) -> str:
+def _said(failed: Exception) -> str:
     return f"{type(failed).__name__}: {str(failed).partition(chr(10))[0][:90]}"
 
 
@@ -186,7 +184,7 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
     return {"roof": roof, **points}
 
 
-def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
+def _whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
     """Time a model's passes with the chosen backends, only if they compute the same as torch."""
     from bench.kernels.passes import (
         MODELS,
@@ -206,7 +204,7 @@ def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) ->
     found |= {"backends": runtime.name, "tolerance": TOLERANCE, "floor_us": floor_us(limits, config)}
     found["error"] = error = difference(runtime, CONTEXT)
     print(f"{name} by {runtime.name}, {error:.1e} from torch's result")
-    if is_wrong(found):
+    if _is_wrong(found):
         print("    WRONG: no times")
         return
     found["pass_us"] = us = pass_us(runtime, ROWS, CONTEXT)
@@ -230,7 +228,7 @@ def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) ->
         print(f"  shipped model, {sessions:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s", flush=True)
 
 
-def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench.kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

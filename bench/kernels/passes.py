@@ -27,20 +27,6 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
-__all__ = [
-    "MODELS",
-    "TOLERANCE",
-    "answer_ms",
-    "cost",
-    "difference",
-    "pass_bytes",
-    "pass_operations",
-    "pass_us",
-    "random_network",
-    "served",
-    "together",
-]
-
 DREAM = ModelConfig(
     name="dream-7b",
     width=3584,
@@ -115,15 +101,15 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
 def pass_bytes(config: ModelConfig, columns: int) -> int:
     """The bytes that a pass in bfloat16 must read: all weights, and the keys and values of this many columns."""
     kept = 2 * config.layers * config.kv_heads * config.head_width * columns
-    return 2 * (multiplied(config) + kept)
+    return 2 * (_multiplied(config) + kept)
 
 
 def pass_operations(config: ModelConfig, rows: int, columns: int) -> int:
     attended = 2 * config.layers * config.heads * config.head_width * columns
-    return 2 * rows * (multiplied(config) + attended)
+    return 2 * rows * (_multiplied(config) + attended)
 
 
-def multiplied(config: ModelConfig) -> int:
+def _multiplied(config: ModelConfig) -> int:
     """The weights in products: a separate embedding table is only looked up."""
     return config.parameters - (0 if config.tied else config.vocabulary * config.width)
 
@@ -137,8 +123,8 @@ def difference(runtime: GpuRuntime, columns: int) -> float:
     """How far the logits of a typed token and a canvas are from those that torch computes."""
     permitted, found = np.ones(runtime.config.vocabulary, bool), []
     for one in (runtime, GpuRuntime(runtime.network, device=runtime.device, backends=Backends("torch", "torch"))):
-        cache = filled(one, columns)
-        forward = one.forward(drafting(cache, permitted).rows, cache)
+        cache = _filled(one, columns)
+        forward = one.forward(_drafting(cache, permitted).rows, cache)
         found.append(np.asarray(forward.logits_WV, np.float64))
     return float(np.linalg.norm(found[0] - found[1]) / np.linalg.norm(found[1]))
 
@@ -146,13 +132,13 @@ def difference(runtime: GpuRuntime, columns: int) -> float:
 def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
     """The time from a typed token to an answer of this many tokens on the host: a canvas, then its draft verified
     and kept."""
-    cache = filled(runtime, columns)
+    cache = _filled(runtime, columns)
     permitted = np.ones(runtime.config.vocabulary, bool)
 
     def once() -> None:
         cache.truncate(columns)
         for number in range(2):
-            passing = drafting(cache, permitted) if not number else verifying(cache, tokens, permitted)
+            passing = _drafting(cache, permitted) if not number else _verifying(cache, tokens, permitted)
             forward = runtime.forward(passing.rows, cache)
             _ = forward.logits_WV.choices.ids_W
             cache.append(forward, range(1 if not number else tokens))
@@ -162,7 +148,7 @@ def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
 
 def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
     """The milliseconds in which this many sessions draft and verify a canvas each."""
-    caches = [filled(runtime, columns) for _ in range(sessions)]
+    caches = [_filled(runtime, columns) for _ in range(sessions)]
     permitted = np.ones(runtime.config.vocabulary, bool)
 
     def once() -> None:
@@ -170,10 +156,10 @@ def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
             own = caches[first : first + runtime.batch]
             for cache in own:
                 cache.truncate(columns)
-            drafted = runtime.forwards([drafting(cache, permitted) for cache in own])
+            drafted = runtime.forwards([_drafting(cache, permitted) for cache in own])
             for cache, forward in zip(own, drafted, strict=True):
                 cache.append(forward, range(1))
-            verified = runtime.forwards([verifying(cache, CANVAS, permitted) for cache in own])
+            verified = runtime.forwards([_verifying(cache, CANVAS, permitted) for cache in own])
             for cache, forward in zip(own, verified, strict=True):
                 cache.append(forward, range(CANVAS))
 
@@ -209,22 +195,22 @@ def cost(tokens_a_second: float, dollars_an_hour: float) -> float:
     return dollars_an_hour / (tokens_a_second * 3600) * 1e6
 
 
-def drafting(cache: PageCache, permitted: np.ndarray) -> Pass:
-    return passing(cache, 1, [Canvas(0, masked(CANVAS))], permitted)
+def _drafting(cache: PageCache, permitted: np.ndarray) -> Pass:
+    return _passing(cache, 1, [Canvas(0, masked(CANVAS))], permitted)
 
 
-def verifying(cache: PageCache, tokens: int, permitted: np.ndarray) -> Pass:
-    return passing(cache, tokens, [], permitted)
+def _verifying(cache: PageCache, tokens: int, permitted: np.ndarray) -> Pass:
+    return _passing(cache, tokens, [], permitted)
 
 
-def passing(cache: PageCache, count: int, canvases: list[Canvas], permitted: np.ndarray) -> Pass:
+def _passing(cache: PageCache, count: int, canvases: list[Canvas], permitted: np.ndarray) -> Pass:
     length = cache.length + count
     ids = 64 + np.arange(length) % 256
     prefix = HintedPrefix.without_hints(ids, np.arange(length))
     return Pass(fuse(cache.length, prefix, 0, canvases, permitted_V=permitted).rows, cache)
 
 
-def filled(runtime: GpuRuntime, columns: int) -> PageCache:
+def _filled(runtime: GpuRuntime, columns: int) -> PageCache:
     cache = runtime.cache()
     while cache.length < columns:
         count = min(256, columns - cache.length)

@@ -16,15 +16,13 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import is_step_towards, tokens
 from mercury_ls.code.documents import Document, Snapshot
-from mercury_ls.code.edits import TextEdit, applied, difference
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_training.corpus.history import hunks_between
 from mercury_training.corpus.shards import EditRow, Replacement, read_edits
 from mercury_training.corpus.sources import blobs
 from mercury_training.corpus.synthetic import lines_of
-
-__all__ = ["Case", "applied", "cases", "verdict"]
 
 PAUSE = 60.0
 BEYOND = 1 << 30
@@ -64,38 +62,38 @@ def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[TextEdit]
     for each in touched:
         start, stop = min(first, each.start), max(end, each.end)
         before = snapshot.text[start:stop]
-        after, author = (applied_within(before, start, change) for change in (proposal, each))
-        if words(after) == words(author):
+        after, author = (_applied_within(before, start, change) for change in (proposal, each))
+        if _words(after) == _words(author):
             return True, True
         if is_step_towards(before, after, author):
             return True, False
     return False, False
 
 
-def applied_within(text: str, start: int, change: TextEdit) -> str:
+def _applied_within(text: str, start: int, change: TextEdit) -> str:
     return text[: change.start - start] + change.text + text[change.end - start :]
 
 
-def words(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     return [token.text for token in tokens(text)]
 
 
 def of_commit(row: dict) -> Case:
     """The file of a row may be a window of it: the diffs' numbers then count from lines that are not there."""
-    found = next((history for first in first_lines(row) if (history := replayed(row, first))), None)
+    found = next((history for first in _first_lines(row) if (history := _replayed(row, first))), None)
     if found is None:
         raise ValueError(f"{row['id']}: its edits do not lead to file_now; is the row damaged?")
     snapshot = Document("file:///now", row["path"], row["language"], 1, row["file_now"]).snapshot()
     offset = snapshot.offset(max(row["cursor"]["line"], 0), row["cursor"]["character"], "utf-16")
-    expected, also_ok = (tuple(change_of(snapshot, each) for each in row[name]) for name in ("expected", "also_ok"))
+    expected, also_ok = (tuple(_change_of(snapshot, each) for each in row[name]) for name in ("expected", "also_ok"))
     return Case(row["class"], snapshot, offset, found, expected, also_ok)
 
 
-def first_lines(row: dict) -> Iterator[int]:
+def _first_lines(row: dict) -> Iterator[int]:
     """The lines of the file at which its text may begin: where one of its edits fits."""
     yield 0
     lines = row["file_before"].split("\n")
-    own = [hunk for edit in row["edits"] if edit["path"] == row["path"] for hunk in hunks(edit["diff"])]
+    own = [hunk for edit in row["edits"] if edit["path"] == row["path"] for hunk in _hunks(edit["diff"])]
     for number, (first, before, _) in enumerate(own):
         moved = sum(len(after) - len(old) for line, old, after in own[:number] if line <= first)
         fits = (n for n in range(len(lines)) if before and lines[n : n + len(before)] == before)
@@ -103,19 +101,19 @@ def first_lines(row: dict) -> Iterator[int]:
     yield BEYOND
 
 
-def replayed(row: dict, first_line: int) -> History | None:
+def _replayed(row: dict, first_line: int) -> History | None:
     """The history of the row's edits, None if they do not lead to its text."""
     text, within, made = row["file_before"], 0, []
     for number, edit in enumerate(row["edits"]):
-        here, elsewhere = edit["path"] == row["path"], name_elsewhere(edit["path"], row["path"])
-        for first, before, after in hunks(edit["diff"]):
+        here, elsewhere = edit["path"] == row["path"], _name_elsewhere(edit["path"], row["path"])
+        for first, before, after in _hunks(edit["diff"]):
             at, lines, longer = first - first_line, text.split("\n"), len(after) - len(before)
             fits = at >= 0 and lines[at : at + len(before)] == before
             below = here and (at >= len(lines) or (at == text.count("\n") and not fits))
             over = here and bool(text) and at + len(before) <= 0
             if not here or below or over:
                 line = first - within if below else first
-                made.append((number, Edit(elsewhere, line, whole_lines(before), whole_lines(after))))
+                made.append((number, Edit(elsewhere, line, _whole_lines(before), _whole_lines(after))))
                 first_line += longer if over else 0
             elif not fits:
                 return None
@@ -123,24 +121,24 @@ def replayed(row: dict, first_line: int) -> History | None:
                 now = "\n".join([*lines[:at], *after, *lines[at + len(before) :]])
                 made.append((number, (text, now)))
                 text, within = now, within + longer
-    return history_of(row["path"], made) if text.rstrip("\n") == row["file_now"].rstrip("\n") else None
+    return _history_of(row["path"], made) if text.rstrip("\n") == row["file_now"].rstrip("\n") else None
 
 
-def whole_lines(lines: Iterable[str]) -> str:
+def _whole_lines(lines: Iterable[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def name_elsewhere(edited: str, path: str) -> str:
+def _name_elsewhere(edited: str, path: str) -> str:
     """The name of a file that is not there, or of the part of one."""
     return f"elsewhere in {edited}" if edited == path else edited
 
 
-def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) -> History:
+def _history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) -> History:
     """What was done in turn: to the text that is there, before and after, and to what is not, as edits."""
-    history, absent = History(), beginnings([step for _, step in made if isinstance(step, Edit)])
+    history, absent = History(), _beginnings([step for _, step in made if isinstance(step, Edit)])
     for number, step in made:
         if not isinstance(step, Edit):
-            record(history, path, *step, number)
+            _record(history, path, *step, number)
             continue
         lines, at, before = absent[step.path], max(step.line, 0), lines_of(step.before)
         lines[at : at + len(before)] = before
@@ -152,7 +150,7 @@ def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) ->
     return history
 
 
-def beginnings(edits: Sequence[Edit]) -> dict[str, list[str]]:
+def _beginnings(edits: Sequence[Edit]) -> dict[str, list[str]]:
     """The lines that each file must have had for these edits to be made in turn; blank where nothing is known."""
     files: dict[str, list[str]] = {}
     for edit in reversed(edits):
@@ -162,7 +160,7 @@ def beginnings(edits: Sequence[Edit]) -> dict[str, list[str]]:
     return files
 
 
-def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
+def _hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
     """First line, counted from 0 in the text that the hunks above have left, and the lines before and after."""
     lines = diff.removesuffix("\n").split("\n")
     starts = [at for at, line in enumerate(lines) if HUNK.match(line)]
@@ -175,7 +173,7 @@ def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
         grown += len(after) - len(before)
 
 
-def change_of(snapshot: Snapshot, edit: dict) -> TextEdit:
+def _change_of(snapshot: Snapshot, edit: dict) -> TextEdit:
     start, end = (
         snapshot.offset(edit["range"][name]["line"], edit["range"][name]["character"], "utf-16")
         for name in ("start", "end")
@@ -183,7 +181,7 @@ def change_of(snapshot: Snapshot, edit: dict) -> TextEdit:
     return TextEdit(start, end, edit["newText"])
 
 
-def record(history: History, path: str, before: str, after: str, number: int) -> None:
+def _record(history: History, path: str, before: str, after: str, number: int) -> None:
     history.record(path, before, difference(before, after), PAUSE * number)
 
 
@@ -192,12 +190,12 @@ def of_repository(rows: Iterable[EditRow], mirror: Path | None) -> Iterator[Case
         yield from map(of_row, rows)
         return
     with blobs(str(mirror)) as read:
-        found = ((row, whole(row, read)) for row in rows)
+        found = ((row, _whole(row, read)) for row in rows)
         # That nothing more was to be done is certain only of what somebody has done.
         yield from (of_row(restored or row) for row, restored in found if restored or row.kind != "none")
 
 
-def whole(row: EditRow, read: Callable[[str], bytes | None]) -> EditRow | None:
+def _whole(row: EditRow, read: Callable[[str], bytes | None]) -> EditRow | None:
     """The row with all of its file as the window, None where history does not give it back."""
     old, new = (read(f"{row.commit}{parent}:{row.path}") for parent in ("^", ""))
     if not old or not new:
@@ -206,7 +204,7 @@ def whole(row: EditRow, read: Callable[[str], bytes | None]) -> EditRow | None:
         before, after = (lines_of(data.decode().replace("\r\n", "\n")) for data in (old, new))
     except UnicodeDecodeError:
         return None
-    now = after if row.kind == "none" else edited(before, [edit for edit in row.edits if edit.path == row.path])
+    now = after if row.kind == "none" else _edited(before, [edit for edit in row.edits if edit.path == row.path])
     if now is None or "".join(now[row.first_line :]).find(row.window) != 0:
         return None
     remaining = hunks_between(row.path, now, after) if now != after else []
@@ -217,11 +215,11 @@ def whole(row: EditRow, read: Callable[[str], bytes | None]) -> EditRow | None:
     number = next((at for at, each in enumerate(expected) if each.first == first), None)
     if expected and number is None:
         return None
-    cursor = row.cursor + row.first_line if row.cursor >= 0 else cursor_of(row)
+    cursor = row.cursor + row.first_line if row.cursor >= 0 else _cursor_of(row)
     return replace(row, window="".join(now), first_line=0, expected=expected, next=number or 0, cursor=cursor)
 
 
-def edited(lines: list[str], edits: Sequence[Edit]) -> list[str] | None:
+def _edited(lines: list[str], edits: Sequence[Edit]) -> list[str] | None:
     """The lines after these edits, each where it was when it was made."""
     for edit in edits:
         before = lines_of(edit.before)
@@ -231,7 +229,7 @@ def edited(lines: list[str], edits: Sequence[Edit]) -> list[str] | None:
     return lines
 
 
-def cursor_of(row: EditRow) -> int:
+def _cursor_of(row: EditRow) -> int:
     """The line where the last edit left the cursor, if it was in this file."""
     last = row.edits[-1] if row.edits else None
     return last.line + max(last.after.count("\n") - 1, 0) if last and last.path == row.path else -1
@@ -241,7 +239,7 @@ def of_row(row: EditRow) -> Case:
     """The edits within the window are taken back and made again; what was done elsewhere is recorded so."""
     text, own = row.window, {}
     for at in range(len(row.edits) - 1, -1, -1):
-        edit, start = row.edits[at], offset_then(row, at, text)
+        edit, start = row.edits[at], _offset_then(row, at, text)
         if start is not None and text.startswith(edit.after, start):
             own[at] = start
             text = text[:start] + edit.before + text[start + len(edit.after) :]
@@ -250,40 +248,41 @@ def of_row(row: EditRow) -> Case:
         if at in own:
             now = text[: own[at]] + edit.after + text[own[at] + len(edit.before) :]
             made.append((at, (text, now)))
-            text, within = now, within + grown(edit)
+            text, within = now, within + _grown(edit)
         else:
-            below = edit.path == row.path and not above(row, edit)
+            below = edit.path == row.path and not _above(row, edit)
             line = edit.line - within if below else edit.line
-            made.append((at, replace(edit, path=name_elsewhere(edit.path, row.path), line=line)))
-    history = history_of(row.path, made)
+            made.append((at, replace(edit, path=_name_elsewhere(edit.path, row.path), line=line)))
+    history = _history_of(row.path, made)
     snapshot = Document("file:///now", row.path, row.language, 1, row.window).snapshot()
     expected = tuple(
-        TextEdit(line_start(snapshot, each.first), line_start(snapshot, each.stop), each.text) for each in row.expected
+        TextEdit(_line_start(snapshot, each.first), _line_start(snapshot, each.stop), each.text)
+        for each in row.expected
     )
     next_one = expected[row.next : row.next + 1]
     rest = tuple(each for each in expected if each not in next_one)
     return Case(row.kind, snapshot, cursor(row, snapshot), history, next_one, rest)
 
 
-def offset_then(row: EditRow, at: int, text: str) -> int | None:
+def _offset_then(row: EditRow, at: int, text: str) -> int | None:
     """Where edit `at` was in the window when it was made; `text` is the window just after it."""
     edit = row.edits[at]
     if edit.path != row.path:
         return None
-    line = edit.line - row.first_line + sum(grown(later) for later in row.edits[at + 1 :] if above(row, later))
+    line = edit.line - row.first_line + sum(_grown(later) for later in row.edits[at + 1 :] if _above(row, later))
     lines = lines_of(text)
     return sum(map(len, lines[:line])) if 0 <= line <= len(lines) else None
 
 
-def grown(edit: Edit) -> int:
+def _grown(edit: Edit) -> int:
     return edit.after.count("\n") - edit.before.count("\n")
 
 
-def above(row: EditRow, edit: Edit) -> bool:
+def _above(row: EditRow, edit: Edit) -> bool:
     return edit.path == row.path and edit.line + edit.after.count("\n") <= row.first_line
 
 
-def line_start(snapshot: Snapshot, line: int) -> int:
+def _line_start(snapshot: Snapshot, line: int) -> int:
     return snapshot.line_start(line) if line < snapshot.line_count else len(snapshot.text)
 
 

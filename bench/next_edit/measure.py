@@ -48,20 +48,6 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 
-__all__ = [
-    "PARTS",
-    "Local",
-    "Outcome",
-    "assessed",
-    "cost_of",
-    "engine_of",
-    "last_of",
-    "measure",
-    "parted",
-    "question_of",
-    "score",
-]
-
 PARTS = ("rules", "model", "both")
 RESAMPLED = 2000
 
@@ -86,8 +72,8 @@ class Local:
 
 
 class Outcome(Struct, frozen=True):
-    """One row: `located` whether an edit touches lines that change, `rank` that of the first place found that does,
-    `lost` at which stage an edit that was due got lost, `offered` the kind of what is shown."""
+    """One row: `located` whether an edit touches lines that change, `_rank` that of the first place found that does,
+    `_lost` at which stage an edit that was due got lost, `offered` the kind of what is shown."""
 
     kind: str
     shown: bool
@@ -116,9 +102,9 @@ def main() -> None:
     engine, bar = engine_of(given.engine), SuggestSettings().minimum_probability
     rows = itertools.islice(cases(given.file, given.mirrors, given.every), given.limit)
     if given.parts:
-        report_parts(asyncio.run(measure_parts(rows, engine, bar)), given.engine)
+        _report_parts(asyncio.run(measure_parts(rows, engine, bar)), given.engine)
         return
-    report(asyncio.run(measure(rows, engine, bar)), given.engine)
+    _report(asyncio.run(measure(rows, engine, bar)), given.engine)
 
 
 def engine_of(name: str) -> Local | None:
@@ -143,15 +129,15 @@ async def measure_parts(rows: Iterable[Case], engine: Local | None, bar: float) 
     return outcomes
 
 
-def found_for(question: NextQuestion) -> tuple[Candidate, ...] | Silence:
+def _found_for(question: NextQuestion) -> tuple[Candidate, ...] | Silence:
     edits = question.history.edits(question.recent_edits)
     return candidates_after(Situation(question.snapshot, question.offset, edits))
 
 
-def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[Answer]:
+def _answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[Answer]:
     if part != "model":
         return next_edits(question, engine if part == "both" else None)
-    found = found_for(question)
+    found = _found_for(question)
     places = () if isinstance(found, Silence) else [each for each in found if each.text is None]
     return answers(question, places, engine)
 
@@ -170,13 +156,13 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     _ = question.snapshot.tree
     forwards, seconds = (engine.forwards, engine.processor_seconds) if engine else (0, 0.0)
     began = time.perf_counter()
-    answer = await last_of(answers_of(question, engine, part))
+    answer = await last_of(_answers_of(question, engine, part))
     elapsed = (time.perf_counter() - began) * 1000
     due = (*case.expected, *case.also_ok)
     p_accept = answer.offer.p_accept if answer.offer else 0.0
     offered = answer.offer.kind if answer.offer else ""
-    known = {"rank": rank(question, due), "silence": answer.silence, "offered": offered}
-    found = assessed(case, answer.edits, p_accept, elapsed, lost=lost(case, question, answer.edits, due), **known)
+    known = {"rank": _rank(question, due), "silence": answer.silence, "offered": offered}
+    found = assessed(case, answer.edits, p_accept, elapsed, lost=_lost(case, question, answer.edits, due), **known)
     if engine is None:
         return found
     spent = (engine.processor_seconds - seconds) * 1000
@@ -199,7 +185,7 @@ def assessed(
         case.kind,
         bool(changes),
         is_exact(case.snapshot.text, changes, due),
-        any(near(case.snapshot, change, each) for change in changes for each in due),
+        any(_near(case.snapshot, change, each) for change in changes for each in due),
         rank,
         likeness(case, changes) if due else 100.0 * (not changes),
         p_accept,
@@ -243,39 +229,39 @@ def touched(text: str, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> 
     return [each for each in due if any(each.start <= end + 1 and each.end >= start for start, end in reach)]
 
 
-def near(snapshot: Snapshot, change: TextEdit | Candidate, due: TextEdit) -> bool:
+def _near(snapshot: Snapshot, change: TextEdit | Candidate, due: TextEdit) -> bool:
     """They touch the same lines; an insertion counts as the lines on either side."""
     first, last = snapshot.line_of(change.start), snapshot.line_of(change.end)
     start, end = snapshot.line_of(due.start), snapshot.line_of(max(due.end - 1, due.start))
     return first <= end and last >= start - (due.start == due.end)
 
 
-def lost(case: Case, question: NextQuestion, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> str:
+def _lost(case: Case, question: NextQuestion, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> str:
     """Empty where nothing was due, or what was due is shown."""
     if not due or is_exact(case.snapshot.text, changes, due):
         return ""
-    found = found_for(question)
+    found = _found_for(question)
     if isinstance(found, Silence):
         return "no candidate" if found.reason.startswith("nothing") else "suppressed"
     right = any(verdict(question.snapshot, each, due)[0] for each in found if each.text is not None)
     if changes:
-        located = any(near(case.snapshot, change, each) for change in changes for each in due)
+        located = any(_near(case.snapshot, change, each) for change in changes for each in due)
         return "shown incomplete" if located and right else "shown wrong text" if located else "shown wrong place"
     if right:
         return "below the bar"
-    places = [each for each in found if any(near(question.snapshot, each, other) for other in due)]
+    places = [each for each in found if any(_near(question.snapshot, each, other) for other in due)]
     if any(each.text is not None for each in places):
         return "candidate with another text"
     return "place without a text" if places else "no candidate"
 
 
-def rank(question: NextQuestion, due: Sequence[TextEdit]) -> int:
+def _rank(question: NextQuestion, due: Sequence[TextEdit]) -> int:
     """0 where no place found is one that changes."""
-    found = found_for(question)
+    found = _found_for(question)
     if isinstance(found, Silence):
         return 0
     for number, each in enumerate(found, 1):
-        if any(near(question.snapshot, each, other) for other in due):
+        if any(_near(question.snapshot, each, other) for other in due):
             return number
     return 0
 
@@ -296,20 +282,20 @@ def score(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Shares in percent; `delta_chrf`, `exact`, `location` and recalls are over the rows in which an edit was due."""
     due = [each for each in outcomes if each.kind != "none"]
     silent = [each for each in outcomes if each.kind == "none"]
-    show, quiet = share(each.shown for each in due), share(not each.shown for each in silent)
+    show, quiet = _share(each.shown for each in due), _share(not each.shown for each in silent)
     delta = sum(each.delta_chrf for each in due) / max(len(due), 1)
     times = sorted(each.milliseconds for each in outcomes)
     return {
-        "score": round(delta / 100 * harmonic(show, quiet) / 100, 3),
+        "score": round(delta / 100 * _harmonic(show, quiet) / 100, 3),
         "net": round(net(outcomes), 3),
         "show": round(show, 1),
         "quiet": round(quiet, 1),
         "delta_chrf": round(delta, 1),
-        "exact": round(share(each.exact for each in due), 1),
-        "location": round(share(each.located for each in due), 1),
-        "recall_at_1": round(share(each.rank == 1 for each in due), 1),
-        "recall_at_3": round(share(1 <= each.rank <= 3 for each in due), 1),
-        "right_when_shown": round(share(each.exact for each in outcomes if each.shown), 1),
+        "exact": round(_share(each.exact for each in due), 1),
+        "location": round(_share(each.located for each in due), 1),
+        "recall_at_1": round(_share(each.rank == 1 for each in due), 1),
+        "recall_at_3": round(_share(1 <= each.rank <= 3 for each in due), 1),
+        "right_when_shown": round(_share(each.exact for each in outcomes if each.shown), 1),
         **cost_of([each for each in outcomes if not each.shown]),
         "p50_ms": round(times[len(times) // 2], 2) if times else 0.0,
         "p90_ms": round(times[len(times) * 9 // 10], 2) if times else 0.0,
@@ -332,16 +318,16 @@ def cost_of(silent: Sequence[Outcome]) -> dict[str, float]:
     }
 
 
-def share(values: Iterable[bool]) -> float:
+def _share(values: Iterable[bool]) -> float:
     found = list(values)
     return 100 * sum(found) / len(found) if found else 0.0
 
 
-def harmonic(one: float, other: float) -> float:
+def _harmonic(one: float, other: float) -> float:
     return 2 * one * other / (one + other) if one + other else 0.0
 
 
-def report(outcomes: Sequence[Outcome], engine: str) -> None:
+def _report(outcomes: Sequence[Outcome], engine: str) -> None:
     kinds = sorted({each.kind for each in outcomes})
     print(f"{len(outcomes)} rows, engine {engine}; {machine()}")
     print(f"{'':16}{'n':>6}{'shown':>8}{'quiet':>8}{'exact':>8}{'located':>9}{'ΔchrF':>8}{'@1':>7}{'@3':>7}")
@@ -350,18 +336,18 @@ def report(outcomes: Sequence[Outcome], engine: str) -> None:
         cells = ("show", "quiet", "exact", "location", "delta_chrf", "recall_at_1", "recall_at_3")
         widths = (8, 8, 8, 9, 8, 7, 7)
         print(f"{kind:16}{found['n']:6}" + "".join(f"{found[c]:{w}.1f}" for c, w in zip(cells, widths, strict=True)))
-    print_losses(outcomes)
-    print_offers(outcomes)
+    _print_losses(outcomes)
+    _print_offers(outcomes)
     silent = [each for each in outcomes if each.kind == "none"]
     quiet = wilson(sum(not each.shown for each in silent), len(silent))
     print(
         f"quiet in {quiet.value:.1%} of {len(silent)} silent rows ({quiet.low:.1%} to {quiet.high:.1%}, 19 of 20 times)"
     )
-    net_of_all = {"net_interval": interval(len(outcomes), lambda chosen: net([outcomes[at] for at in chosen]))}
+    net_of_all = {"net_interval": _interval(len(outcomes), lambda chosen: net([outcomes[at] for at in chosen]))}
     print(json.dumps({**score(outcomes), **net_of_all, "engine": engine, "machine": machine()}))
 
 
-def report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
+def _report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
     found = parted(outcomes)
     cells = ("score", "net", "show", "quiet", "delta_chrf", "exact", "location", "silent_forwards", "p50_ms")
     print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>16}" for cell in cells))
@@ -375,11 +361,11 @@ def parted(outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     the same rows are drawn again for the two."""
     found: dict[str, Any] = {part: score(outcomes[part]) for part in PARTS}
     for part in PARTS[:2]:
-        found[f"both over {part}"] = difference_of(outcomes["both"], outcomes[part])
+        found[f"both over {part}"] = _difference_of(outcomes["both"], outcomes[part])
     return {**found, "n": len(outcomes["both"])}
 
 
-def difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, float | tuple[float, float]]:
+def _difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, float | tuple[float, float]]:
     """How much more one scores than the other, by both scores."""
 
     def gain(name: str, chosen: Sequence[int]) -> float:
@@ -389,18 +375,18 @@ def difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str,
     found: dict[str, float | tuple[float, float]] = {}
     for name in ("score", "net"):
         found[name] = gain(name, range(len(one)))
-        found[f"{name}_interval"] = interval(len(one), partial(gain, name))
+        found[f"{name}_interval"] = _interval(len(one), partial(gain, name))
     return found
 
 
-def interval(count: int, figure: Callable[[Sequence[int]], float]) -> tuple[float, float]:
+def _interval(count: int, figure: Callable[[Sequence[int]], float]) -> tuple[float, float]:
     """What the figure is between 19 of 20 times when as many rows are drawn again."""
     draw = random.Random(0)
     drawn = sorted(figure(draw.choices(range(count), k=count)) for _ in range(RESAMPLED))
     return round(drawn[RESAMPLED // 40], 3), round(drawn[-RESAMPLED // 40 - 1], 3)
 
 
-def print_losses(outcomes: Sequence[Outcome]) -> None:
+def _print_losses(outcomes: Sequence[Outcome]) -> None:
     """How many rows of each kind lost the edit that was due, by stage."""
     kinds = sorted({each.kind for each in outcomes if each.lost})
     print(f"{'lost where':28}" + "".join(f"{kind[:13]:>15}" for kind in kinds))
@@ -409,15 +395,15 @@ def print_losses(outcomes: Sequence[Outcome]) -> None:
         print(f"{stage:28}" + "".join(f"{count:15}" for count in counts))
 
 
-def print_offers(outcomes: Sequence[Outcome]) -> None:
+def _print_offers(outcomes: Sequence[Outcome]) -> None:
     """What is shown, by the kind of its likeliest edit."""
     shown = [each for each in outcomes if each.shown]
-    counts = Counter((each.offered, fate(each)) for each in shown)
+    counts = Counter((each.offered, _fate(each)) for each in shown)
     fates = ("right", "shown incomplete", "shown wrong text", "shown wrong place", "nothing due")
     print(f"{'offered':20}" + "".join(f"{fate.removeprefix('shown '):>13}" for fate in fates))
     for kind in sorted({each.offered for each in shown}):
         print(f"{kind:20}" + "".join(f"{counts[kind, fate]:13}" for fate in fates))
 
 
-def fate(shown: Outcome) -> str:
+def _fate(shown: Outcome) -> str:
     return "right" if shown.exact else shown.lost or "nothing due"

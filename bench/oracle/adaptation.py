@@ -15,8 +15,6 @@ from bench.oracle.truth import Wisdom
 from mercury_ls.settings.schema import Settings
 from mercury_training.progress import shown as progress
 
-__all__ = ["Adapted", "adapted", "comes_back"]
-
 IGNORED, BY_HAND, AFTERWARDS = 10, 3, 10
 READING_SECONDS = 0.05
 BAR = Settings().suggest.minimum_probability
@@ -38,11 +36,11 @@ class Adapted(Struct):
         self.right += right
         self.likely += likely
         self.shown += answer is not None
-        self.kept += answer is not None and fits(row, answer)
+        self.kept += answer is not None and _fits(row, answer)
         self.likely_shown += likely and answer is not None
 
 
-def fits(row: Row, answer: Answer) -> bool:
+def _fits(row: Row, answer: Answer) -> bool:
     """Whether the user keeps it: nothing in it is wrong."""
     inserted = answer.inserted(row.before, row.behind)
     return bool(inserted) and row.middle.startswith(inserted.rstrip())
@@ -63,7 +61,7 @@ async def adapted(
         found, chance = Adapted(), random.Random(0)
         for number, row in enumerate(progress(f"{wisdom}, {share:.0%}", [*islice(cycle(rows), count)])):
             right = chance.random() < share
-            answer = await met(at, oracle, row, AUTOMATIC, right=right)
+            answer = await _met(at, oracle, row, AUTOMATIC, right=right)
             if number >= count - last:
                 likely = oracle.is_likely(row.before, row.behind, share, BAR)
                 found.add(row, answer, right=right, likely=likely)
@@ -76,26 +74,26 @@ async def comes_back(rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom, 
     async with setup(texts, options, MERCURY_RECORD_COUNTS="true") as (oracle, at):
         moments = [(AUTOMATIC, False)] * IGNORED + [(INVOKED, True)] * BY_HAND + [(AUTOMATIC, True)] * AFTERWARDS
         met_rows = zip(moments, cycle(rows), strict=False)
-        answers = [await met(at, oracle, row, kind, right=right) for (kind, right), row in met_rows]
+        answers = [await _met(at, oracle, row, kind, right=right) for (kind, right), row in met_rows]
         return sum(answer is not None for answer in answers[-AFTERWARDS:])
 
 
-async def met(at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: bool) -> Answer | None:
+async def _met(at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: bool) -> Answer | None:
     """What is shown at a row. The user accepts what is right, and types the true text over what is not, or where there
     is nothing."""
     oracle.options.right, oracle.options.seed = float(right), len(at.opened)
     buffer = at.open_row(row)
     answers = await buffer.asked(len(row.before), kind)
     await asyncio.sleep(READING_SECONDS)
-    if answers and fits(row, answers[0]):
+    if answers and _fits(row, answers[0]):
         buffer.accept(answers[0], len(row.before))
     else:
-        await typed(buffer, row)
+        await _typed(buffer, row)
     buffer.close()
     return answers[0] if answers else None
 
 
-async def typed(buffer: Buffer, row: Row) -> None:
+async def _typed(buffer: Buffer, row: Row) -> None:
     """All of it, and the request that follows."""
     cursor = len(row.before)
     for character in row.middle:

@@ -13,8 +13,6 @@ from bench.oracle.rows import Row
 from bench.oracle.server import Options, OracleServer
 from mercury_training.progress import shown as progress
 
-__all__ = ["AT_ONCE", "Judged", "Outcome", "by_options", "judged", "next_suggestions"]
-
 Verdict = Literal["silent", "whole", "begun", "over", "wrong"]
 """Nothing, the whole answer, its beginning, the answer and more behind it, or something else."""
 
@@ -74,12 +72,12 @@ async def by_options(
     outcomes = []
     for name, options in settings.items():
         async with setup(texts, options, MERCURY_SUGGEST_ADAPT="false") as (oracle, at):
-            found = tuple([await both(at, oracle, row) for row in progress(name, rows)])
+            found = tuple([await _both(at, oracle, row) for row in progress(name, rows)])
         outcomes.append(Outcome(name, found))
     return outcomes
 
 
-async def both(at: Desk, oracle: OracleServer, row: Row) -> Judged:
+async def _both(at: Desk, oracle: OracleServer, row: Row) -> Judged:
     verdicts = await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED)
     return Judged(row, *verdicts, is_right=oracle.is_right(row.before, row.behind))
 
@@ -88,10 +86,10 @@ async def next_suggestions(rows: Sequence[Row], texts: Iterable[str], first_ms: 
     """Milliseconds from accepting a suggestion to the next right one. A user who sees none presses Enter after 300 ms,
     and waits on; infinite where none came even then."""
     async with real([*texts], Options(first_ms=first_ms)) as (_, at):
-        return [taken for row in progress("next", rows) for taken in await followed(at, row)]
+        return [taken for row in progress("next", rows) for taken in await _followed(at, row)]
 
 
-async def followed(at: Desk, row: Row) -> list[float]:
+async def _followed(at: Desk, row: Row) -> list[float]:
     clock = asyncio.get_running_loop().time
     buffer, cursor, accepted, times = at.open_row(row), len(row.before), 0.0, []
     while rest := row.middle[cursor - len(row.before) :].rstrip():

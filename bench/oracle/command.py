@@ -30,8 +30,6 @@ from bench.oracle.truth import Wisdom
 from bench.oracle.typist import EDITORS, Typed, tasks, typed_by
 from bench.oracle.virtual import at_once, virtual
 
-__all__ = ["main", "parts", "separated", "shares", "some"]
-
 Figures = dict[str, Any]
 
 WISDOMS: tuple[Wisdom, ...] = get_args(Wisdom)
@@ -63,7 +61,7 @@ def main() -> None:
     if unknown := set(chosen.what) - set(PARTS):
         parser.error(f"no such part as {', '.join(sorted(unknown))}: use {', '.join(PARTS)}")
     files = sources(unseen=chosen.unseen)
-    scene = Scene(rows(files, seed=chosen.seed), [file.text for file in files], chosen.quick, chosen.unseen)
+    scene = _Scene(rows(files, seed=chosen.seed), [file.text for file in files], chosen.quick, chosen.unseen)
     found: Figures = {}
     for name, part in PARTS.items():
         if name in (chosen.what or PARTS):
@@ -73,7 +71,7 @@ def main() -> None:
     print(json.dumps({"machine": machine(), "quick": chosen.quick, "unseen": chosen.unseen, **found}))
 
 
-class Scene(Struct, frozen=True):
+class _Scene(Struct, frozen=True):
     """What is measured, and where."""
 
     cut: Sequence[Row]
@@ -83,7 +81,7 @@ class Scene(Struct, frozen=True):
     setup: Setup = real
 
 
-async def rows_part(at: Scene) -> Figures:
+async def _rows_part(at: _Scene) -> Figures:
     chosen = some(at.cut, 24) if at.quick else at.cut
     settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom) for wisdom in WISDOMS}
     if at.quick:
@@ -91,14 +89,14 @@ async def rows_part(at: Scene) -> Figures:
     settings["absent, runs on"] = Options(tokens_per_second=AT_ONCE, runs_on=True)
     outcomes = await by_options(chosen, at.texts, settings, at.setup)
     print(f"\n{len(chosen)} rows, a perfect model, no delay: shown, begun right (or whole), whole")
-    print(table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
-    print(table("", outcomes[:1], lambda row: row.kind))
-    print(table("", outcomes[:1], lambda row: f"{row.language}, {'one line' if row.kind in SINGLE else 'several'}"))
-    found = {outcome.setting: figures(outcome.rows) for outcome in outcomes}
-    return found | {"half_right": await half_right(at, chosen)}
+    print(_table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
+    print(_table("", outcomes[:1], lambda row: row.kind))
+    print(_table("", outcomes[:1], lambda row: f"{row.language}, {'one line' if row.kind in SINGLE else 'several'}"))
+    found = {outcome.setting: _figures(outcome.rows) for outcome in outcomes}
+    return found | {"half_right": await _half_right(at, chosen)}
 
 
-async def half_right(at: Scene, chosen: Sequence[Row]) -> Figures:
+async def _half_right(at: _Scene, chosen: Sequence[Row]) -> Figures:
     """What is shown, while somebody types, of a model that is right about every other line."""
     settings = {wisdom: Options(tokens_per_second=AT_ONCE, wisdom=wisdom, right=0.5) for wisdom in HALF_RIGHT}
     if at.quick:
@@ -124,16 +122,16 @@ def separated(held: Sequence[Judged]) -> Figures:
     }
 
 
-async def requests_part(at: Scene) -> Figures:
+async def _requests_part(at: _Scene) -> Figures:
     chosen, latencies = some(at.cut, 8 if at.quick else ROWS_ON_REQUEST), LATENCIES[:2] if at.quick else LATENCIES
     settings = {f"{latency} ms": Options(first_ms=latency) for latency in latencies}
     outcomes = await by_options(chosen, at.texts, settings, at.setup)
     print("\nby milliseconds to the first token, 80 tokens a second: shown, begun right (or whole), whole")
-    print(table("", outcomes, lambda row: "all"))
-    return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
+    print(_table("", outcomes, lambda row: "all"))
+    return {outcome.setting: _figures(outcome.rows) for outcome in outcomes}
 
 
-async def typing_part(at: Scene) -> Figures:
+async def _typing_part(at: _Scene) -> Figures:
     chosen = tasks(QUICK_KEYS if at.quick else SESSION_KEYS)
     settings = [(latency, 1.0) for latency in (TYPING_LATENCIES[:2] if at.quick else TYPING_LATENCIES)]
     if not at.quick:
@@ -145,13 +143,13 @@ async def typing_part(at: Scene) -> Figures:
             name = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
             options = Options(first_ms=latency, right=right)
             typed = await typed_by(editor, options, chosen, f"{editor}, {name}", at.setup)
-            found.setdefault(editor, {})[name] = of_typing(typed)
+            found.setdefault(editor, {})[name] = _of_typing(typed)
             shares_saved = f"{typed.share:7.1%} of {typed.ideal} {typed.share_of_whole:7.1%} of {typed.whole}  "
-            print(f"{editor:10}{name:20}{shares_saved}" + described(typed))
+            print(f"{editor:10}{name:20}{shares_saved}" + _described(typed))
     return found
 
 
-def of_typing(typed: Typed) -> Figures:
+def _of_typing(typed: Typed) -> Figures:
     counts = typed.counts
     return {
         "share": round(typed.share, 4),
@@ -171,7 +169,7 @@ def of_typing(typed: Typed) -> Figures:
     }
 
 
-def described(typed: Typed) -> str:
+def _described(typed: Typed) -> str:
     counts = typed.counts
     return (
         f"{typed.keys:4} keys, {typed.accepted:3} accepted, {typed.wrong:3} wrong shown; {counts.requests:4} requests "
@@ -180,7 +178,7 @@ def described(typed: Typed) -> str:
     )
 
 
-async def adaptation_part(at: Scene) -> Figures:
+async def _adaptation_part(at: _Scene) -> Figures:
     lines = [row for row in at.cut if row.kind in SINGLE and len(row.middle) > 8]
     chosen = some(lines, len(lines))
     count, last = (24, 12) if at.quick else (SUGGESTIONS, LAST_SUGGESTIONS)
@@ -200,7 +198,7 @@ async def adaptation_part(at: Scene) -> Figures:
     return found
 
 
-async def next_part(at: Scene) -> Figures:
+async def _next_part(at: _Scene) -> Figures:
     chosen = [row for row in at.cut if row.kind in ("empty body", "below first statement", "below docstring")]
     times = sorted(await next_suggestions(chosen[:6] if at.quick else chosen, at.texts, 150))
     came = [taken for taken in times if taken < float("inf")]
@@ -214,7 +212,7 @@ def some(cut: Sequence[Row], count: int) -> list[Row]:
     return random.Random(count).sample(list(cut), min(count, len(cut)))
 
 
-def figures(found: Sequence[Judged]) -> Figures:
+def _figures(found: Sequence[Judged]) -> Figures:
     return {
         name: {"n": len(part), **{way: shares([getattr(judged, way) for judged in part]) for way in WAYS}}
         for name, part in parts(found).items()
@@ -242,7 +240,7 @@ def shares(verdicts: Sequence[str]) -> Figures:
     }
 
 
-def table(title: str, outcomes: Sequence[Outcome], group: Callable[[Row], str]) -> str:
+def _table(title: str, outcomes: Sequence[Outcome], group: Callable[[Row], str]) -> str:
     """Shares while typing and on request, by groups of rows."""
     head = f"{title:44}{'n':>5}   {'typing':^27}   {'on request':^27}"
     names = "".join(f"{name:>7}" for name in ("shown", "begun", "whole", "wrong"))
@@ -253,18 +251,18 @@ def table(title: str, outcomes: Sequence[Outcome], group: Callable[[Row], str]) 
             groups.setdefault(group(judged.row), []).append(judged)
         for name, held in sorted(groups.items()):
             lines.append(
-                f"{outcome.setting + ': ' + name:44}{len(held):5}  {cells(held, 'typing')}  {cells(held, 'request')}"
+                f"{outcome.setting + ': ' + name:44}{len(held):5}  {_cells(held, 'typing')}  {_cells(held, 'request')}"
             )
     return "\n".join(lines) + "\n"
 
 
-def cells(held: Sequence[Judged], way: str) -> str:
+def _cells(held: Sequence[Judged], way: str) -> str:
     told = shares([getattr(judged, way) for judged in held])
     wrong = told["wrong"] + told["over"]
     return "".join(f"{share:7.0%}" for share in (told["shown"], told["begun"], told["whole"], wrong))
 
 
-async def edits_part(at: Scene) -> Figures:
+async def _edits_part(at: _Scene) -> Figures:
     """In every format, on rows of their own."""
     chosen = all_rows(unseen=at.unseen, most=6 if at.quick else 0)
     settings = [(0, 1.0), (150, 1.0), (1200, 1.0), (150, 0.5)][: 1 if at.quick else None]
@@ -278,7 +276,7 @@ async def edits_part(at: Scene) -> Figures:
             setting = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
             offered = await edits_asked(name, chosen, right=right, first_ms=latency)
             kinds = list(dict.fromkeys(one.row.kind for one in offered))
-            told = {kind: of_edits([one for one in offered if one.row.kind == kind]) for kind in kinds}
+            told = {kind: _of_edits([one for one in offered if one.row.kind == kind]) for kind in kinds}
             found.setdefault(name, {})[setting] = told
             for kind, numbers in told.items():
                 values = "".join(f"  {figure} {value}" for figure, value in numbers.items())
@@ -286,31 +284,31 @@ async def edits_part(at: Scene) -> Figures:
     return found
 
 
-def of_edits(offered: Sequence[Offered]) -> Figures:
+def _of_edits(offered: Sequence[Offered]) -> Figures:
     """Where a format shows the model no line that is to change, nothing but what rules know can be expected."""
     due = [one for one in offered if one.row.due and one.reached]
     unknown = [one for one in offered if one.row.due and not one.reached]
     quiet = [one for one in offered if not one.row.due]
     return {
         "n": len(due),
-        "shown": portion([one.shown for one in due]),
-        "exact": portion([one.shown and one.exact for one in due]),
+        "shown": _portion([one.shown for one in due]),
+        "exact": _portion([one.shown and one.exact for one in due]),
         "unknown": len(unknown),
-        "harmless": portion([one.exact for one in unknown]),
-        "quiet": portion([not one.shown for one in quiet]),
+        "harmless": _portion([one.exact for one in unknown]),
+        "quiet": _portion([not one.shown for one in quiet]),
         "over_ms": round(percentile([one.over_ms for one in due], 50), 1) if due else None,
     }
 
 
-def portion(verdicts: Sequence[bool]) -> float | None:
+def _portion(verdicts: Sequence[bool]) -> float | None:
     return round(sum(verdicts) / len(verdicts), 4) if verdicts else None
 
 
 PARTS = {
-    "rows": rows_part,
-    "requests": requests_part,
-    "typing": typing_part,
-    "adaptation": adaptation_part,
-    "next": next_part,
-    "edits": edits_part,
+    "rows": _rows_part,
+    "requests": _requests_part,
+    "typing": _typing_part,
+    "adaptation": _adaptation_part,
+    "next": _next_part,
+    "edits": _edits_part,
 }

@@ -18,8 +18,6 @@ from bench.oracle.server import Options, OracleServer, serving
 from bench.oracle.truth import common
 from mercury_ls.code.documents import Document, Snapshot
 
-__all__ = ["AUTOMATIC", "INLINE", "INVOKED", "NAME", "Answer", "Buffer", "Desk", "Setup", "desk", "real"]
-
 INLINE = "textDocument/inlineCompletion"
 INVOKED, AUTOMATIC = 1, 2
 NAME = "oracle"
@@ -30,7 +28,7 @@ Setup = Callable[..., AbstractAsyncContextManager[tuple[OracleServer, "Desk"]]]
 """Begins a measurement: from texts, options of the oracle and settings of the language server to both of them."""
 
 
-class Oracle(Protocol):
+class _Oracle(Protocol):
     address: str
 
 
@@ -134,7 +132,7 @@ class Desk(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def desk(oracle: "Oracle", *options: str, **settings: str) -> AsyncIterator[Desk]:
+async def desk(oracle: "_Oracle", *options: str, **settings: str) -> AsyncIterator[Desk]:
     """A language server whose model was added by the oracle's address, as a user adds one, with these `options`.
     `settings` are those of its environment."""
     with TemporaryDirectory() as folder:
@@ -142,14 +140,14 @@ async def desk(oracle: "Oracle", *options: str, **settings: str) -> AsyncIterato
         (root / ".git").mkdir(parents=True)
         environment = own_home(home) | {"MERCURY_LOG_LEVEL": "error", **settings}
         del environment["MERCURY_ENGINE_MODEL"]
-        await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes", *options)
+        await _mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes", *options)
         environment["MERCURY_ENGINE_MODEL"] = NAME
         try:
             async with running(root, **environment) as client:
                 await until_ready(client)
                 yield Desk(client, root, [])
         finally:
-            await mercury(environment, "serve", "--stop")
+            await _mercury(environment, "serve", "--stop")
 
 
 @asynccontextmanager
@@ -161,7 +159,7 @@ async def real(
         yield oracle, at
 
 
-async def mercury(environment: dict[str, str], *arguments: str) -> None:
+async def _mercury(environment: dict[str, str], *arguments: str) -> None:
     """Runs a command; the oracle goes on answering meanwhile."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mercury_ls", *arguments),

@@ -19,8 +19,6 @@ from bench.oracle.server import left, received
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_training.progress import shown as progress
 
-__all__ = ["FORMATS", "EditRow", "EditsOracle", "Offered", "all_rows", "edit_rows", "edits_asked", "row_of"]
-
 ROWS = Path(__file__).parent / "edits"
 LANGUAGES = {".py": "python", ".ts": "typescript", ".go": "go", ".rs": "rust", ".java": "java", ".cpp": "cpp"}
 MARK = re.compile(r"⟦(?P<before>.*?)→(?P<after>.*?)⟧|⟪(?P<old>.*?)→(?P<new>.*?)⟫", re.DOTALL)
@@ -87,16 +85,16 @@ def all_rows(*, unseen: bool = False, most: int = 0) -> list[EditRow]:
     far = [row for row in short if row.due and "\n" in row.text[row.cursor : row.due[-1].start]]
     kinds = [
         short,
-        [in_long_file(row, 0, "long") for row in short],
-        [in_long_file(row, NEAR, "distant") for row in far],
-        [in_long_file(row, FAR, "beyond") for row in far],
+        [_in_long_file(row, 0, "long") for row in short],
+        [_in_long_file(row, NEAR, "distant") for row in far],
+        [_in_long_file(row, FAR, "beyond") for row in far],
         [replace(row, kind="keys", by_keys=True) for row in short],
-        [] if unseen else elsewhere_rows(),
+        [] if unseen else _elsewhere_rows(),
     ]
     return [row for rows in kinds for row in rows[:: max(len(rows) // most, 1) if most else 1][: most or None]]
 
 
-def elsewhere_rows() -> list[EditRow]:
+def _elsewhere_rows() -> list[EditRow]:
     rows = []
     text = (ROWS / "elsewhere.txt").read_text(encoding="utf-8")
     for part in text.removeprefix("== ").split("\n== "):
@@ -105,7 +103,7 @@ def elsewhere_rows() -> list[EditRow]:
         (edited, before), (file, after) = (piece.split("\n", 1) for piece in (first, second))
         language = LANGUAGES[Path(file).suffix]
         row = row_of(name, edited, language, before + "\n")
-        here = drawn_row(name, file, language, after.rstrip("\n") + "\n")
+        here = _drawn_row(name, file, language, after.rstrip("\n") + "\n")
         rows.append(replace(here, kind="elsewhere", elsewhere=row))
     return rows
 
@@ -121,7 +119,7 @@ OTHER_CODE = {
 }
 
 
-def in_long_file(row: EditRow, distance: int, kind: str) -> EditRow:
+def _in_long_file(row: EditRow, distance: int, kind: str) -> EditRow:
     """The same between other code, and `distance` lines of comments between the edit and the first that is due."""
     stem = Path(row.file).stem
     code = OTHER_CODE[row.language]
@@ -134,13 +132,13 @@ def in_long_file(row: EditRow, distance: int, kind: str) -> EditRow:
     notes = "".join(f"{sign} note {n} on {stem}: nothing here\n" for n in range(distance))
     gap = row.before.find("\n", row.edit.end) + 1
     grown = len(row.edit.text) - (row.edit.end - row.edit.start)
-    edit = shifted(row.edit, len(above))
-    due = [shifted(each, len(above) + (len(notes) if each.start >= gap + grown else 0)) for each in row.due]
+    edit = _shifted(row.edit, len(above))
+    due = [_shifted(each, len(above) + (len(notes) if each.start >= gap + grown else 0)) for each in row.due]
     before = row.before[:start] + above + row.before[start:gap] + notes + row.before[gap:] + "\n\n" + below
     return replace(row, file=f"{kind}_{row.file}", before=before, edit=edit, due=tuple(due), kind=kind)
 
 
-def shifted(edit: TextEdit, distance: int) -> TextEdit:
+def _shifted(edit: TextEdit, distance: int) -> TextEdit:
     return TextEdit(edit.start + distance, edit.end + distance, edit.text)
 
 
@@ -148,10 +146,10 @@ def row_of(name: str, file: str, language: str, drawn: str) -> EditRow:
     """`⟦a→b⟧` is the edit that the user makes, `⟪a→b⟫` one that is due after it."""
     if "⟦" not in drawn:
         raise ValueError(f"{file}, {name}: no edit is marked by ⟦ ⟧")
-    return drawn_row(name, file, language, drawn)
+    return _drawn_row(name, file, language, drawn)
 
 
-def drawn_row(name: str, file: str, language: str, drawn: str) -> EditRow:
+def _drawn_row(name: str, file: str, language: str, drawn: str) -> EditRow:
     before, text, at, edit, due = "", "", 0, TextEdit(0, 0, ""), []
     for mark in MARK.finditer(drawn):
         before, text = before + drawn[at : mark.start()], text + drawn[at : mark.start()]
@@ -165,7 +163,7 @@ def drawn_row(name: str, file: str, language: str, drawn: str) -> EditRow:
     return EditRow(name, file, language, before + drawn[at:], edit, tuple(due))
 
 
-class Form(Struct, frozen=True):
+class _Form(Struct, frozen=True):
     """How a model of a format is added, where the region stands in its prompt, and what its answer looks like."""
 
     protocol: str
@@ -173,7 +171,7 @@ class Form(Struct, frozen=True):
     answer: Callable[[str, str], str]
 
 
-def between(start: str, end: str, cursor: str) -> Callable[[str], str]:
+def _between(start: str, end: str, cursor: str) -> Callable[[str], str]:
     """The text between the last two such marks, without the cursor's."""
 
     def region(prompt: str) -> str:
@@ -182,49 +180,51 @@ def between(start: str, end: str, cursor: str) -> Callable[[str], str]:
     return region
 
 
-def markers(prompt: str) -> str:
+def _markers(prompt: str) -> str:
     """Zeta 2.1 marks the beginnings of blocks."""
     first, last = prompt.rindex("<|marker_1|>"), prompt.rindex("<|marker_")
     return re.sub(r"<\|marker_\d+\|>|<\|user_cursor\|>", "", prompt[first:last])
 
 
-def blocks(new: str, prompt: str) -> str:
+def _blocks(new: str, prompt: str) -> str:
     number = re.findall(r"<\|marker_(\d+)\|>", prompt)[-1]
     return f"<|marker_1|>\n{new.rstrip(chr(10))}\n<|marker_{number}|>"
 
 
-def current(prompt: str) -> str:
+def _current(prompt: str) -> str:
     """Of Sweep: the section before the last, below its name."""
     body = prompt[prompt.rindex("<|file_sep|>current/") : prompt.rindex("<|file_sep|>updated/")]
     return body.partition("\n")[2].removesuffix("\n").replace("<|cursor|>", "")
 
 
-def continued(new: str, prompt: str) -> str:
+def _continued(new: str, prompt: str) -> str:
     """Behind the lines that the prompt already has of it."""
     begun = prompt[prompt.rindex("<|file_sep|>updated/") :].partition("\n")[2]
     return new[len(begun) :] if new.startswith(begun) else new
 
 
-def fenced(new: str, _prompt: str) -> str:
+def _fenced(new: str, _prompt: str) -> str:
     return f"```\n{new}\n```"
 
 
 FORMATS = {
-    "zeta": Form(
+    "zeta": _Form(
         "openai",
-        between("<|editable_region_start|>\n", "\n<|editable_region_end|>", "<|user_cursor_is_here|>"),
+        _between("<|editable_region_start|>\n", "\n<|editable_region_end|>", "<|user_cursor_is_here|>"),
         lambda new, _: f"<|editable_region_start|>\n{new}\n<|editable_region_end|>",
     ),
-    "zeta-2": Form(
+    "zeta-2": _Form(
         "openai",
-        between("<<<<<<< CURRENT\n", "=======\n", "<|user_cursor|>"),
+        _between("<<<<<<< CURRENT\n", "=======\n", "<|user_cursor|>"),
         lambda new, _: f"{new.rstrip(chr(10))}\n>>>>>>> UPDATED\n",
     ),
-    "zeta-2.1": Form("openai", markers, blocks),
-    "sweep": Form("openai", current, continued),
-    "sweep-2": Form("openai", current, continued),
-    "mercury-edit": Form("inception-edit", between("<|code_to_edit|>\n", "\n<|/code_to_edit|>", "<|cursor|>"), fenced),
-    "chat": Form("chat", between("<|edit_this|>\n", "\n<|/edit_this|>", "<|cursor|>"), fenced),
+    "zeta-2.1": _Form("openai", _markers, _blocks),
+    "sweep": _Form("openai", _current, _continued),
+    "sweep-2": _Form("openai", _current, _continued),
+    "mercury-edit": _Form(
+        "inception-edit", _between("<|code_to_edit|>\n", "\n<|/code_to_edit|>", "<|cursor|>"), _fenced
+    ),
+    "chat": _Form("chat", _between("<|edit_this|>\n", "\n<|/edit_this|>", "<|cursor|>"), _fenced),
 }
 
 
@@ -232,7 +232,7 @@ class EditsOracle:
     """A server that knows the row it is asked about, and with probability `right` answers with what is due there. It
     notes how long its own part of each answer took."""
 
-    def __init__(self, form: Form, *, right: float = 1.0, first_ms: float = 0.0, per_second: float = 1000.0) -> None:
+    def __init__(self, form: _Form, *, right: float = 1.0, first_ms: float = 0.0, per_second: float = 1000.0) -> None:
         self.form, self.right, self.first_ms, self.per_second = form, right, first_ms, per_second
         self.address = ""
         self.rows: Sequence[EditRow] = ()
@@ -265,14 +265,16 @@ class EditsOracle:
                 return
             if not body.get("stream"):
                 await left(hanging, len(text) / 4 / self.per_second)
-                data = json.dumps({"choices": [choice(text, is_chat, whole=True)]}).encode()
+                data = json.dumps({"choices": [_choice(text, is_chat, whole=True)]}).encode()
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
                 writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
                 await writer.drain()
                 return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
             for piece in [*re.findall(r".{1,4}", text, re.DOTALL), ""]:
-                writer.write(f"data: {json.dumps({'choices': [choice(piece, is_chat, whole=not piece)]})}\n\n".encode())
+                writer.write(
+                    f"data: {json.dumps({'choices': [_choice(piece, is_chat, whole=not piece)]})}\n\n".encode()
+                )
                 await writer.drain()
                 if await left(hanging, 1 / self.per_second):
                     return
@@ -297,10 +299,10 @@ class EditsOracle:
             due = tuple(TextEdit(edit.start, edit.end, f"{edit.text}_") for edit in due)
         inside = [number for number, edit in enumerate(due) if start <= edit.start and edit.end <= end]
         self.reached |= {row.due[number] for number in inside}
-        return self.form.answer(applied(row.text[start:end], [shifted(due[at], -start) for at in inside]), prompt)
+        return self.form.answer(applied(row.text[start:end], [_shifted(due[at], -start) for at in inside]), prompt)
 
 
-def choice(text: str, is_chat: bool, *, whole: bool) -> dict[str, Any]:
+def _choice(text: str, is_chat: bool, *, whole: bool) -> dict[str, Any]:
     part = {"message" if whole and text else "delta": {"content": text}} if is_chat else {"text": text}
     return {"index": 0, "finish_reason": "stop" if whole else None, **part}
 
@@ -333,7 +335,7 @@ async def edits_asked(
     """In one format, while the user edits; each row in a file of its own."""
     oracle = EditsOracle(FORMATS[name], right=right, first_ms=first_ms)
     async with answering(oracle), server_of(oracle, name) as at:
-        return [await offered(at, oracle, row) for row in progress(f"{name}, {first_ms:.0f} ms", rows)]
+        return [await _offered(at, oracle, row) for row in progress(f"{name}, {first_ms:.0f} ms", rows)]
 
 
 def server_of(oracle: EditsOracle, name: str) -> AbstractAsyncContextManager[Desk]:
@@ -343,7 +345,7 @@ def server_of(oracle: EditsOracle, name: str) -> AbstractAsyncContextManager[Des
     return desk(oracle, "--protocol", protocol, "--model", "oracle", *prompt)
 
 
-async def offered(at: Desk, oracle: EditsOracle, row: EditRow) -> Offered:
+async def _offered(at: Desk, oracle: EditsOracle, row: EditRow) -> Offered:
     oracle.took_ms, oracle.reached, oracle.rows = 0.0, frozenset(), [row]
     other = row.elsewhere and at.open(row.elsewhere.file, row.language, row.elsewhere.before)
     if other and row.elsewhere:
@@ -351,7 +353,7 @@ async def offered(at: Desk, oracle: EditsOracle, row: EditRow) -> Offered:
         other.replace(edit.start, edit.end, edit.text)
     buffer = at.open(row.file, row.language, row.before)
     if not other:
-        await make(at, buffer, row)
+        await _make(at, buffer, row)
     clock = asyncio.get_running_loop().time
     here, began = buffer.snapshot(), clock()
     try:
@@ -365,7 +367,7 @@ async def offered(at: Desk, oracle: EditsOracle, row: EditRow) -> Offered:
     return Offered(row, bool(offer), row.is_due(edits, oracle.reached), over_ms, bool(oracle.reached))
 
 
-async def make(at: Desk, buffer: Buffer, row: EditRow) -> None:
+async def _make(at: Desk, buffer: Buffer, row: EditRow) -> None:
     """The edit, at once or key by key, with a question after each."""
     start, end, text = row.edit.start, row.edit.end, row.edit.text
     if not row.by_keys:

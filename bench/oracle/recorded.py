@@ -31,8 +31,6 @@ from mercury_ls.code.lexemes import minimal
 from mercury_training.evaluate.metrics import delta_chrf
 from mercury_training.progress import shown as progress
 
-__all__ = ["Scenario", "answered", "main", "scenario_of", "whole"]
-
 MODELS = {
     "zeta": "zeta",
     "zeta-2": "zeta-2",
@@ -69,18 +67,18 @@ def scenario_of(name: str, source: str) -> Scenario:
         language=fields["language"],
         file=fields["file"],
         text=text,
-        cursors=tuple(offset(text, *map(int, place.split(":"))) for place in places),
-        history=tuple(map(entry, entries)),
+        cursors=tuple(_offset(text, *map(int, place.split(":"))) for place in places),
+        history=tuple(map(_entry, entries)),
         expected=files.get("expected", ""),
     )
 
 
-def offset(text: str, row: int, column: int) -> int:
+def _offset(text: str, row: int, column: int) -> int:
     lines = text.split("\n")
     return sum(len(line) + 1 for line in lines[: row - 1]) + min(column, len(lines[row - 1]))
 
 
-def entry(source: str) -> tuple[str, str, str]:
+def _entry(source: str) -> tuple[str, str, str]:
     file, _, lines = source.partition("\n")
     _, _, lines = lines.partition("<|old|>\n")
     before, _, after = lines.partition("<|new|>\n")
@@ -107,30 +105,30 @@ def whole(form: str, text: str, prompt: str, answer: str) -> str:
     return text[:start] + new + text[start + len(region) :] if new.strip() else text
 
 
-def between_marks(_prompt: str, answer: str) -> str:
+def _between_marks(_prompt: str, answer: str) -> str:
     region = answer.rpartition("<|editable_region_start|>\n")[2].partition("<|editable_region_end|>")[0]
     return region.replace("<|user_cursor_is_here|>", "")
 
 
-def until_updated(_prompt: str, answer: str) -> str:
+def _until_updated(_prompt: str, answer: str) -> str:
     return answer.partition(">>>>>>> UPDATED")[0].replace("<|user_cursor|>", "")
 
 
-def continued(prompt: str, answer: str) -> str:
+def _continued(prompt: str, answer: str) -> str:
     begun = prompt[prompt.rindex("<|file_sep|>updated/") :].partition("\n")[2]
     return begun + answer.partition("<|file_sep|>")[0]
 
 
-def in_fence(_prompt: str, answer: str) -> str:
+def _in_fence(_prompt: str, answer: str) -> str:
     fenced = re.search(r"\A```[^\n]*\n(.*?)\n?```\s*\Z", answer.strip(), re.DOTALL)
     return fenced[1] if fenced else ""
 
 
 READ: dict[str, Callable[[str, str], str]] = {
-    "zeta": between_marks,
-    "zeta-2": until_updated,
-    "sweep-2": continued,
-    "mercury-edit": in_fence,
+    "zeta": _between_marks,
+    "zeta-2": _until_updated,
+    "sweep-2": _continued,
+    "mercury-edit": _in_fence,
 }
 
 
@@ -163,7 +161,7 @@ async def answered(at: Desk, oracle: EditsOracle, scenario: Scenario, cursor: in
     empty = TextEdit(0, 0, "")
     due = tuple(hunks(scenario.text, answer))
     oracle.rows = [EditRow(scenario.name, scenario.file, scenario.language, scenario.text, empty, due)]
-    buffers = [edited(at, scenario)]
+    buffers = [_edited(at, scenario)]
     buffer = buffers[0]
     here = buffer.snapshot()
     try:
@@ -175,7 +173,7 @@ async def answered(at: Desk, oracle: EditsOracle, scenario: Scenario, cursor: in
     return Result(scenario, applied(scenario.text, sorted(edits, key=lambda edit: edit.start)))
 
 
-def edited(at: Desk, scenario: Scenario) -> Buffer:
+def _edited(at: Desk, scenario: Scenario) -> Buffer:
     """The file, opened as it was and edited until it is as it is."""
     text, steps = scenario.text, []
     for file, before, after in reversed(scenario.history):
@@ -194,7 +192,7 @@ def edited(at: Desk, scenario: Scenario) -> Buffer:
     return buffer
 
 
-def figures(results: Sequence[Result]) -> dict[str, Any]:
+def _figures(results: Sequence[Result]) -> dict[str, Any]:
     due = [result for result in results if result.scenario.expected]
     quiet = [result for result in results if not result.scenario.expected]
     show = sum(result.is_shown for result in due) / len(due)
@@ -205,18 +203,18 @@ def figures(results: Sequence[Result]) -> dict[str, Any]:
     return {"n": len(due), "silent_n": len(quiet), **{name: round(value, 3) for name, value in numbers.items()}}
 
 
-async def measured(folder: Path, model: str) -> dict[str, dict[str, Any]]:
+async def _measured(folder: Path, model: str) -> dict[str, dict[str, Any]]:
     form = MODELS[model]
-    cases = [*cases_of(folder, model)]
-    found = {"alone": figures([Result(scenario, answer) for scenario, _, answer in cases])}
+    cases = [*_cases_of(folder, model)]
+    found = {"alone": _figures([Result(scenario, answer) for scenario, _, answer in cases])}
     async with answering(EditsOracle(FORMATS[form])) as oracle, server_of(oracle, form) as at:
         for way, kind in WAYS.items():
             rows = progress(f"{model}, {way}", cases)
-            found[way] = figures([await answered(at, oracle, *case, kind) for case in rows])
+            found[way] = _figures([await answered(at, oracle, *case, kind) for case in rows])
     return found
 
 
-def cases_of(folder: Path, model: str) -> Iterator[tuple[Scenario, int, str]]:
+def _cases_of(folder: Path, model: str) -> Iterator[tuple[Scenario, int, str]]:
     """Each place with the first answer there."""
     for path in sorted(folder.glob("*.txtar")):
         cassette = path.with_suffix("") / f"{model}.ndjson"
@@ -235,7 +233,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; all if none is named")
     chosen = parser.parse_args()
     for model in chosen.models or MODELS:
-        found = asyncio.run(measured(chosen.folder, model))
+        found = asyncio.run(_measured(chosen.folder, model))
         for way, numbers in found.items():
             print(f"{model:22}{way:12}" + "".join(f"  {name} {value}" for name, value in numbers.items()))
         print(msgspec.json.encode({"model": model, **found}).decode())

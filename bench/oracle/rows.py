@@ -11,8 +11,6 @@ from tree_sitter import Node
 from bench.oracle.truth import NAME
 from mercury_ls.code import languages
 
-__all__ = ["FILES", "KINDS", "UNSEEN", "Row", "Source", "cut", "rows", "sources"]
-
 FILES = Path(__file__).with_name("files")
 UNSEEN = frozenset({"test_cache.py", "events.ts", "matrix.go", "inventory.rs", "RouterTest.java", "json_writer.cpp"})
 """One file of each language: nothing is looked at there while something is made better."""
@@ -41,14 +39,14 @@ class Row(Struct, frozen=True):
     behind: str
 
 
-class Gap(Struct, frozen=True):
+class _Gap(Struct, frozen=True):
     """`behind`: what an editor has put behind the cursor and the file has not."""
 
     start: int
     end: int
 
 
-class Parsed(Struct, frozen=True):
+class _Parsed(Struct, frozen=True):
     """A source with its nodes in order, and those of comments and strings; offsets are those of characters, since the
     files are ASCII."""
 
@@ -95,97 +93,97 @@ class Parsed(Struct, frozen=True):
         return len(self.text[: self.line_end(node.end_byte)].rstrip())
 
 
-def lines(file: Parsed) -> Iterator[Gap]:
+def lines(file: _Parsed) -> Iterator[_Gap]:
     """The rest of a line, from behind a token of its code."""
     for start, end in file.statements():
         stops = [node.end_byte for node in file.nodes if start < node.end_byte < end and not node.children]
         if "\n" not in file.text[start:end] and stops:
-            yield from (Gap(stop, end) for stop in sorted(set(stops))[:: max(len(stops) // 3, 1)][:3])
+            yield from (_Gap(stop, end) for stop in sorted(set(stops))[:: max(len(stops) // 3, 1)][:3])
 
 
-def whole_lines(file: Parsed) -> Iterator[Gap]:
-    yield from (Gap(start, end) for start, end in file.statements() if "\n" not in file.text[start:end])
+def _whole_lines(file: _Parsed) -> Iterator[_Gap]:
+    yield from (_Gap(start, end) for start, end in file.statements() if "\n" not in file.text[start:end])
 
 
-def statements(file: Parsed) -> Iterator[Gap]:
-    yield from (Gap(start, end) for start, end in file.statements() if "\n" in file.text[start:end])
+def _statements(file: _Parsed) -> Iterator[_Gap]:
+    yield from (_Gap(start, end) for start, end in file.statements() if "\n" in file.text[start:end])
 
 
-def begun_statements(file: Parsed) -> Iterator[Gap]:
+def _begun_statements(file: _Parsed) -> Iterator[_Gap]:
     """Behind the first word of it, or the first few."""
-    for gap in statements(file):
+    for gap in _statements(file):
         head = file.text[gap.start : file.line_end(gap.start)]
         words = [gap.start + word.end() for word in NAME.finditer(head)]
-        yield from (Gap(word, gap.end) for word in words[:2] if word < gap.start + len(head))
+        yield from (_Gap(word, gap.end) for word in words[:2] if word < gap.start + len(head))
 
 
-def empty_bodies(file: Parsed) -> Iterator[Gap]:
-    yield from (Gap(held[0].start_byte, file.end_of(held[-1])) for held in file.bodies())
+def _empty_bodies(file: _Parsed) -> Iterator[_Gap]:
+    yield from (_Gap(held[0].start_byte, file.end_of(held[-1])) for held in file.bodies())
 
 
-def below_docstrings(file: Parsed) -> Iterator[Gap]:
+def _below_docstrings(file: _Parsed) -> Iterator[_Gap]:
     for held in file.bodies():
         if len(held) > 1 and file.text.startswith('"""', held[0].start_byte):
-            yield Gap(held[1].start_byte, file.end_of(held[-1]))
+            yield _Gap(held[1].start_byte, file.end_of(held[-1]))
 
 
-def below_first(file: Parsed) -> Iterator[Gap]:
+def _below_first(file: _Parsed) -> Iterator[_Gap]:
     for held in file.bodies():
         if len(held) > 1 and not file.text.startswith('"""', held[0].start_byte):
-            yield Gap(held[1].start_byte, file.end_of(held[-1]))
+            yield _Gap(held[1].start_byte, file.end_of(held[-1]))
 
 
-def below_comments(file: Parsed) -> Iterator[Gap]:
+def _below_comments(file: _Parsed) -> Iterator[_Gap]:
     starts = {file.line_start(start): (start, end) for start, end in file.statements()}
     for node in file.nodes:
         is_comment = node.type in file.language.comments and file.begins_line(node)
         if is_comment and (found := starts.get(file.line_end(node.end_byte - 1) + 1)):
-            yield Gap(*found)
+            yield _Gap(*found)
 
 
-def functions(file: Parsed) -> Iterator[Gap]:
+def _functions(file: _Parsed) -> Iterator[_Gap]:
     """Definitions at the left margin."""
     for start, end in file.statements():
         head, _, rest = file.text[start:end].partition("\n")
         if start == file.line_start(start) and "(" in head and rest:
-            yield Gap(start, end)
+            yield _Gap(start, end)
 
 
-def below_decorators(file: Parsed) -> Iterator[Gap]:
+def _below_decorators(file: _Parsed) -> Iterator[_Gap]:
     for node in file.nodes:
         if node.type in ("decorator", "attribute_item", "marker_annotation") and file.begins_line(node):
             whole = node.parent if node.type == "decorator" else node.next_named_sibling
             whole = node.parent.parent if node.type == "marker_annotation" and node.parent else whole
             if whole is not None and (start := file.line_end(node.end_byte) + 1) < whole.end_byte:
                 indent = len(file.text[start:]) - len(file.text[start:].lstrip(" \t"))
-                yield Gap(start + indent, file.end_of(whole))
+                yield _Gap(start + indent, file.end_of(whole))
 
 
-def calls(file: Parsed, *, closed: bool = False) -> Iterator[Gap]:
+def _calls(file: _Parsed, *, closed: bool = False) -> Iterator[_Gap]:
     """The arguments of a call over several lines, with the bracket that closes it unless the editor has `closed` it."""
     for node in file.nodes:
         inside = file.text[node.start_byte : node.end_byte]
         if "argument" in node.type and inside.startswith("(\n") and inside.endswith(")"):
-            yield Gap(node.start_byte + 1, node.end_byte - 1 if closed else file.end_of(node))
+            yield _Gap(node.start_byte + 1, node.end_byte - 1 if closed else file.end_of(node))
 
 
-def closed_calls(file: Parsed) -> Iterator[Gap]:
-    return calls(file, closed=True)
+def _closed_calls(file: _Parsed) -> Iterator[_Gap]:
+    return _calls(file, closed=True)
 
 
-KINDS: dict[str, tuple[Callable[[Parsed], Iterator[Gap]], int]] = {
+KINDS: dict[str, tuple[Callable[[_Parsed], Iterator[_Gap]], int]] = {
     "rest of a line": (lines, 6),
-    "line": (whole_lines, 4),
-    "statement": (statements, 5),
-    "statement begun": (begun_statements, 5),
-    "empty body": (empty_bodies, 2),
-    "below docstring": (below_docstrings, 2),
-    "below first statement": (below_first, 2),
-    "below comment": (below_comments, 2),
-    "function": (functions, 2),
-    "below decorator": (below_decorators, 2),
-    "call": (calls, 2),
-    "call closed": (closed_calls, 2),
+    "line": (_whole_lines, 4),
+    "statement": (_statements, 5),
+    "statement begun": (_begun_statements, 5),
+    "empty body": (_empty_bodies, 2),
+    "below docstring": (_below_docstrings, 2),
+    "below first statement": (_below_first, 2),
+    "below comment": (_below_comments, 2),
+    "function": (_functions, 2),
+    "below decorator": (_below_decorators, 2),
+    "call": (_calls, 2),
+    "call closed": (_closed_calls, 2),
 }
 """How each kind of gap is found, and how many of it a file gives at most."""
 SINGLE = frozenset({"rest of a line", "line"})
@@ -210,7 +208,7 @@ def cut(file: Source, kind: str, seed: int = 0) -> list[Row]:
     """Some of the gaps of a kind, always the same ones."""
     find, most = KINDS[kind]
     parsed = parse(file)
-    gaps = [gap for gap in dict.fromkeys(find(parsed)) if is_fair(parsed, gap)]
+    gaps = [gap for gap in dict.fromkeys(find(parsed)) if _is_fair(parsed, gap)]
     chosen = random.Random(f"{seed} {file.name} {kind}").sample(gaps, min(most, len(gaps)))
     text = file.text
     return [
@@ -219,7 +217,7 @@ def cut(file: Source, kind: str, seed: int = 0) -> list[Row]:
     ]
 
 
-def is_fair(file: Parsed, gap: Gap) -> bool:
+def _is_fair(file: _Parsed, gap: _Gap) -> bool:
     """Not a word of comments and strings, and not half of the file."""
     middle = file.text[gap.start : gap.end]
     within = any(start < gap.start < end for start, end in file.quiet)
@@ -227,16 +225,16 @@ def is_fair(file: Parsed, gap: Gap) -> bool:
 
 
 @cache
-def parse(file: Source) -> Parsed:
+def parse(file: Source) -> _Parsed:
     language = languages.find(file.language, file.name)
     assert language is not None, file.name
     tree = languages.parser(language).parse(file.text.encode())
-    nodes, quiet = tuple(below(tree.root_node)), (*language.comments, *language.strings)
+    nodes, quiet = tuple(_below(tree.root_node)), (*language.comments, *language.strings)
     held = tuple((node.start_byte, node.end_byte) for node in nodes if node.type in quiet)
-    return Parsed(file.text, language, nodes, held)
+    return _Parsed(file.text, language, nodes, held)
 
 
-def below(node: Node) -> Iterator[Node]:
+def _below(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
-        yield from below(child)
+        yield from _below(child)

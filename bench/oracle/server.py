@@ -12,20 +12,6 @@ from msgspec import Struct
 
 from bench.oracle.truth import Place, Truths, Wisdom, chance_of_right, log_probs, tokens, wrong
 
-__all__ = [
-    "CANARY",
-    "Counts",
-    "Hanging",
-    "Options",
-    "OracleServer",
-    "Piece",
-    "answered",
-    "gap_of",
-    "oracle_of",
-    "serving",
-    "spoken",
-]
-
 MODEL = "qwen2.5-coder-7b"
 CONTEXT = 32_768
 FIM = re.compile(r"<\|fim_prefix\|>(.*)<\|fim_suffix\|>(.*)<\|fim_middle\|>(.*)\Z", re.DOTALL)
@@ -69,7 +55,7 @@ class Piece(Struct, frozen=True):
     end: Literal["", "eos", "word", "limit"] = ""
 
 
-class Request(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     path: str
     body: dict[str, Any]
 
@@ -88,7 +74,7 @@ def answered(
     place: Place | None, options: Options, *, most: int, stops: Sequence[str] = (), sampled: int = 0
 ) -> Iterator[Piece]:
     """The tokens of an answer. The same question gets the same answer, and all of a line are right or wrong."""
-    chance = chance_at(place, options, sampled)
+    chance = _chance_at(place, options, sampled)
     right = chance.random() < options.right
     if place is None:
         text = ""
@@ -112,7 +98,7 @@ def answered(
     yield Piece("", end="eos")
 
 
-def chance_at(place: Place | None, options: Options, sampled: int = 0) -> random.Random:
+def _chance_at(place: Place | None, options: Options, sampled: int = 0) -> random.Random:
     """The dice of one line of a text."""
     where = (place.text[:64], place.line) if place else ()
     return random.Random(f"{options.seed} {sampled} {where}")
@@ -133,7 +119,7 @@ class OracleServer:
 
     def is_right(self, before: str, behind: str) -> bool:
         """Whether its first answer at this place is the right one."""
-        return chance_at(self.truths.place(before, behind), self.options).random() < self.options.right
+        return _chance_at(self.truths.place(before, behind), self.options).random() < self.options.right
 
     def is_likely(self, before: str, behind: str, rate: float, bar: float) -> bool:
         """Whether somebody who knows that it is right at this rate would say that its answer here is over the bar."""
@@ -160,7 +146,7 @@ class OracleServer:
             writer.transport.abort()
         await asyncio.gather(*self._connections)
 
-    async def _serve(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _serve(self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the client is still there."""
         paths = ("/completion", "/completions", "/infill") if self.options.kind == "llama" else ()
         if request.path in (*paths, "/v1/completions"):
@@ -193,7 +179,7 @@ class OracleServer:
             }
         return pages.get(path, {})
 
-    async def _complete(self, request: Request, hanging: Hanging, writer: asyncio.StreamWriter) -> bool:
+    async def _complete(self, request: _Request, hanging: Hanging, writer: asyncio.StreamWriter) -> bool:
         body, options = request.body, self.options
         most = body.get("n_predict", body.get("max_tokens", MOST_TOKENS))
         most = MOST_TOKENS if most < 0 else most
@@ -270,14 +256,14 @@ def spoken(piece: Piece, *, as_openai: bool, told: bool = False) -> dict[str, An
     return message | ({"stop_type": piece.end} if piece.end else {})
 
 
-async def received(reader: asyncio.StreamReader) -> Request | None:
+async def received(reader: asyncio.StreamReader) -> _Request | None:
     """None once the client has closed the connection."""
     head = await reader.readuntil(b"\r\n\r\n") if not reader.at_eof() else b""
     if not head:
         return None
     length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
     body = await reader.readexactly(int(length[1])) if length else b""
-    return Request(head.split(b" ", 2)[1].decode(), json.loads(body) if body else {})
+    return _Request(head.split(b" ", 2)[1].decode(), json.loads(body) if body else {})
 
 
 def oracle_of(truths: Sequence[str], options: Options | None = None) -> OracleServer:

@@ -8,8 +8,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Place", "Truths", "Wisdom", "chance_of_right", "common", "log_probs", "tokens", "wrong"]
-
 TOKEN = re.compile(r"\s*\n+|[ \t]+(?=[ \t])|[^\n\w]?[^\W\d_]{1,8}|\d| ?[^\w\s]{1,3}\n*|\s|.")
 """About what a byte pair encoding of code makes: words with the sign before them, digits, runs of signs and blanks."""
 
@@ -65,7 +63,7 @@ class Truths:
             places = [
                 self._gap(text, start, before, behind)
                 for text in self.texts
-                for start in ends(text, before[-size:] if before else "")
+                for start in _ends(text, before[-size:] if before else "")
             ]
             if places:
                 return max(places, key=lambda place: (place.agrees, place.start - place.end))
@@ -73,11 +71,11 @@ class Truths:
 
     def _gap(self, text: str, start: int, before: str, behind: str) -> Place:
         agrees = common(text[:start][::-1], before[::-1])
-        end, same = rejoined(text, start, behind)
+        end, same = _rejoined(text, start, behind)
         return Place(text, start, end, agrees + same)
 
 
-def ends(text: str, tail: str) -> Iterator[int]:
+def _ends(text: str, tail: str) -> Iterator[int]:
     """Where the tail ends in the text."""
     at = text.find(tail)
     while at >= 0 and tail:
@@ -92,7 +90,7 @@ def common(one: str, other: str) -> int:
     return next((at for at in range(most) if one[at] != other[at]), most)
 
 
-def rejoined(text: str, start: int, behind: str) -> tuple[int, int]:
+def _rejoined(text: str, start: int, behind: str) -> tuple[int, int]:
     """Where the text behind the gap begins, and how much of it is there."""
     if text.endswith(behind) and len(text) - len(behind) >= start:
         return len(text) - len(behind), len(behind)
@@ -139,10 +137,10 @@ def chance_of_right(wisdom: Wisdom, log_probs: Sequence[float], rate: float) -> 
     odds = rate / (1 - rate)
     if wisdom in MEANS:
         right, wrong = MEANS[wisdom]
-        odds *= math.exp(sum(math.log(density(-each, right) / density(-each, wrong)) for each in log_probs))
+        odds *= math.exp(sum(math.log(_density(-each, right) / _density(-each, wrong)) for each in log_probs))
     return odds / (1 + odds)
 
 
-def density(loss: float, mean: float) -> float:
+def _density(loss: float, mean: float) -> float:
     parts = (SURE_TOKENS, SURE_SHARE * mean), (1 - SURE_TOKENS, UNSURE_SHARE * mean)
     return sum(part / own_mean * math.exp(-loss / own_mean) for part, own_mean in parts)

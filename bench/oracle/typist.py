@@ -19,8 +19,6 @@ from bench.replay.typing_model import draw, load
 from mercury_ls.code.edits import is_word
 from mercury_training.progress import shown as progress
 
-__all__ = ["EDITORS", "Hunk", "Task", "Typed", "hunks", "ideal", "keys", "tasks", "typed_by", "whole"]
-
 SESSIONS = Path(__file__).parents[1] / "sessions"
 CHOSEN = ("neovim-python", "neovim-lua", "mercury-ls-5bf445e9")
 EDITORS = {"VS Code": CLIENTS["vscode"], "Neovim": CLIENTS["neovim-plugin"]}
@@ -115,7 +113,7 @@ def tasks(most_keys: int, names: Sequence[str] = CHOSEN) -> list[Task]:
     found = []
     for name in names:
         left = most_keys
-        for task in documents(read(SESSIONS / f"{name}.jsonl")):
+        for task in _documents(read(SESSIONS / f"{name}.jsonl")):
             some = []
             for hunk in task.hunks:
                 if left > 0:
@@ -127,7 +125,7 @@ def tasks(most_keys: int, names: Sequence[str] = CHOSEN) -> list[Task]:
     return found
 
 
-def documents(session: RecordedSession) -> Iterator[Task]:
+def _documents(session: RecordedSession) -> Iterator[Task]:
     texts, first = Texts(session), {}
     for event in session.events:
         texts.apply(event)
@@ -140,7 +138,7 @@ def documents(session: RecordedSession) -> Iterator[Task]:
             yield Task(document.path, document.language, start, found)
 
 
-class Typist:
+class _Typist:
     """Types into one buffer. `shown` is the suggestion on the screen."""
 
     def __init__(self, buffer: Buffer, habits: Habits, typed: Typed, chance: random.Random) -> None:
@@ -265,7 +263,7 @@ async def typed_by(editor: str, options: Options, chosen: Sequence[Task], name: 
         oracle.counts = typed.counts = Counts()
         for number, task in enumerate(progress(name, chosen)):
             buffer = at.open(os.path.basename(task.name), task.language, task.text)
-            typist = Typist(buffer, EDITORS[editor], typed, random.Random(number))
+            typist = _Typist(buffer, EDITORS[editor], typed, random.Random(number))
             for hunk in task.hunks:
                 await typist.type(hunk)
                 typed.ideal += ideal(hunk.text)

@@ -26,26 +26,24 @@ from mercury_ls.lsp.app import create_server
 from mercury_ls.session.wiring import OnStatus, Wiring
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["at_once", "virtual"]
-
 Result = TypeVar("Result")
 
 ADDRESS = "http://127.0.0.1:1"
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
+class _VirtualLoop(asyncio.SelectorEventLoop):
     """Its clock stands still while anything is to be done, and else goes on to the next timer at once."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        super().__init__(HastySelector(self))
+        super().__init__(_HastySelector(self))
 
     def time(self) -> float:
         return self.now
 
 
-class HastySelector(DefaultSelector):
-    def __init__(self, loop: VirtualLoop) -> None:
+class _HastySelector(DefaultSelector):
+    def __init__(self, loop: _VirtualLoop) -> None:
         super().__init__()
         self._loop = loop
 
@@ -58,14 +56,14 @@ class HastySelector(DefaultSelector):
 
 def at_once(measuring: Coroutine[Any, Any, Result]) -> Result:
     """Runs a measurement in virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(measuring)
 
 
-class VirtualExchange:
+class _VirtualExchange:
     """One answer of the oracle, as far as it has arrived by now."""
 
-    def __init__(self, wire: "VirtualWire", body: dict[str, Any]) -> None:
+    def __init__(self, wire: "_VirtualWire", body: dict[str, Any]) -> None:
         self.status = 0
         self.headers = {"content-type": "text/event-stream"}
         self.done = False
@@ -101,17 +99,17 @@ class VirtualExchange:
     let_end = close
 
 
-class VirtualWire(HttpClient):
+class _VirtualWire(HttpClient):
     """What the engine takes for the way to a server; `slots` requests are answered at a time."""
 
     def __init__(self, oracle: OracleServer) -> None:
         super().__init__(ADDRESS, {})
         self.oracle = oracle
         self.now = asyncio.get_running_loop().time
-        self._answering: list[VirtualExchange] = []
+        self._answering: list[_VirtualExchange] = []
 
     def open(self, method: str, path: str, body: bytes = b"") -> Any:
-        return VirtualExchange(self, json.loads(body))
+        return _VirtualExchange(self, json.loads(body))
 
     def answer(self, body: dict[str, Any]) -> list[Piece]:
         self.oracle.counts.requests += 1
@@ -120,24 +118,24 @@ class VirtualWire(HttpClient):
         stops = body.get("stop", ())
         return [*answered(place, self.oracle.options, most=body["n_predict"], stops=stops, sampled=sampled)]
 
-    def takes_slot(self, exchange: VirtualExchange) -> bool:
+    def takes_slot(self, exchange: _VirtualExchange) -> bool:
         if len(self._answering) < self.oracle.options.slots:
             self._answering.append(exchange)
         return exchange in self._answering
 
-    def leaves_slot(self, exchange: VirtualExchange) -> None:
+    def leaves_slot(self, exchange: _VirtualExchange) -> None:
         if exchange in self._answering:
             self._answering.remove(exchange)
 
 
-class VirtualEngine:
+class _VirtualEngine:
     """The engine for servers, a step at a time on the loop of whoever asks."""
 
     roots: Sequence[str] = ()
 
     def __init__(self, oracle: OracleServer, on_status: OnStatus) -> None:
         record = ModelRecord(name=NAME, kind="server", prompt="qwen", protocol="llama", address=ADDRESS, context=32_768)
-        self._engine = RemoteEngine(record, VirtualWire(oracle), clock=asyncio.get_running_loop().time)
+        self._engine = RemoteEngine(record, _VirtualWire(oracle), clock=asyncio.get_running_loop().time)
         self.status = Status("starting")
         self._on_status = on_status
 
@@ -161,7 +159,7 @@ class VirtualEngine:
             drafts.close()
 
 
-class VirtualProcess:
+class _VirtualProcess:
     """A language server as its client knows it: messages go in and come out."""
 
     def __init__(self, wiring: Wiring) -> None:
@@ -181,13 +179,13 @@ async def virtual(
     """An oracle, and a language server that asks it."""
     oracle = oracle_of(texts, options)
 
-    def make_engine(_: Settings, on_status: OnStatus) -> VirtualEngine:
-        return VirtualEngine(oracle, on_status)
+    def make_engine(_: Settings, on_status: OnStatus) -> _VirtualEngine:
+        return _VirtualEngine(oracle, on_status)
 
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         environment = {"MERCURY_RECORD_COUNTS": "false", "MERCURY_CONTEXT_ANALYSED_NAMES": "false", **settings}
-        process = VirtualProcess(Wiring(user_file=root / "none", environ=environment, make_engine=make_engine))
+        process = _VirtualProcess(Wiring(user_file=root / "none", environ=environment, make_engine=make_engine))
         client: Any = Client(process)  # pyright: ignore[reportArgumentType]
         client.offers = (await client.request("initialize", initialize(root)))["capabilities"]
         client.notify("initialized", {})

@@ -17,8 +17,6 @@ from pathlib import Path
 from bench.quality.measure import QualityRun, measure
 from bench.quality.tables import tables
 
-__all__ = ["main"]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -31,7 +29,7 @@ def main() -> None:
         "--projects", type=Path, metavar="MIRRORS", help="bare clones, owner+name/repo: rows have their projects"
     )
     given = parser.parse_args()
-    found = asyncio.run(measure(work_of(given)))
+    found = asyncio.run(measure(_work_of(given)))
     print("\n".join(tables(found)))
     print(json.dumps(found))
 
@@ -39,7 +37,7 @@ def main() -> None:
 PEERS = "ar, ar+copy, llama, transformers, copy, ngram, or added models; separated by commas"
 
 
-def work_of(given: argparse.Namespace) -> QualityRun:
+def _work_of(given: argparse.Namespace) -> QualityRun:
     peers = tuple(f"peer:{name}" for name in given.peers.split(",") if name)
     return QualityRun(
         engine=given.engine,

@@ -28,8 +28,6 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 
-__all__ = ["model_folder", "opened"]
-
 PRECISION = "q8_0"
 
 
@@ -44,22 +42,22 @@ def model_folder(engine: str) -> Path | None:
 async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
     """The contender with this name. `engine` has the weights that some peers decode in other ways."""
     with ExitStack() as stack:
-        meter = Metered(engine_of(stack, name, engine))
+        meter = Metered(_engine_of(stack, name, engine))
         client = InProcessClient(meter)
         try:
             await client.start()
-            yield Contender(short(name), client, meter)
+            yield Contender(_short(name), client, meter)
         finally:
             await client.close()
 
 
-def short(name: str) -> str:
+def _short(name: str) -> str:
     return Path(name.removeprefix("peer:")).name
 
 
-def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
+def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     if not name.startswith("peer:"):
-        return added(model_folder(name), network=name != "local")
+        return _added(model_folder(name), network=name != "local")
     peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()
@@ -72,10 +70,10 @@ def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     except EngineError as error:
         known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES])
         raise EngineError(f"{name}: not one of the peers {known}: {error}") from error
-    return added(folder, network=True)
+    return _added(folder, network=True)
 
 
-def added(folder: Path | None, *, network: bool) -> Engine:
+def _added(folder: Path | None, *, network: bool) -> Engine:
     return open_model(folder, EngineSettings(), lambda share, what: None, network=network)
 
 

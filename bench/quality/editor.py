@@ -24,19 +24,6 @@ from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = [
-    "AnswerCost",
-    "Contender",
-    "Metered",
-    "NextEditAnswer",
-    "RowAnswer",
-    "complete",
-    "filled",
-    "last_answer",
-    "next_edit",
-    "opened",
-]
-
 NO_FILE = Path("/nonexistent")
 LONGEST_DEADLINE = 60_000
 
@@ -67,7 +54,7 @@ class Metered:
         began = time.perf_counter()
         for _ in self._engine.warm(request):
             pass
-        read, before = time.perf_counter(), work(self._engine)
+        read, before = time.perf_counter(), _work(self._engine)
         drafts: dict[int, str] = {}
         for draft in self._engine.infill(request):
             drafts[draft.step] = draft.spans[0].text
@@ -75,9 +62,9 @@ class Metered:
                 self._note([*drafts.values()], draft.step, before, began, read)
             yield draft
 
-    def _note(self, drafts: Sequence[str], step: int, before: "WorkDone | None", began: float, read: float) -> None:
+    def _note(self, drafts: Sequence[str], step: int, before: "_WorkDone | None", began: float, read: float) -> None:
         """Called before the final draft is yielded: the generator is not resumed afterwards."""
-        ended, now = time.perf_counter(), work(self._engine)
+        ended, now = time.perf_counter(), _work(self._engine)
         self._cost = AnswerCost(
             (ended - read) * 1000,
             (read - began) * 1000,
@@ -93,16 +80,16 @@ class Metered:
         return self._engine.info()
 
 
-class WorkDone(Struct, frozen=True):
+class _WorkDone(Struct, frozen=True):
     """The forwards so far, and the tokens that they settled."""
 
     passes: int
     settled: int
 
 
-def work(engine: Engine) -> WorkDone | None:
+def _work(engine: Engine) -> _WorkDone | None:
     """The forwards of an answer; for an engine that does not report them, the number of its last draft counts."""
-    return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
+    return _WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
 class Contender(Struct, frozen=True):
@@ -140,9 +127,9 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
     names = session.questions.names
     names.look_ahead(session.files.documents[uri].snapshot(), place.offset)
     await names.settled()
-    typed = await last_answer(session, place)
+    typed = await _last_answer(session, place)
     cost = contender.meter.taken()
-    outright = await last_answer(session, replace(place, invoked=True))
+    outright = await _last_answer(session, replace(place, invoked=True))
     contender.meter.taken()
     best = outright.offer
     return RowAnswer(
@@ -174,7 +161,7 @@ def opened(
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
     session = wiring.session([project.root] if project else [], {}, lambda status: None)
-    session.questions.settings = steady(session.settings)
+    session.questions.settings = _steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
     analysers = [project.analyser] if project else []  # for a single file, only what it contains is known
@@ -186,14 +173,14 @@ def opened(
     return session, uri
 
 
-def steady(settings: Settings) -> Settings:
+def _steady(settings: Settings) -> Settings:
     """The default settings, but without alternatives, deadlines and prefetching, so that slower machines give the
     same answers, and each row pays for its own."""
     engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1, ahead="off"))
 
 
-async def last_answer(session: Session, ask: InlineRequest) -> Answer:
+async def _last_answer(session: Session, ask: InlineRequest) -> Answer:
     answer = Answer(silence="no answer")
     async with aclosing(session.inline(ask)) as answers:
         async for latest in answers:

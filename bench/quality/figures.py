@@ -15,8 +15,6 @@ from bench.quality.editor import AnswerCost
 from mercury_training.evaluate.metrics import Interval, bootstrap, ece, reliability, wilson
 from mercury_training.evaluate.scores import Result
 
-__all__ = ["AnsweredRow", "beside", "figures", "next_edit_figures"]
-
 PERCENTILES = range(0, 101, 5)
 
 
@@ -42,21 +40,21 @@ def figures(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     given = [each for each in found if each.result.suggestion.text]
     confidences, right = [each.result.suggestion.p_accept for each in given], [each.right for each in given]
     return {
-        **shares(found),
-        "by_kind": {kind: shares([e for e in found if e.result.kind == kind]) for kind in kinds},
-        "by_language": {name: shares([e for e in found if e.result.language == name]) for name in languages},
-        "ece": number(ece(confidences, right)),
+        **_shares(found),
+        "by_kind": {kind: _shares([e for e in found if e.result.kind == kind]) for kind in kinds},
+        "by_language": {name: _shares([e for e in found if e.result.language == name]) for name in languages},
+        "ece": _number(ece(confidences, right)),
         "reliability": [asdict(each) for each in reliability(confidences, right)],
         "dropped": dict(Counter(reason(each.silence) for each in found if each.silence).most_common()),
-        "passes": mean([cost.passes for cost in costs]),
-        "characters_per_pass": ratio(sum(len(c.drafts[-1]) for c in costs), sum(c.passes for c in costs)),
-        "milliseconds": percentiles([cost.milliseconds for cost in costs]),
-        "reading_milliseconds": percentiles([cost.reading_milliseconds for cost in costs]),
-        "similarity_after_passes": [mean(column) for column in zip(*(e.curve for e in found if e.curve), strict=True)],
+        "passes": _mean([cost.passes for cost in costs]),
+        "characters_per_pass": _ratio(sum(len(c.drafts[-1]) for c in costs), sum(c.passes for c in costs)),
+        "milliseconds": _percentiles([cost.milliseconds for cost in costs]),
+        "reading_milliseconds": _percentiles([cost.reading_milliseconds for cost in costs]),
+        "similarity_after_passes": [_mean(column) for column in zip(*(e.curve for e in found if e.curve), strict=True)],
     }
 
 
-def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
+def _shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     """With the gate: how often something is shown, and how often that is right. On explicit request: the same, and
     the similarity of the answers; `parses` is among those offered."""
     results = [each.result for each in found]
@@ -67,17 +65,17 @@ def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     run = [r.passed for r in results if r.passed is not None]
     return {
         "n": len(found),
-        "shown": share(len(shown), len(found)),
-        "right_when_shown": share(sum(shown), len(shown)),
-        "begins_when_shown": share(sum(begins), len(begins)),
-        "given": share(len(given), len(found)),
-        "right_when_given": share(sum(given), len(given)),
-        "exact": share(sum(r.exact for r in results), len(results)),
-        "first_line": share(sum(r.first_line for r in results), len(results)),
-        "similarity": bounds(bootstrap([r.similarity for r in results], statistics.fmean)),
-        "chrf": bounds(bootstrap([r.chrf for r in results], statistics.fmean)),
-        "parses": share(sum(parsed), len(parsed)),
-        "pass_at_1": share(sum(run), len(run)),
+        "shown": _share(len(shown), len(found)),
+        "right_when_shown": _share(sum(shown), len(shown)),
+        "begins_when_shown": _share(sum(begins), len(begins)),
+        "given": _share(len(given), len(found)),
+        "right_when_given": _share(sum(given), len(given)),
+        "exact": _share(sum(r.exact for r in results), len(results)),
+        "first_line": _share(sum(r.first_line for r in results), len(results)),
+        "similarity": _bounds(bootstrap([r.similarity for r in results], statistics.fmean)),
+        "chrf": _bounds(bootstrap([r.chrf for r in results], statistics.fmean)),
+        "parses": _share(sum(parsed), len(parsed)),
+        "pass_at_1": _share(sum(run), len(run)),
     }
 
 
@@ -89,12 +87,12 @@ def beside(ours: Sequence[AnsweredRow], theirs: Sequence[AnsweredRow]) -> dict[s
     ratios = [its.milliseconds / mine.milliseconds for mine, its in known if mine.milliseconds > 0]
     same = [mine.drafts[-1] == its.drafts[-1] for mine, its in known]
     return {
-        "times_our_time": bounds(bootstrap(ratios, statistics.median)),
-        "times_our_time_quartiles": [number(each) for each in statistics.quantiles(ratios)]
+        "times_our_time": _bounds(bootstrap(ratios, statistics.median)),
+        "times_our_time_quartiles": [_number(each) for each in statistics.quantiles(ratios)]
         if len(ratios) > 1
         else None,
-        "times_our_passes": ratio(sum(its.passes for _, its in known), sum(mine.passes for mine, _ in known)),
-        "same_answer": share(sum(same), len(same)),
+        "times_our_passes": _ratio(sum(its.passes for _, its in known), sum(mine.passes for mine, _ in known)),
+        "same_answer": _share(sum(same), len(same)),
     }
 
 
@@ -103,53 +101,53 @@ def next_edit_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     shown = [each for each in outcomes if each.shown]
     confidences, right = [each.p_accept for each in shown], [each.exact for each in shown]
     return {
-        **next_edit_shares(outcomes),
-        "by_kind": {kind: next_edit_shares([each for each in outcomes if each.kind == kind]) for kind in kinds},
-        "ece": number(ece(confidences, right)),
+        **_next_edit_shares(outcomes),
+        "by_kind": {kind: _next_edit_shares([each for each in outcomes if each.kind == kind]) for kind in kinds},
+        "ece": _number(ece(confidences, right)),
         "reliability": [asdict(each) for each in reliability(confidences, right)],
         "dropped": dict(Counter(reason(each.silence) for each in outcomes if each.silence).most_common()),
-        "milliseconds": percentiles([each.milliseconds for each in outcomes]),
+        "milliseconds": _percentiles([each.milliseconds for each in outcomes]),
     }
 
 
-def next_edit_shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _next_edit_shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     due = [each for each in outcomes if each.kind != "none"]
     silent = [each for each in outcomes if each.kind == "none"]
     shown = [each for each in outcomes if each.shown]
     return {
         "n": len(outcomes),
         "score": next_edit_score(outcomes)["score"] if due and silent else None,
-        "show": share(sum(each.shown for each in due), len(due)),
-        "quiet": share(sum(not each.shown for each in silent), len(silent)),
-        "right_when_shown": share(sum(each.exact for each in shown), len(shown)),
-        "exact": share(sum(each.exact for each in due), len(due)),
-        "location": share(sum(each.located for each in due), len(due)),
-        "delta_chrf": bounds(bootstrap([each.delta_chrf for each in due], statistics.fmean)),
+        "show": _share(sum(each.shown for each in due), len(due)),
+        "quiet": _share(sum(not each.shown for each in silent), len(silent)),
+        "right_when_shown": _share(sum(each.exact for each in shown), len(shown)),
+        "exact": _share(sum(each.exact for each in due), len(due)),
+        "location": _share(sum(each.located for each in due), len(due)),
+        "delta_chrf": _bounds(bootstrap([each.delta_chrf for each in due], statistics.fmean)),
     }
 
 
-def share(successes: int, count: int) -> list[float] | None:
-    return bounds(wilson(successes, count)) if count else None
+def _share(successes: int, count: int) -> list[float] | None:
+    return _bounds(wilson(successes, count)) if count else None
 
 
-def bounds(found: Interval) -> list[float] | None:
+def _bounds(found: Interval) -> list[float] | None:
     values = (found.value, found.low, found.high)
     return [round(value, 4) for value in values] if found.value == found.value else None
 
 
-def number(value: float) -> float | None:
+def _number(value: float) -> float | None:
     return round(value, 4) if value == value else None
 
 
-def mean(values: Sequence[float]) -> float | None:
+def _mean(values: Sequence[float]) -> float | None:
     return round(statistics.fmean(values), 3) if values else None
 
 
-def ratio(one: float, other: float) -> float | None:
+def _ratio(one: float, other: float) -> float | None:
     return round(one / other, 2) if other else None
 
 
-def percentiles(values: Sequence[float]) -> dict[str, float]:
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
     ordered = sorted(values)
     places = {percent: round((len(ordered) - 1) * percent / 100) for percent in PERCENTILES} if ordered else {}
     return {f"p{percent}": round(ordered[place], 2) for percent, place in places.items()}

@@ -27,8 +27,6 @@ from mercury_engine.tokens.layout import LayoutRow, budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 
-__all__ = ["Generate", "Layout", "LeftToRight", "Reader", "dense_weights", "qwen3"]
-
 
 class Reader(Protocol):
     """One sequence of tokens that can be extended or truncated."""

@@ -25,8 +25,6 @@ from mercury_training.evaluate.scores import score
 from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 
-__all__ = ["QualityRun", "answered", "fim_set", "measure"]
-
 PASSES = 16
 
 
@@ -47,20 +45,20 @@ async def measure(work: QualityRun) -> dict[str, Any]:
         names = (work.engine, *work.peers)
         contenders = [await stack.enter_async_context(opened(name, work.engine)) for name in names]
         ours = contenders[0]
-        found = {"engine": ours.name, "model": described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
+        found = {"engine": ours.name, "model": _described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
         for path in work.fim:
-            found["fim"][set_name(path)] = await fim_set(path, contenders, work, usage)
+            found["fim"][_set_name(path)] = await fim_set(path, contenders, work, usage)
         for path in work.next_edit:
-            found["next_edit"][set_name(path)] = await next_edit_set(path, ours, work.limit, usage)
+            found["next_edit"][_set_name(path)] = await _next_edit_set(path, ours, work.limit, usage)
     return {**found, "memory_mb": usage.line()}
 
 
-def described(contender: Contender) -> str:
+def _described(contender: Contender) -> str:
     info = contender.client.status.info
     return f"{info.engine} {info.model}, {info.device}" if info else contender.client.status.detail
 
 
-def set_name(path: Path) -> str:
+def _set_name(path: Path) -> str:
     return f"{path.resolve().parent.name}/{path.stem}"
 
 
@@ -68,10 +66,10 @@ async def fim_set(path: Path, contenders: Sequence[Contender], work: QualityRun,
     rows, answers = sample(read_rows(path), work.limit), []
     with executor(rows) as (execute, _), TemporaryDirectory() as folder:
         projects = Projects(work.projects, Path(folder)) if work.projects else None
-        for done, row in enumerate(shown(set_name(path), rows)):
+        for done, row in enumerate(shown(_set_name(path), rows)):
             for contender in contenders if done % 2 == 0 else reversed(contenders):
                 asked = await editor.complete(contender, row, projects and projects.of(row))
-                answers.append(answered(set_name(path), contender.name, row, asked, execute(row, asked.answer)))
+                answers.append(answered(_set_name(path), contender.name, row, asked, execute(row, asked.answer)))
             usage.look(os.getpid())
         if projects:
             await projects.close()
@@ -104,15 +102,15 @@ def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | N
     )
 
 
-async def next_edit_set(path: Path, contender: Contender, limit: int | None, usage: Usage) -> dict[str, Any]:
+async def _next_edit_set(path: Path, contender: Contender, limit: int | None, usage: Usage) -> dict[str, Any]:
     found = sample(list(cases(path)), limit)
     outcomes = []
-    for case in shown(set_name(path), found):
-        outcomes.append(await outcome(contender, case))
+    for case in shown(_set_name(path), found):
+        outcomes.append(await _outcome(contender, case))
         usage.look(os.getpid())
     return next_edit_figures(outcomes)
 
 
-async def outcome(contender: Contender, case: Case) -> Outcome:
+async def _outcome(contender: Contender, case: Case) -> Outcome:
     made = await editor.next_edit(contender, case)
     return assessed(case, made.changes, made.p_accept, made.milliseconds, silence=made.silence)

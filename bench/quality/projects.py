@@ -14,8 +14,6 @@ from mercury_ls.settings.schema import Settings
 from mercury_training.corpus.sources import git
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["PATIENCE_SECONDS", "CheckedOutProject", "Projects"]
-
 PATIENCE_SECONDS = 60.0
 """Generous, since the measured machine may be slow."""
 

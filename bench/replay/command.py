@@ -27,8 +27,6 @@ from bench.replay.player import Player
 from bench.replay.session import RecordedSession, read
 from mercury_training.progress import shown
 
-__all__ = ["main", "speed"]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["EditRegion", "Fate", "ShownOffer", "TypedEdit", "fates", "saved"]
-
 KEPT_MS = 30_000
 
 
@@ -65,7 +63,7 @@ class EditRegion:
         return True
 
 
-class OfferTrace:
+class _OfferTrace:
     """One offer while its fate is open."""
 
     def __init__(self, offer: ShownOffer, text: str, deadline: float) -> None:
@@ -73,7 +71,7 @@ class OfferTrace:
         self.deadline = deadline
         self.region = EditRegion(offer.start, offer.end)
         self.fate = Fate(offer.after)
-        self._line = first_line(text[: offer.start] + offer.text + text[offer.end :], offer.start)
+        self._line = _first_line(text[: offer.start] + offer.text + text[offer.end :], offer.start)
         self._keys = 0
         self._left = False
 
@@ -94,7 +92,7 @@ class OfferTrace:
 
     def _leave(self, text: str) -> None:
         self._left = True
-        line = not self.region.gone and first_line(text, self.region.start) == self._line
+        line = not self.region.gone and _first_line(text, self.region.start) == self._line
         self.fate = replace(self.fate, line=line)
 
     def end(self, text: str) -> Fate:
@@ -105,7 +103,7 @@ class OfferTrace:
         return replace(self.fate, kept=kept and not self.region.gone)
 
 
-def first_line(text: str, offset: int) -> str:
+def _first_line(text: str, offset: int) -> str:
     stop = text.find("\n", offset)
     return text[text.rfind("\n", 0, offset) + 1 : stop if stop >= 0 else len(text)].rstrip()
 
@@ -114,11 +112,11 @@ def fates(text: str, edits: Sequence[TypedEdit], offers: Iterable[ShownOffer]) -
     """The fate of each offer, in the order given; `text` is the document before the first edit."""
     waiting = sorted(enumerate(offers), key=lambda pair: pair[1].after)
     found: dict[int, Fate] = {}
-    running: list[tuple[int, OfferTrace]] = []
+    running: list[tuple[int, _OfferTrace]] = []
     for number, edit in enumerate([*edits, None]):
         while waiting and waiting[0][1].after <= number:
             at, offer = waiting.pop(0)
-            running.append((at, OfferTrace(offer, text, (edits[number - 1].t if number else 0.0) + KEPT_MS)))
+            running.append((at, _OfferTrace(offer, text, (edits[number - 1].t if number else 0.0) + KEPT_MS)))
         if edit is None:
             break
         found |= {at: trace.end(text) for at, trace in running if trace.deadline < edit.t}
@@ -133,10 +131,10 @@ def fates(text: str, edits: Sequence[TypedEdit], offers: Iterable[ShownOffer]) -
 
 def saved(made: Iterable[Fate]) -> int:
     """The characters saved: each offer that was typed costs one key, and none counts twice."""
-    return sum(fate.keys - 1 for fate in once(made))
+    return sum(fate.keys - 1 for fate in _once(made))
 
 
-def once(made: Iterable[Fate]) -> Iterator[Fate]:
+def _once(made: Iterable[Fate]) -> Iterator[Fate]:
     reached = -1
     for fate in sorted((f for f in made if f.typed and f.keys > 1), key=lambda f: (f.after, -f.until)):
         if fate.after >= reached:

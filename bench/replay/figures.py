@@ -13,8 +13,6 @@ from bench.harness.usage import Usage
 from bench.replay.fate import Fate, fates, saved
 from bench.replay.player import INLINE, SUPERSEDED, Exchange, Log, Shown
 
-__all__ = ["Played", "Spread", "figures", "latencies", "lost", "spread", "table"]
-
 NAMES = {
     "inline": "ghost text by the model",
     "model": "by the model, shown or silent",
@@ -60,13 +58,13 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(len(ordered), *(percentile(ordered, each) for each in (50, 90, 99)), ordered[-1], tuple(levels))
 
 
-def typing_hours(logs: Iterable[Log]) -> float:
+def _typing_hours(logs: Iterable[Log]) -> float:
     """Typing time: all pauses between two edits, long ones capped."""
     times = sorted(edit.t for log in logs for edit in log.edits)
     return sum(min(b - a, RESTS_MS) for a, b in pairwise(times)) / 3_600_000
 
 
-def judged(played: Played, inline: bool) -> list[list[Fate]]:
+def _judged(played: Played, inline: bool) -> list[list[Fate]]:
     """The fates of shown offers, document by document."""
     shown = [each for each in played.shown if (each.method == INLINE) == inline]
     return [
@@ -99,12 +97,12 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
     """One flat record, for the last line."""
     asked = [each for played in all_played for each in played.asked]
     inline, next_edit = ([a for a in asked if (a.method == INLINE) == is_inline] for is_inline in (True, False))
-    ghost = [found for played in all_played for found in judged(played, inline=True)]
-    edits = [fate for played in all_played for found in judged(played, inline=False) for fate in found]
+    ghost = [found for played in all_played for found in _judged(played, inline=True)]
+    edits = [fate for played in all_played for found in _judged(played, inline=False) for fate in found]
     shown = [fate for found in ghost for fate in found]
     logs = [log for played in all_played for log in played.logs]
     keys = sum(edit.keys for log in logs for edit in log.edits)
-    hours = sum(typing_hours(played.logs) for played in all_played)
+    hours = sum(_typing_hours(played.logs) for played in all_played)
     spreads = latencies(asked)
     dropped = reasons(asked)
     return {

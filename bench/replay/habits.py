@@ -5,8 +5,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["CLIENTS", "Habits"]
-
 
 class Habits(Struct, frozen=True, kw_only=True):
     """Changes are sent together, at most every `changes_ms` and before each request. Ghost text is requested

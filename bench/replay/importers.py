@@ -38,8 +38,6 @@ from mercury_ls.code.edits import difference
 from mercury_training.corpus.history import CommitHunk, hunks_between, in_plausible_order
 from mercury_training.corpus.sources import blobs, git
 
-__all__ = ["commits", "of_commit", "of_recording"]
-
 UNIT = "utf-16"
 MOST_FILES = 3
 MOST_HUNKS = 16
@@ -88,7 +86,7 @@ class Desk:
 
 def of_recording(recording: dict[str, Any], name: str) -> RecordedSession:
     """The log of a workspace recording; its offsets count UTF-16 units, and its order matters, not its times."""
-    desk, named, stored, reasons = Desk(), {}, {}, reasons_of(recording["log"])
+    desk, named, stored, reasons = Desk(), {}, {}, _reasons_of(recording["log"])
     first = next((entry["time"] for entry in recording["log"] if "time" in entry), 0)
     for entry in recording["log"]:
         desk.now = max(desk.now, entry.get("time", first) - first)
@@ -98,22 +96,22 @@ def of_recording(recording: dict[str, Any], name: str) -> RecordedSession:
         elif kind == "storeContent":
             stored[entry["contentId"]] = desk.text(d)
         elif kind in ("setContent", "restoreContent"):
-            set_content(desk, d, entry["content"] if kind == "setContent" else stored[entry["contentId"]])
+            _set_content(desk, d, entry["content"] if kind == "setContent" else stored[entry["contentId"]])
         elif d in desk.documents:
-            played(desk, entry, reasons)
+            _played(desk, entry, reasons)
     if following := recording.get("nextUserEdit"):
-        expect(desk, named, following)
-    docs = [document(d, path) for d, path in named.items() if d in desk.documents]
+        _expect(desk, named, following)
+    docs = [_document(d, path) for d, path in named.items() if d in desk.documents]
     return ended(Header(v=1, id=name, source="vscode", pos=UNIT, docs=docs), desk.events, name)
 
 
-def document(d: int, path: str) -> NamedDocument:
+def _document(d: int, path: str) -> NamedDocument:
     path = path.replace("\\", "/")
     found = languages.find("", path)
     return NamedDocument(d, path, found.id if found else "plaintext")
 
 
-def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
+def _reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
     """The editor's reason for each change, by document and version."""
     return {
         (entry["id"], entry["data"].get("v", -1)): str(entry["data"].get("source", ""))
@@ -122,7 +120,7 @@ def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
     }
 
 
-def set_content(desk: Desk, d: int, text: str) -> None:
+def _set_content(desk: Desk, d: int, text: str) -> None:
     """Set the content: the first one opens a document; a later one replaces it, as far as it differs."""
     if d not in desk.documents:
         return desk.open(d, text)
@@ -132,18 +130,18 @@ def set_content(desk: Desk, d: int, text: str) -> None:
     return None
 
 
-def played(desk: Desk, entry: dict[str, Any], reasons: dict[tuple[int, int], str]) -> None:
+def _played(desk: Desk, entry: dict[str, Any], reasons: dict[tuple[int, int], str]) -> None:
     d = entry["id"]
     if entry["kind"] == "changed":
-        edits = [(*offsets(desk, d, start, end), text) for start, end, text in entry["edit"]]
-        desk.change(d, edits, why_of(edits, reasons.get((d, entry.get("v", -1)), "")))
+        edits = [(*_offsets(desk, d, start, end), text) for start, end, text in entry["edit"]]
+        desk.change(d, edits, _why_of(edits, reasons.get((d, entry.get("v", -1)), "")))
     elif entry["kind"] == "selectionChanged":
-        desk.select(d, [offsets(desk, d, *span) for span in entry["selection"]])
+        desk.select(d, [_offsets(desk, d, *span) for span in entry["selection"]])
     elif entry["kind"] == "focused":
         desk.events.append(Focused(t=desk.now, d=d))
 
 
-def offsets(desk: Desk, d: int, *units: int) -> tuple[int, ...]:
+def _offsets(desk: Desk, d: int, *units: int) -> tuple[int, ...]:
     """Code points for UTF-16 units of a document."""
     text = desk.text(d)
     if text.isascii():
@@ -152,7 +150,7 @@ def offsets(desk: Desk, d: int, *units: int) -> tuple[int, ...]:
     return tuple(len(encoded[: 2 * unit].decode("utf-16-le", "replace")) for unit in units)
 
 
-def why_of(edits: Sequence[tuple[int, int, str]], reason: str) -> str:
+def _why_of(edits: Sequence[tuple[int, int, str]], reason: str) -> str:
     for word, why in (
         ("inlineCompletion", "accept"),
         ("inlineSuggest", "accept"),
@@ -172,13 +170,13 @@ def why_of(edits: Sequence[tuple[int, int, str]], reason: str) -> str:
     return "type" if len(text) <= 2 and start == end else "unknown"
 
 
-def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None:
+def _expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None:
     d = next((d for d, path in named.items() if path == following["relativePath"]), None)
     if d not in desk.documents:
         return
     found = []
     for start, end, text in following["edit"]:
-        first, last = offsets(desk, d, start, end)
+        first, last = _offsets(desk, d, start, end)
         found.append((*desk.place(d, first), *desk.place(d, last), text))
     desk.events.append(Expected(t=desk.now, d=d, edits=found))
 
@@ -215,26 +213,26 @@ def of_commit(
     if not files or len(files) > MOST_FILES:
         return None
     texts = {path: tuple(blob.decode("utf-8", "replace") for blob in pair) for path, pair in files.items()}
-    hunks = [hunk for path, pair in texts.items() for hunk in hunks_of(path, *pair) or ()]
+    hunks = [hunk for path, pair in texts.items() for hunk in _hunks_of(path, *pair) or ()]
     typed = sum(len("".join(hunk.new)) for hunk in hunks)
     if not 0 < len(hunks) <= MOST_HUNKS or typed > MOST_TYPED:
         return None
     name = f"{repository}-{commit[:8]}"
-    docs = [document(d, path) for d, path in enumerate(texts)]
+    docs = [_document(d, path) for d, path in enumerate(texts)]
     where = {"id": name, "source": "git", "repo": repository, "commit": commit, "licence": licence}
     header = Header(v=1, pos=UNIT, timing="modelled", docs=docs, **where)
-    typist = Typist(model, random.Random(commit))
+    typist = _Typist(model, random.Random(commit))
     typist.commit({path: before for path, (before, _) in texts.items()}, in_plausible_order(hunks))
     if any(typist.text(d) != texts[path][1] for d, path in enumerate(texts)):
         raise SessionError(f"{name}: typing its hunks does not make the commit: report this")
     return ended(header, typist.events, name)
 
 
-def hunks_of(path: str, before: str, after: str) -> list[CommitHunk] | None:
+def _hunks_of(path: str, before: str, after: str) -> list[CommitHunk] | None:
     return hunks_between(path, before.splitlines(keepends=True), after.splitlines(keepends=True))
 
 
-class Typist(Desk):
+class _Typist(Desk):
     """Types hunks of lines as a person would: goes there, deletes what differs, types the rest."""
 
     def __init__(self, model: TypingModel, chance: random.Random) -> None:
@@ -330,13 +328,13 @@ def main() -> None:
     parser.add_argument("--since", default="", help="only commits after this revision")
     parser.add_argument("--paths", nargs="+", default=["*"], help="only changes of files like these")
     given = parser.parse_args()
-    for session, path in sessions_of(given):
+    for session, path in _sessions_of(given):
         check(session)
         write(session, path)
         sys.stdout.write(f"{path}\n")
 
 
-def sessions_of(given: argparse.Namespace) -> Iterator[tuple[RecordedSession, Path]]:
+def _sessions_of(given: argparse.Namespace) -> Iterator[tuple[RecordedSession, Path]]:
     if given.kind == "git":
         given.out.mkdir(parents=True, exist_ok=True)
         source = given.source.resolve()

@@ -4,12 +4,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-__all__ = ["ReplayPace"]
-
 Wait = Callable[[set[asyncio.Task], float], Awaitable[object]]
 
 
-async def answered(waiting: set[asyncio.Task], seconds: float) -> None:
+async def _answered(waiting: set[asyncio.Task], seconds: float) -> None:
     await asyncio.wait(waiting, timeout=seconds)
 
 
@@ -24,7 +22,7 @@ class ReplayPace:
         speed: float = 1.0,
         clock: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        wait: Wait = answered,
+        wait: Wait = _answered,
     ) -> None:
         self.now = 0.0
         self.waiting: set[asyncio.Task] = set()

@@ -16,18 +16,6 @@ from bench.replay.player import Player
 from bench.replay.session import Opened, RecordedSession, Texts, digest
 from mercury_ls.link.claim import LOCK
 
-__all__ = [
-    "CONFIGURED",
-    "MODELS",
-    "SHIPPED",
-    "engine_pid",
-    "engine_server",
-    "is_ready",
-    "measured",
-    "outcome",
-    "project",
-]
-
 LOADING_SECONDS = 120.0
 
 SHIPPED, CONFIGURED = "shipped", "config"

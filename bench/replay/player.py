@@ -32,8 +32,6 @@ from bench.replay.session import (
 from bench.replay.typing_model import SAME_MOMENT_MS
 from mercury_ls.code.documents import Snapshot
 
-__all__ = ["INLINE", "SUPERSEDED", "Exchange", "Log", "Player", "Shown", "is_stale", "script"]
-
 INLINE = "textDocument/inlineCompletion"
 CANCELLED = -32800
 AUTOMATIC = 2
@@ -198,12 +196,12 @@ class Player:
 
     def _changed(self, event: Changed) -> None:
         d = event.d
-        normal = self.habits.modal and not self._inserting and is_command(event)
+        normal = self.habits.modal and not self._inserting and _is_command(event)
         log, t = self.logs[self._log[d]], float(event.t)
         for entry in event.c:
             before = self._texts.documents[d].snapshot()
             start, end, text = self._texts.apply(Changed(t=event.t, d=d, ver=event.ver, c=[entry], pos=event.pos))[0]
-            log.edits.append(TypedEdit(t, start, end, text, keys_of(event, text)))
+            log.edits.append(TypedEdit(t, start, end, text, _keys_of(event, text)))
             self._unsent[d].append({"range": self._range(before, start, end), "text": text})
             self._d, self._cursor = d, start + len(text)
         self._after("changes", max(0.0, self._sent_at + self.habits.changes_ms - self.pace.now))
@@ -353,7 +351,7 @@ class Player:
         while not self.client.notifications.empty():
             message = self.client.notifications.get_nowait()
             if message["method"] == "$/progress" and (asked := self._drafts.get(message["params"]["token"])):
-                drafted(asked, message["params"]["value"], message["received"])
+                _drafted(asked, message["params"]["value"], message["received"])
 
     def _take(self, asked: Exchange, result: Any, d: int) -> None:
         """Keep the part of the answer that is shown: nothing if the buffer has moved on."""
@@ -365,7 +363,7 @@ class Player:
             asked.silence = "came too late for what was typed"
             return
         asked.is_shown, asked.silence = True, ""
-        if (name := name_of(result)) in self._offers:
+        if (name := _name_of(result)) in self._offers:
             asked.is_repeated = True
             return
         self._offers.add(name)
@@ -387,7 +385,7 @@ class Player:
         return self._sent[d].offset(position["line"], position["character"], self._unit)
 
 
-def drafted(asked: Exchange, value: dict[str, Any], received: float) -> None:
+def _drafted(asked: Exchange, value: dict[str, Any], received: float) -> None:
     asked.silence = value["silence"]
     if value["kind"] != "draft":
         return
@@ -396,7 +394,7 @@ def drafted(asked: Exchange, value: dict[str, Any], received: float) -> None:
         asked.draft_ms = (received - asked.sent) * 1000
 
 
-def name_of(result: dict[str, Any]) -> str:
+def _name_of(result: dict[str, Any]) -> str:
     command = result.get("command") or (result.get("items") or result["edits"])[0]["command"]
     return str(command["arguments"][0])
 
@@ -411,7 +409,7 @@ def is_stale(offer: ShownOffer, edits: list[TypedEdit]) -> bool:
     return bool(text) and not (offer.text.startswith(text) and offer.text != text)
 
 
-def is_command(event: Changed) -> bool:
+def _is_command(event: Changed) -> bool:
     """True if a modal editor does this in normal mode: it deletes more than a character, or was not typed."""
     return event.why in ("undo", "format", "paste", "tool") or all(
         not entry[-1] and (len(entry) == 1 or entry[0] != entry[2] or int(entry[3]) - int(entry[1]) > 1)
@@ -419,7 +417,7 @@ def is_command(event: Changed) -> bool:
     )
 
 
-def keys_of(event: Changed, text: str) -> int:
+def _keys_of(event: Changed, text: str) -> int:
     """Characters that a person typed, without an editor's own indentation after a line break; a change of unknown
     origin that inserts many at once is a tool's."""
     if event.why not in ("type", "newline", "unknown") or len(event.c) > 1:
@@ -436,12 +434,12 @@ def script(session: RecordedSession, modal: bool, cap_ms: float | None) -> list[
     left = [
         (moment + min(LEAVE_MS, (then - moment) / 2), Left())
         for at, (moment, event) in enumerate(events)
-        if isinstance(event, Changed) and (then := leaves(event, islice(events, at + 1, None))) is not None
+        if isinstance(event, Changed) and (then := _leaves(event, islice(events, at + 1, None))) is not None
     ]
     return sorted([*events, *left], key=lambda pair: pair[0])
 
 
-def leaves(change: Changed, following: Iterable[tuple[float, Event | Left]]) -> float | None:
+def _leaves(change: Changed, following: Iterable[tuple[float, Event | Left]]) -> float | None:
     """The time at which the user does something in normal mode; None if more is typed first."""
     for moment, event in following:
         if isinstance(event, Ended):

@@ -11,31 +11,6 @@ from msgspec import Struct
 
 from mercury_ls.code.documents import Document, Snapshot
 
-__all__ = [
-    "Answered",
-    "Changed",
-    "Closed",
-    "Cursor",
-    "Ended",
-    "Event",
-    "Expected",
-    "Focused",
-    "Header",
-    "Marked",
-    "NamedDocument",
-    "Opened",
-    "RecordedSession",
-    "Saved",
-    "SessionError",
-    "Texts",
-    "capped",
-    "check",
-    "digest",
-    "ended",
-    "read",
-    "write",
-]
-
 
 class SessionError(Exception):
     """A session that cannot be played. The message names the file, the line and what to do."""
@@ -64,13 +39,13 @@ class Header(Struct, frozen=True, omit_defaults=True, tag_field="ev", tag="heade
     docs: list[NamedDocument] = []
 
 
-class At(Struct, frozen=True, omit_defaults=True, tag_field="ev", kw_only=True):
+class _At(Struct, frozen=True, omit_defaults=True, tag_field="ev", kw_only=True):
     """`t` in milliseconds since the session began."""
 
     t: int
 
 
-class Opened(At, tag="open", kw_only=True):
+class Opened(_At, tag="open", kw_only=True):
     d: int
     ver: int = 1
     text: str
@@ -78,7 +53,7 @@ class Opened(At, tag="open", kw_only=True):
     lang: str = ""
 
 
-class Changed(At, tag="change", kw_only=True):
+class Changed(_At, tag="change", kw_only=True):
     """`c` as a client sends it: `[line, column, line, column, text]` in sending order, `[text]` for the whole."""
 
     d: int
@@ -88,24 +63,24 @@ class Changed(At, tag="change", kw_only=True):
     pos: str = ""
 
 
-class Cursor(At, tag="cursor", kw_only=True):
+class Cursor(_At, tag="cursor", kw_only=True):
     d: int
     sel: list[tuple[int, int, int, int]]
 
 
-class Focused(At, tag="focus", kw_only=True):
+class Focused(_At, tag="focus", kw_only=True):
     d: int
 
 
-class Saved(At, tag="save", kw_only=True):
+class Saved(_At, tag="save", kw_only=True):
     d: int
 
 
-class Closed(At, tag="close", kw_only=True):
+class Closed(_At, tag="close", kw_only=True):
     d: int
 
 
-class Marked(At, tag="edit", kw_only=True):
+class Marked(_At, tag="edit", kw_only=True):
     """Marks that a logical edit is complete; servers never see it."""
 
     n: int
@@ -115,17 +90,17 @@ class Marked(At, tag="edit", kw_only=True):
     new: str = ""
 
 
-class Expected(At, tag="expect", kw_only=True):
+class Expected(_At, tag="expect", kw_only=True):
     d: int
     edits: list[tuple[int, int, int, int, str]]
 
 
-class Asked(At, tag="request", kw_only=True):
+class Asked(_At, tag="request", kw_only=True):
     d: int
     at: int | None = None
 
 
-class Answered(At, tag="answer", kw_only=True):
+class Answered(_At, tag="answer", kw_only=True):
     """The recording server's answer; a replay gets its own."""
 
     d: int | None = None
@@ -135,16 +110,16 @@ class Answered(At, tag="answer", kw_only=True):
     items: list[dict] = []
 
 
-class Accepted(At, tag="accept", kw_only=True):
+class Accepted(_At, tag="accept", kw_only=True):
     id: str
     length: int | None = None
 
 
-class Rejected(At, tag="reject", kw_only=True):
+class Rejected(_At, tag="reject", kw_only=True):
     id: str
 
 
-class Ended(At, tag="end", kw_only=True):
+class Ended(_At, tag="end", kw_only=True):
     """The digest of each document at the end, or when it was closed."""
 
     sha256: dict[str, str]
@@ -268,10 +243,10 @@ def wrong(event: Event, texts: Texts, before: int, unit: str) -> str:
         return f"{bad[0]} is not [line, column, line, column, text]"
     first = event.c[0]
     here = texts.documents[d].snapshot()
-    return "" if len(first) == 1 or inside(here, first, event.pos or unit) else f"{first[:4]} lies outside of the text"
+    return "" if len(first) == 1 or _inside(here, first, event.pos or unit) else f"{first[:4]} lies outside of the text"
 
 
-def inside(here: Snapshot, entry: Sequence[int | str], unit: str) -> bool:
+def _inside(here: Snapshot, entry: Sequence[int | str], unit: str) -> bool:
     ends = [(int(entry[0]), int(entry[1])), (int(entry[2]), int(entry[3]))]
     return ends[0] <= ends[1] and all(here.position(here.offset(*end, unit), unit) == end for end in ends)
 

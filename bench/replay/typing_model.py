@@ -15,8 +15,6 @@ from msgspec import Struct
 from bench.replay.session import Changed, Cursor, RecordedSession, Texts, read
 from mercury_ls.code.edits import is_word
 
-__all__ = ["Pauses", "TypingModel", "draw", "fit", "kind_of", "load"]
-
 SAME_MOMENT_MS = 5
 LEVELS = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 FITTED = Path(__file__).parents[1] / "sessions/typing.json"
@@ -71,20 +69,20 @@ def fit(sessions: Iterable[RecordedSession]) -> TypingModel:
     """Fit the model to changes at one place: several cursors at once are not a keystroke."""
     gaps: dict[str, list[int]] = {}
     for session in sessions:
-        for kind, gap in gaps_of(session):
+        for kind, gap in _gaps_of(session):
             gaps.setdefault(kind, []).append(gap)
-    return {kind: pauses(sorted(found)) for kind, found in sorted(gaps.items())}
+    return {kind: _pauses(sorted(found)) for kind, found in sorted(gaps.items())}
 
 
-def gaps_of(session: RecordedSession) -> Iterator[tuple[str, int]]:
+def _gaps_of(session: RecordedSession) -> Iterator[tuple[str, int]]:
     last, at, where = None, 0, None
-    for t, d, stroke in strokes(session):
+    for t, d, stroke in _strokes(session):
         if last is not None and stroke is not None and stroke.is_typed and last.is_typed:
             yield kind_of(stroke, last if where == d else None), t - at
         last, at, where = stroke or last, t, d
 
 
-def strokes(session: RecordedSession) -> Iterator[tuple[int, int, Stroke | None]]:
+def _strokes(session: RecordedSession) -> Iterator[tuple[int, int, Stroke | None]]:
     """The time, the document and the change; None for changes in several places. An editor that closes a bracket by
     itself reports the cursor just after the change."""
     texts, events = Texts(session), session.events
@@ -103,11 +101,11 @@ def strokes(session: RecordedSession) -> Iterator[tuple[int, int, Stroke | None]
         yield event.t, event.d, Stroke(start, end - start, text, before[start - 1 : start], cursor, event.why)
 
 
-def pauses(ordered: Sequence[int]) -> Pauses:
-    return Pauses(len(ordered), LEVELS, tuple(quantile(ordered, level) for level in LEVELS))
+def _pauses(ordered: Sequence[int]) -> Pauses:
+    return Pauses(len(ordered), LEVELS, tuple(_quantile(ordered, level) for level in LEVELS))
 
 
-def quantile(ordered: Sequence[int], level: float) -> int:
+def _quantile(ordered: Sequence[int], level: float) -> int:
     return ordered[min(len(ordered) - 1, int(level / 100 * len(ordered)))]
 
 
@@ -115,13 +113,13 @@ def draw(model: TypingModel, kind: str, chance: random.Random) -> int:
     """A random pause of this kind, interpolated between the known percentiles."""
     known = model.get(kind) or model["boundary"]
     level = chance.uniform(known.q[0], known.q[-1])
-    for (low, at_low), (high, at_high) in zip(points(known), points(known)[1:], strict=False):
+    for (low, at_low), (high, at_high) in zip(_points(known), _points(known)[1:], strict=False):
         if level <= high:
             return round(at_low + (at_high - at_low) * (level - low) / (high - low))
     return known.ms[-1]
 
 
-def points(known: Pauses) -> list[tuple[int, int]]:
+def _points(known: Pauses) -> list[tuple[int, int]]:
     return list(zip(known.q, known.ms, strict=True))
 
 

@@ -25,8 +25,6 @@ from bench.replay.play import SHIPPED
 from bench.report.numbers import PAGE, table, write
 from bench.report.plots import draw
 
-__all__ = ["Measurement", "main", "measured", "runs"]
-
 OUT, QUICK_OUT = Path("docs/benchmarks"), Path("build/benchmarks")
 
 SETS = Path("bench/sets")
@@ -92,7 +90,7 @@ def main() -> None:
 def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     """All measurements, in the order in which failures are noticed soonest. Quick only checks that everything runs."""
     quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
-    small, recorded, every = sessions()
+    small, recorded, every = _sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
     yield Measurement("documents", ("-m", "bench.documents", *(("--edits", "100") if quick else ())))
     yield Measurement("engine_call", ("-m", "bench.engine_call", "--calls", "300" if quick else "2000"))
@@ -109,14 +107,14 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     oracle = ("rows", "requests", "typing", "adaptation")
     yield Measurement("oracle", ("-m", "bench.oracle", *less, "--virtual", *oracle))
     yield Measurement("oracle_real", ("-m", "bench.oracle", *less, "next", "edits"))
-    peers = [*WITHOUT_MODEL, *(installed_peers() if model_folder(given.engine) else ())]
+    peers = [*WITHOUT_MODEL, *(_installed_peers() if model_folder(given.engine) else ())]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))
     next_edit = ("--next-edit", *map(str, given.next_edit))
     yield Measurement("quality", (*asked, *next_edit, *(("--limit", "8") if quick else ())))
 
 
-def installed_peers() -> Iterator[str]:
+def _installed_peers() -> Iterator[str]:
     for name, modules in WITH_MODEL.items():
         if missing := [module for module in modules if find_spec(module) is None]:
             print(
@@ -126,7 +124,7 @@ def installed_peers() -> Iterator[str]:
             yield name
 
 
-def sessions() -> tuple[list[str], list[str], list[str]]:
+def _sessions() -> tuple[list[str], list[str], list[str]]:
     """The smallest of the committed sessions, those typed by hand in a real editor, and all of them."""
     found = sorted(SESSIONS.glob("*.jsonl"), key=lambda path: (path.stat().st_size, path.name))
     names = list(map(str, found))

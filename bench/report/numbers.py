@@ -7,8 +7,6 @@ from typing import Any
 
 from bench.report.plots import drawn
 
-__all__ = ["FIGURES", "PAGE", "section", "table", "write"]
-
 HERE = Path(__file__).parents[2]
 FIGURES, PAGE = HERE / "docs/benchmarks/figures.json", HERE / "docs/benchmarks/README.md"
 BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -->"
@@ -94,7 +92,7 @@ def replay(found: Figures) -> Iterator[Row]:
         what = f"latency of all {given['model_answers']} answers of the model, shown or not"
         yield what, milliseconds(levels(given, "model")), command
         yield "latency of those in a newly opened file", milliseconds(levels(given, "cold")), command
-        yield from busy(found)
+        yield from _busy(found)
         if given["type_through_share"] is not None:
             what = "of what is shown, typed through without asking the model: share; latency"
             yield what, f"{given['type_through_share']:.0%}; {milliseconds(levels(given, 'cached'), 1)}", command
@@ -104,7 +102,7 @@ def replay(found: Figures) -> Iterator[Row]:
             yield f"of {given['shown']} shown: {'; '.join(REPLAYED.values())}", "; ".join(shares), command
 
 
-def busy(found: Figures) -> Iterator[Row]:
+def _busy(found: Figures) -> Iterator[Row]:
     if given := of(found, "replay_busy"):
         value = f"{milliseconds(levels(given, 'inline'))}; {milliseconds(levels(given, 'model'))}"
         shown, answered = given["inline_answers"], given["model_answers"]
@@ -147,7 +145,7 @@ def decode(found: Figures) -> Iterator[Row]:
             yield what, ", ".join(f"{ratio:.1f}" for ratio in ratios), command
 
 
-def completions(found: Figures) -> Iterator[Row]:
+def _completions(found: Figures) -> Iterator[Row]:
     given = of(found, "quality")
     for name, contenders in given.get("fim", {}).items():
         part = next(iter(contenders.values()))
@@ -166,7 +164,7 @@ def completions(found: Figures) -> Iterator[Row]:
             yield what, f"{part['passes']:.1f}; {part['characters_per_pass']:.1f}", command
 
 
-def next_edits(found: Figures) -> Iterator[Row]:
+def _next_edits(found: Figures) -> Iterator[Row]:
     given = of(found, "quality")
     for name, part in given.get("next_edit", {}).items():
         what = f"{name}, {part['n']} rows: shown when due; quiet when not; right when shown; score"
@@ -186,7 +184,7 @@ def peers(found: Figures) -> Iterator[Row]:
                 yield what, value, given["command"]
 
 
-def oracle_rows(found: Figures) -> Iterator[Row]:
+def _oracle_rows(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle")
     rows = given.get("rows", {})
     for kind, name in (("single", "one line"), ("several", "several lines")):
@@ -201,19 +199,19 @@ def oracle_rows(found: Figures) -> Iterator[Row]:
             yield what, f"{part['right_of_shown']:.0%}; {part['shown_of_right']:.0%}", given["command"]
 
 
-def oracle_requests(found: Figures) -> Iterator[Row]:
+def _oracle_requests(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle")
     if latencies := given.get("requests", {}):
         what = f"a perfect model, {', '.join(latencies)} to its first token: given on request"
-        yield what, ", ".join(f"{given_of(parts):.0%}" for parts in latencies.values()), given["command"]
+        yield what, ", ".join(f"{_given_of(parts):.0%}" for parts in latencies.values()), given["command"]
 
 
-def given_of(parts: Figures) -> float:
+def _given_of(parts: Figures) -> float:
     rows = sum(part["n"] for part in parts.values())
     return sum(part["n"] * part["request"]["shown"] for part in parts.values()) / rows
 
 
-def oracle_users(found: Figures) -> Iterator[Row]:
+def _oracle_users(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle")
     for wisdom, told in given.get("adaptation", {}).items():
         users = {share: user for share, user in told.items() if share != "back"}
@@ -222,7 +220,7 @@ def oracle_users(found: Figures) -> Iterator[Row]:
         yield what, "; ".join(shown), given["command"]
 
 
-def oracle_typing(found: Figures) -> Iterator[Row]:
+def _oracle_typing(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle")
     for editor, settings in given.get("typing", {}).items():
         latencies = {name: part for name, part in settings.items() if "right" not in name}
@@ -232,14 +230,14 @@ def oracle_typing(found: Figures) -> Iterator[Row]:
         yield f"the same, {editor}: of all that whole answers can save", whole, given["command"]
 
 
-def oracle_next(found: Figures) -> Iterator[Row]:
+def _oracle_next(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle_real")
     if part := given.get("next"):
         what = "a perfect model, 150 ms to its first token: from accepting to the next suggestion, p50; how many came"
         yield what, f"{part['p50_ms']} ms; {part['came']} of {part['of']}", given["command"]
 
 
-def oracle_edits(found: Figures) -> Iterator[Row]:
+def _oracle_edits(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle_real")
     for setting in next(iter(given.get("edits", {}).values()), {}):
         exact = [told[setting]["exact"] for told in given["edits"].values()]
@@ -254,15 +252,15 @@ PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     replay,
     load,
     decode,
-    completions,
-    next_edits,
+    _completions,
+    _next_edits,
     peers,
-    oracle_rows,
-    oracle_requests,
-    oracle_users,
-    oracle_typing,
-    oracle_next,
-    oracle_edits,
+    _oracle_rows,
+    _oracle_requests,
+    _oracle_users,
+    _oracle_typing,
+    _oracle_next,
+    _oracle_edits,
 )
 
 

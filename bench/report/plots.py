@@ -6,8 +6,6 @@ from typing import Any
 
 from mercury_training import plot
 
-__all__ = ["draw", "drawn"]
-
 Figures = Mapping[str, Any]
 
 TYPED = {
@@ -33,11 +31,11 @@ def drawn(found: Figures) -> dict[str, str]:
     return {f"{name}.svg": title for name, (title, _, _, lines_of, _) in PLOTS.items() if lines_of(found)}
 
 
-def latencies(found: Figures) -> plot.Lines:
+def _latencies(found: Figures) -> plot.Lines:
     """The share of answers to the same rows, once the context is read, within a number of milliseconds."""
     return {
         name: [(ms, int(percent[1:]) / 100) for percent, ms in contender["milliseconds"].items()]
-        for name, contender in contenders(found, "peers")
+        for name, contender in _contenders(found, "peers")
         if contender["milliseconds"]
     }
 
@@ -45,14 +43,14 @@ def latencies(found: Figures) -> plot.Lines:
 def passes(found: Figures) -> plot.Lines:
     return {
         name: list(enumerate(contender["similarity_after_passes"], 1))
-        for name, contender in contenders(found, "peers")
+        for name, contender in _contenders(found, "peers")
         if any(contender["similarity_after_passes"])
     }
 
 
-def calibration(found: Figures) -> plot.Lines:
+def _calibration(found: Figures) -> plot.Lines:
     """One line for each set and for next edits, and the diagonal."""
-    given = dict(contenders(found, "quality", sets=True)) | {
+    given = dict(_contenders(found, "quality", sets=True)) | {
         f"{name}, next edits": edits for name, edits in found.get("quality", {}).get("next_edit", {}).items()
     }
     lines = {
@@ -63,17 +61,17 @@ def calibration(found: Figures) -> plot.Lines:
     return {**lines, "as it should be": [(0, 0), (1, 1)]} if lines else {}
 
 
-def growth(found: Figures) -> plot.Lines:
+def _growth(found: Figures) -> plot.Lines:
     return {name: list(map(tuple, line)) for name, line in found.get("decode", {}).get("growth", {}).items()}
 
 
 def typing(found: Figures) -> plot.Lines:
     """The share of answers within a number of milliseconds, from the replay of the sessions."""
     levels = found.get("replay", {}).get("levels", {})
-    return {what: shares(levels[name]) for name, what in TYPED.items() if levels.get(name)}
+    return {what: _shares(levels[name]) for name, what in TYPED.items() if levels.get(name)}
 
 
-def shares(levels: Sequence[float]) -> list[tuple[float, float]]:
+def _shares(levels: Sequence[float]) -> list[tuple[float, float]]:
     return [(ms, number / (len(levels) - 1)) for number, ms in enumerate(levels)]
 
 
@@ -106,7 +104,7 @@ def perfect(found: Figures) -> plot.Lines:
     }
 
 
-def contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tuple[str, Figures]]:
+def _contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tuple[str, Figures]]:
     """The contenders on the first set; with `sets`, the first contender on each set."""
     given = found.get(run, {}).get("fim", {})
     if sets:
@@ -117,11 +115,11 @@ def contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tupl
 
 PLOTS = {
     "latency-typing": ("Answered while typing, the committed sessions", "milliseconds", "share", typing, True),
-    "latency-peers": ("The same rows answered, context read", "milliseconds", "share of answers", latencies, True),
+    "latency-peers": ("The same rows answered, context read", "milliseconds", "share of answers", _latencies, True),
     "latency-editors": ("Answered to several editors at once", "editors", "milliseconds", crowds, False),
-    "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", growth, False),
+    "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", _growth, False),
     "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
     "memory": ("Memory over time", "minutes", "MB", memory, False),
     "perfect-model": ("A perfect model while typing", "milliseconds to its first token", "keys saved", perfect, False),
-    "calibration": ("P(accept) against what is right", "predicted", "share that is exact", calibration, False),
+    "calibration": ("P(accept) against what is right", "predicted", "share that is exact", _calibration, False),
 }

@@ -1,7 +1,5 @@
 """Which addresses are on this machine, and why code is not sent to others."""
 
-__all__ = ["is_here", "is_loopback", "is_own_network", "why_not"]
-
 OWN_NAMES = (".local", ".lan", ".internal", ".home.arpa")
 
 

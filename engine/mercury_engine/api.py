@@ -5,37 +5,6 @@ from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct, field
 
-__all__ = [
-    "PROTOCOL_VERSION",
-    "WITHOUT_OPENVINO",
-    "ChatEngine",
-    "ChatReply",
-    "ChatRequest",
-    "Diagnostic",
-    "Draft",
-    "Edit",
-    "Effort",
-    "Engine",
-    "EngineError",
-    "EngineInfo",
-    "Filled",
-    "Finish",
-    "InfillRequest",
-    "Members",
-    "Message",
-    "RequestError",
-    "RescoringWeights",
-    "Severity",
-    "Slot",
-    "Snippet",
-    "Span",
-    "SpanMode",
-    "TooLongError",
-    "Tool",
-    "ToolCall",
-    "Window",
-]
-
 PROTOCOL_VERSION = 1
 """Part of the socket's name, so that two installed versions never talk to each other."""
 

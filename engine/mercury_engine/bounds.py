@@ -4,8 +4,6 @@ from pathlib import Path
 
 from mercury_engine.api import EngineError
 
-__all__ = ["LARGEST", "small_bytes"]
-
 MIB = 1 << 20
 LARGEST = {
     "config.json": 4 * MIB,

@@ -44,8 +44,6 @@ from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE
 
-__all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
-
 MEMORY = 1 << 30
 """Default bytes for the weights and all caches."""
 

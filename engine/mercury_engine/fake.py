@@ -24,8 +24,6 @@ from mercury_engine.api import (
 )
 from mercury_engine.fake_chat import Says, conversation
 
-__all__ = ["MASK", "PASSES", "FakeEngine"]
-
 MASK = "░"
 PASSES: dict[Effort, int] = {"instant": 1, "low": 3, "medium": 4, "high": 6}
 

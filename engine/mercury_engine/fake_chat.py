@@ -7,8 +7,6 @@ from typing import Any
 
 from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot, ToolCall
 
-__all__ = ["Says", "conversation"]
-
 Says = Callable[[ChatRequest], str | tuple[ToolCall, ...] | None] | Mapping[str, str | tuple[ToolCall, ...]]
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")

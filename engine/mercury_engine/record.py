@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from mercury_engine.api import EngineError
 
-__all__ = ["RECORD_FILE", "Kind", "ModelRecord", "read_record", "write_record"]
-
 RECORD_FILE = "model.json"
 
 Kind = Literal["fim", "next-edit", "diffusion", "server"]

@@ -8,8 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-__all__ = ["mask_secrets", "tells_secrets"]
-
 NOT_WITHIN = r"(?<![A-Za-z0-9_])"
 TOKENS = re.compile(
     NOT_WITHIN

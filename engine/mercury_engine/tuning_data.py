@@ -7,8 +7,6 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Figure", "File", "Material", "Tuning", "receive", "send"]
-
 SIZE_BYTES = 8
 
 

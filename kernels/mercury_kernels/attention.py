@@ -12,8 +12,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["PAGE", "attend", "attend_kernel", "merge_kernel", "row_tile", "splits_for"]
-
 PAGE = 64
 """The number of slots in a page, and of columns in a tile."""
 

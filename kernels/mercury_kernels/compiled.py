@@ -27,8 +27,6 @@ from mercury_kernels.attention import PAGE, attend
 from mercury_kernels.head import Head, choose, logits
 from mercury_kernels.linear import Weight, add_product, gated, project_heads
 
-__all__ = ["CAPABILITIES", "SHAPES", "Compiled", "KernelShape", "Launch", "compiled", "launches", "main"]
-
 CAPABILITIES = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """The KiB of shared memory that a program may have on each kind of GPU."""
 
@@ -120,7 +118,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
     trust = empty(shape.hints, shape.width) if shape.hints else None
     head = Head(norm, weight(shape.vocabulary, shape.width), trust, 1e-6)
     hints = whole(rows, shape.hints) if shape.hints else None
-    with recorded() as launches:
+    with _recorded() as launches:
         q = project_heads(
             stream,
             norm,
@@ -147,7 +145,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
 
 
 @contextmanager
-def recorded() -> Iterator[list[Launch]]:
+def _recorded() -> Iterator[list[Launch]]:
     """Record launches instead of starting them."""
     launches: list[Launch] = []
     run = triton.runtime.JITFunction.run
@@ -171,7 +169,7 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
         if parameter.is_constexpr or value is None:
             signature[parameter.name], constants[parameter.name] = "constexpr", value
             continue
-        signature[parameter.name] = named_type(value)
+        signature[parameter.name] = _named_type(value)
         if parameter.do_not_specialize:
             continue
         # What the just-in-time compiler finds out: torch's memory and multiples of 16 are aligned, 1 is a constant.
@@ -185,7 +183,7 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
         warnings.simplefilter("ignore")
         kernel = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
     seconds = time.perf_counter() - started
-    registers, stack = resources(kernel.asm["cubin"])
+    registers, stack = _resources(kernel.asm["cubin"])
     threads = 32 * launch.options["num_warps"]
     name = launch.kernel.fn.__name__
     return Compiled(name, shape, rows, capability, kernel.metadata.shared, registers, stack, threads, round(seconds, 2))
@@ -200,13 +198,13 @@ TYPES = {
 }
 
 
-def named_type(value: Tensor | float) -> str:
+def _named_type(value: Tensor | float) -> str:
     if isinstance(value, Tensor):
         return TYPES[value.dtype]
     return "i32" if isinstance(value, int) else "fp32"
 
 
-def resources(cubin: bytes) -> tuple[int, int]:
+def _resources(cubin: bytes) -> tuple[int, int]:
     """The registers of a thread, and the bytes of its stack, to which registers are spilled."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
@@ -238,16 +236,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     options = parser.parse_args(arguments)
-    kernels = every(options.capability, options.shape, options.rows, lambda kernel: say(json.dumps(kernel._asdict())))
+    kernels = every(options.capability, options.shape, options.rows, lambda kernel: _say(json.dumps(kernel._asdict())))
     for kernel in kernels:
         if kernel.complaint:
-            say(f"{kernel.kernel}, {kernel.shape}, {kernel.rows} rows, sm_{kernel.capability}: {kernel.complaint}")
+            _say(f"{kernel.kernel}, {kernel.shape}, {kernel.rows} rows, sm_{kernel.capability}: {kernel.complaint}")
     if any(kernel.complaint for kernel in kernels):
         raise SystemExit(1)
-    say(f"{len(kernels)} compiled, all within the limits of their GPUs")
+    _say(f"{len(kernels)} compiled, all within the limits of their GPUs")
 
 
-def say(line: str) -> None:
+def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

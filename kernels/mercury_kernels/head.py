@@ -16,8 +16,6 @@ from torch import Tensor
 
 from mercury_kernels.linear import Weight, kind
 
-__all__ = ["Head", "HeadChoice", "choose", "choose_kernel", "chosen", "logits", "parts", "summary_kernel"]
-
 MOMENTS = 4
 """Per part of the vocabulary: the highest logit, the second highest, the sum of weights, and their first moment."""
 

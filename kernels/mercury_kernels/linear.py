@@ -14,8 +14,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["Weight", "add_product", "gated", "gated_kernel", "heads_kernel", "product_kernel", "project_heads", "tiles"]
-
 Weight = tuple[Tensor, Tensor | None]
 """A weight, FD, and the float32 scales of its rows if it is int8."""
 

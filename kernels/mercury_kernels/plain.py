@@ -10,8 +10,6 @@ from torch.nn import functional
 from mercury_kernels.attention import PAGE
 from mercury_kernels.linear import Weight
 
-__all__ = ["add_product", "attend", "gated", "project_heads"]
-
 
 def add_product(
     stream_NF: Tensor,
@@ -56,9 +54,9 @@ def project_heads(
     if head_norms is not None:
         q_NHE, k_NKE = normed(q_NHE, head_norms[0], epsilon), normed(k_NKE, head_norms[1], epsilon)
     turned = [part[positions_N.long(), None] for part in rotations]
-    keep(k_SKE, slots_N, rotated(k_NKE, *turned))
-    keep(v_SKE, slots_N, v_NKE)
-    return rotated(q_NHE, *turned)
+    _keep(k_SKE, slots_N, _rotated(k_NKE, *turned))
+    _keep(v_SKE, slots_N, v_NKE)
+    return _rotated(q_NHE, *turned)
 
 
 def attend(
@@ -74,10 +72,11 @@ def attend(
 ) -> Tensor:
     """Torch's own attention over a copy of the pages, under a dense mask."""
     rows = q_BTHE.shape[1]
-    seen_BTC = visible(rows, pages_BP.shape[1] * PAGE, lengths_B, counts_B, bits_BTW)
+    seen_BTC = _visible(rows, pages_BP.shape[1] * PAGE, lengths_B, counts_B, bits_BTW)
     own_BC = torch.arange(seen_BTC.shape[2], device=q_BTHE.device) < (lengths_B + counts_B)[:, None]
     k_BKCE, v_BKCE = (
-        gathered(stored, pages_BP).masked_fill(~own_BC[..., None, None], 0).transpose(1, 2) for stored in (k_SKE, v_SKE)
+        _gathered(stored, pages_BP).masked_fill(~own_BC[..., None, None], 0).transpose(1, 2)
+        for stored in (k_SKE, v_SKE)
     )
     mixed = functional.scaled_dot_product_attention(
         q_BTHE.transpose(1, 2), k_BKCE, v_BKCE, attn_mask=seen_BTC[:, None], enable_gqa=True
@@ -85,12 +84,12 @@ def attend(
     return torch.where(seen_BTC.any(2)[..., None, None], mixed.transpose(1, 2), 0)
 
 
-def gathered(stored_SKE: Tensor, pages_BP: Tensor) -> Tensor:
+def _gathered(stored_SKE: Tensor, pages_BP: Tensor) -> Tensor:
     """The columns of each sequence side by side, BCKE."""
     return stored_SKE.unflatten(0, (-1, PAGE))[pages_BP.long()].flatten(1, 2)
 
 
-def visible(rows: int, columns: int, lengths_B: Tensor, counts_B: Tensor, bits_BTW: Tensor) -> Tensor:
+def _visible(rows: int, columns: int, lengths_B: Tensor, counts_B: Tensor, bits_BTW: Tensor) -> Tensor:
     """The dense mask, BTC."""
     column_C = torch.arange(columns, device=lengths_B.device, dtype=torch.int32)
     fresh_BC = column_C - lengths_B[:, None]
@@ -105,12 +104,12 @@ def normed(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)).to(weight.dtype) * weight
 
 
-def rotated(x_NHE: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def _rotated(x_NHE: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     first, second = x_NHE.float().chunk(2, -1)
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], -1).to(x_NHE.dtype)
 
 
-def keep(stored_SKE: Tensor, slots_N: Tensor, values_NKE: Tensor) -> None:
+def _keep(stored_SKE: Tensor, slots_N: Tensor, values_NKE: Tensor) -> None:
     """Keep rows without asking which have a slot, for which the host would have to wait."""
     slots_N = slots_N.long()
     chosen_N = torch.where(slots_N < 0, slots_N.argmax(), torch.arange(len(slots_N), device=slots_N.device))

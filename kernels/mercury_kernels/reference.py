@@ -8,15 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "Confidence",
-    "canvas_attention",
-    "gated_feed_forward",
-    "greedy_confidence",
-    "normed_and_rotated",
-    "rms_normed",
-]
-
 
 class Confidence(NamedTuple):
     """For each row the likeliest id, its probability, the entropy of the whole distribution in nats, and its margin

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code. Only the modules that the command needs are imported."""

@@ -30,12 +30,10 @@ from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
 from mercury_ls.wording import abbreviated, harmless, one_line, readable
 
-__all__ = ["complete", "config", "doctor", "editor", "record", "stats"]
-
 
 def complete(options: argparse.Namespace) -> int:
     start_log(options)
-    path, line, column = split_place(options.place)
+    path, line, column = _split_place(options.place)
     try:
         reply = asyncio.run(
             one_shot.complete(path, line, column, arguments=assigned(options), user_file=chosen_file(options))
@@ -67,7 +65,7 @@ def editor(options: argparse.Namespace) -> int:
     return 0
 
 
-def split_place(place: str) -> tuple[str, int, int]:
+def _split_place(place: str) -> tuple[str, int, int]:
     path, line, column = [*place.rsplit(":", 2), "", ""][:3]
     if not (path and line.isdigit() and column.isdigit() and int(line) and int(column)):
         raise UsageError(f"{place!r} is not FILE:LINE:COL, for example src/app.py:12:5")
@@ -82,7 +80,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def config(options: argparse.Namespace) -> int:
     loaded = load_settings(options)
-    rows = [in_effect(row, loaded) for row in effective(loaded)]
+    rows = [_in_effect(row, loaded) for row in effective(loaded)]
     report(loaded.problems)
     sys.stderr.flush()
     if options.json:
@@ -95,7 +93,7 @@ def config(options: argparse.Namespace) -> int:
     return 1 if loaded.problems else 0
 
 
-def in_effect(row: Effective, loaded: Loaded) -> Effective:
+def _in_effect(row: Effective, loaded: Loaded) -> Effective:
     """The value in effect: two defaults yield to something that is not a setting."""
     if row.path == "record.enabled" and not row.value and recording_switch().exists():
         return replace(row, value=True, origin="`mercury-ls record on`")
@@ -122,7 +120,7 @@ def record(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
     switch = recording_switch()
     try:
-        turn(switch, options.switch)
+        _turn(switch, options.switch)
     except OSError as error:
         return failed(options, f"cannot change {switch} ({error.strerror}): make its folder writable")
     on = settings.record.enabled or switch.exists()
@@ -134,7 +132,7 @@ def record(options: argparse.Namespace) -> int:
     return 0
 
 
-def turn(switch: Path, state: str) -> None:
+def _turn(switch: Path, state: str) -> None:
     if state == "on":
         switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         switch.touch()

@@ -14,20 +14,6 @@ from mercury_ls.settings.load import Loaded, SettingsProblem, load, project_file
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import harmless, one_line
 
-__all__ = [
-    "UsageError",
-    "assigned",
-    "check_settings",
-    "chosen_file",
-    "failed",
-    "load_settings",
-    "log_level",
-    "missing_file",
-    "report",
-    "settings_in_effect",
-    "start_log",
-]
-
 LONGEST_LINE = 500
 NOISE = ("Cancel notification", "Unable to deserialize message")
 """Clients cancel requests that were answered a moment ago whenever the user types fast; and `protocol.py` reports a
@@ -105,7 +91,7 @@ def start_log(options: argparse.Namespace) -> None:
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=log_level(loaded).upper())
     logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(is_worth_logging)
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_worth_logging)
 
 
 class LogFormatter(logging.Formatter):
@@ -119,7 +105,7 @@ class LogFormatter(logging.Formatter):
         return harmless(super().format(record))
 
 
-def is_worth_logging(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     """True unless the record is noise; shortens a request that was answered with an error to one line."""
     error = record.exc_info[1] if record.exc_info else None
     if hasattr(error, "to_response_error"):

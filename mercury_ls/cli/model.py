@@ -21,8 +21,6 @@ from mercury_ls.settings import models, toml
 from mercury_ls.settings.load import user_file
 from mercury_ls.wording import abbreviated, lines, one_line
 
-__all__ = ["add", "list", "recommend", "remove", "test", "use"]
-
 ERRORS = (EngineError, OSError, WireError, local.PlacementError, toml.UnreadableError)
 
 
@@ -53,12 +51,12 @@ def add(options: argparse.Namespace) -> int:
         certificate=options.cert,
         certificate_key=options.cert_key,
     )
-    progress = AddProgress()
+    progress = _AddProgress()
     try:
         model = add_model(
             order,
             network=settings.privacy.allow_network,
-            agreed=agreement(options.yes, progress),
+            agreed=_agreement(options.yes, progress),
             report=progress.report,
             open_made=lambda folder, record: added.made(folder, record, settings),
         )
@@ -82,7 +80,7 @@ def add(options: argparse.Namespace) -> int:
     return 0
 
 
-def agreement(yes: bool, progress: "AddProgress") -> Callable[[Plan], bool]:
+def _agreement(yes: bool, progress: "_AddProgress") -> Callable[[Plan], bool]:
     def agreed(plan: Plan) -> bool:
         progress.end()
         print(lines(described(plan)), flush=True)
@@ -97,7 +95,7 @@ def agreement(yes: bool, progress: "AddProgress") -> Callable[[Plan], bool]:
     return agreed
 
 
-class AddProgress:
+class _AddProgress:
     """One line that is written over on a terminal, and a line now and then anywhere else."""
 
     def __init__(self) -> None:
@@ -119,16 +117,16 @@ class AddProgress:
 
 def use(options: argparse.Namespace) -> int:
     try:
-        return chosen(options, options.model)
+        return _chosen(options, options.model)
     except ERRORS as error:
         return failed(options, error)
 
 
-def chosen(options: argparse.Namespace, name: str) -> int:
+def _chosen(options: argparse.Namespace, name: str) -> int:
     if Path(name).name != name:
         raise UsageError(f"{name} is a path: `mercury-ls model add {name}` makes a model of it")
     settings = settings_in_effect(options)
-    progress = AddProgress()
+    progress = _AddProgress()
     try:
         info = choose.check(name, settings, progress.report)
     finally:
@@ -139,32 +137,32 @@ def chosen(options: argparse.Namespace, name: str) -> int:
     sys.stderr.writelines(f"{one_line(note)}\n" for note in info.notes)
     loaded = load_settings(options)
     if loaded.settings.engine.address:
-        return report_other(
+        return _report_other(
             f"engine.address is set, so the engine at {loaded.settings.engine.address} answers, not this one"
         )
     if loaded.settings.engine.model != name:
         origin = loaded.origins.get("engine.model", "something else")
-        return report_other(f"{origin} sets engine.model = {json.dumps(loaded.settings.engine.model)}, which wins")
+        return _report_other(f"{origin} sets engine.model = {json.dumps(loaded.settings.engine.model)}, which wins")
     if other := choose.switch(name):
-        return report_other(
+        return _report_other(
             f"an editor has started the engine with {other} again: its own settings name engine.model, and win there"
         )
     return 0
 
 
-def report_other(message: str) -> int:
+def _report_other(message: str) -> int:
     sys.stderr.write(f"{one_line(message)}\n")
     return 1
 
 
 def remove(options: argparse.Namespace) -> int:
     try:
-        return removed(options, options.model)
+        return _removed(options, options.model)
     except ERRORS as error:
         return failed(options, error)
 
 
-def removed(options: argparse.Namespace, name: str) -> int:
+def _removed(options: argparse.Namespace, name: str) -> int:
     if name not in models.added():
         if freed := library.discard(Path(name).name):
             print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
@@ -186,7 +184,7 @@ def removed(options: argparse.Namespace, name: str) -> int:
 def test(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
     name = options.model or settings.engine.model
-    progress = AddProgress()
+    progress = _AddProgress()
     try:
         result = measure.test(name, settings, progress.report)
     except ERRORS as error:

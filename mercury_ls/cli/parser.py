@@ -9,8 +9,6 @@ from typing import Any
 
 from mercury_ls import __version__
 
-__all__ = ["EXIT_CODES", "parser"]
-
 LEVELS = ("debug", "info", "warning", "error")
 
 EXIT_CODES = {
@@ -26,34 +24,34 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mercury-ls",
         description="Code completion and next edits from a small model on your own machine, for any LSP editor.",
-        epilog=f"`mercury-ls COMMAND --help` describes a command, with an example.\n\n{exit_codes(EXIT_CODES)}",
+        epilog=f"`mercury-ls COMMAND --help` describes a command, with an example.\n\n{_exit_codes(EXIT_CODES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"mercury-ls {__version__}")
     top.add_argument("--stdio", action="store_true", help="speak LSP on standard input and output")
-    add_common(top)
+    _add_common(top)
     top.set_defaults(run="speak.lsp", command="mercury-ls", usage=top.print_usage)
     commands = top.add_subparsers(metavar="COMMAND")
     for add in (
-        add_serve,
-        add_complete,
-        add_doctor,
-        add_config,
-        add_stats,
-        add_record,
-        add_model,
-        add_tune,
-        add_editor,
+        _add_serve,
+        _add_complete,
+        _add_doctor,
+        _add_config,
+        _add_stats,
+        _add_record,
+        _add_model,
+        _add_tune,
+        _add_editor,
     ):
         add(commands)
     return top
 
 
-def exit_codes(codes: Mapping[int, str]) -> str:
+def _exit_codes(codes: Mapping[int, str]) -> str:
     return "\n".join(["exit codes:", *(f"  {code}  {meaning}" for code, meaning in codes.items())])
 
 
-def add_command(commands: Any, name: str, about: str, example: str, **codes: str) -> argparse.ArgumentParser:
+def _add_command(commands: Any, name: str, about: str, example: str, **codes: str) -> argparse.ArgumentParser:
     """Add a command, run by the function of its name in a module of this package. The first line of `about` appears in
     the list of commands; `codes` gives exit codes a more specific meaning: `_1="nothing has been counted"`."""
     first, _, description = about.partition("\n")
@@ -62,26 +60,26 @@ def add_command(commands: Any, name: str, about: str, example: str, **codes: str
         name,
         help=first[0].lower() + first[1:].rstrip("."),
         description=f"{first}\n\n{textwrap.dedent(description).strip()}".strip(),
-        epilog=f"example:\n  {example}\n\n{exit_codes(dict(sorted(meanings.items())))}",
+        epilog=f"example:\n  {example}\n\n{_exit_codes(dict(sorted(meanings.items())))}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_common(command)
+    _add_common(command)
     module = {"serve": "serve", "tune": "tune"}.get(name, "commands")
     run = f"model.{name}" if commands.metavar == "VERB" else f"{module}.{name}"
     command.set_defaults(run=run, command=command.prog)
     return command
 
 
-def add_model(commands: Any) -> None:
+def _add_model(commands: Any) -> None:
     model = commands.add_parser(
         "model",
         help="add a stronger model, choose one, and see what each costs on this machine",
         description="Models: those that are installed, and others that you add.",
-        epilog=f"`mercury-ls model VERB --help` describes a verb, with an example.\n\n{exit_codes(EXIT_CODES)}",
+        epilog=f"`mercury-ls model VERB --help` describes a verb, with an example.\n\n{_exit_codes(EXIT_CODES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = model.add_subparsers(metavar="VERB", required=True)
-    listing = add_command(
+    listing = _add_command(
         verbs,
         "list",
         """List the models: shipped, added, and servers that run on this machine.
@@ -89,8 +87,8 @@ def add_model(commands: Any) -> None:
         "mercury-ls model list",
     )
     listing.add_argument("--json", action="store_true", help="print JSON")
-    add_added(verbs)
-    use = add_command(
+    _add_added(verbs)
+    use = _add_command(
         verbs,
         "use",
         """Choose the model that suggests.
@@ -100,7 +98,7 @@ def add_model(commands: Any) -> None:
         _1="it could not be loaded, or something else, such as an editor's own settings, names another model and wins",
     )
     use.add_argument("model", metavar="NAME", help="a name that `mercury-ls model list` shows, or auto")
-    remove = add_command(
+    remove = _add_command(
         verbs,
         "remove",
         """Remove a model that was added, and free its disk space.
@@ -109,7 +107,7 @@ def add_model(commands: Any) -> None:
         _1="there is no such model, or it could not be removed",
     )
     remove.add_argument("model", metavar="NAME", help="a model that was added")
-    test = add_command(
+    test = _add_command(
         verbs,
         "test",
         """Ask a model for three suggestions, and measure time and memory.
@@ -118,7 +116,7 @@ def add_model(commands: Any) -> None:
         _1="it could not be loaded, or did not answer",
     )
     test.add_argument("model", metavar="NAME", nargs="?", default="", help="default: the model in use")
-    recommend = add_command(
+    recommend = _add_command(
         verbs,
         "recommend",
         """Recommend models that this machine can run.
@@ -131,8 +129,8 @@ def add_model(commands: Any) -> None:
     recommend.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_added(verbs: Any) -> None:
-    add = add_command(
+def _add_added(verbs: Any) -> None:
+    add = _add_command(
         verbs,
         "add",
         """Add a model from the hub, a folder, a GGUF file or a server.
@@ -186,7 +184,7 @@ def add_added(verbs: Any) -> None:
     add.add_argument("--yes", action="store_true", help="agree without being asked")
 
 
-def add_common(command: argparse.ArgumentParser) -> None:
+def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", metavar="FILE", help="read user settings from FILE instead of the usual place")
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="set one setting; repeatable")
     command.add_argument("--log-file", metavar="FILE", help="log to FILE instead of standard error")
@@ -195,8 +193,8 @@ def add_common(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_serve(commands: Any) -> None:
-    serve = add_command(
+def _add_serve(commands: Any) -> None:
+    serve = _add_command(
         commands,
         "serve",
         """Run the engine server.
@@ -235,8 +233,8 @@ def add_serve(commands: Any) -> None:
     )
 
 
-def add_complete(commands: Any) -> None:
-    complete = add_command(
+def _add_complete(commands: Any) -> None:
+    complete = _add_command(
         commands,
         "complete",
         """Print the suggestion for one position in a file.
@@ -251,8 +249,8 @@ def add_complete(commands: Any) -> None:
     complete.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
-def add_doctor(commands: Any) -> None:
-    add_command(
+def _add_doctor(commands: Any) -> None:
+    _add_command(
         commands,
         "doctor",
         """Check the installation, settings, model, engine and permissions.
@@ -263,8 +261,8 @@ def add_doctor(commands: Any) -> None:
     )
 
 
-def add_config(commands: Any) -> None:
-    config = add_command(
+def _add_config(commands: Any) -> None:
+    config = _add_command(
         commands,
         "config",
         """Show the settings in effect and where each value comes from.
@@ -276,8 +274,8 @@ def add_config(commands: Any) -> None:
     config.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_stats(commands: Any) -> None:
-    stats = add_command(
+def _add_stats(commands: Any) -> None:
+    stats = _add_command(
         commands,
         "stats",
         """Show what happened to suggestions, by day and language.
@@ -286,12 +284,12 @@ def add_stats(commands: Any) -> None:
         "mercury-ls stats --days 30",
         _1="nothing has been counted",
     )
-    stats.add_argument("--days", metavar="N", type=whole_number, help="only the last N days, including today")
+    stats.add_argument("--days", metavar="N", type=_whole_number, help="only the last N days, including today")
     stats.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_record(commands: Any) -> None:
-    record = add_command(
+def _add_record(commands: Any) -> None:
+    record = _add_command(
         commands,
         "record",
         """Turn the recording of edit sessions on this machine on or off.
@@ -303,8 +301,8 @@ def add_record(commands: Any) -> None:
     record.add_argument("switch", choices=("on", "off", "status"), help="turn it on or off, or say whether it is on")
 
 
-def add_editor(commands: Any) -> None:
-    editor = add_command(
+def _add_editor(commands: Any) -> None:
+    editor = _add_command(
         commands,
         "editor",
         """Show how to set up an editor: where its plugin is, and the lines to paste.
@@ -315,8 +313,8 @@ def add_editor(commands: Any) -> None:
     editor.add_argument("editor", metavar="EDITOR", nargs="?", help="its name (default: list the names)")
 
 
-def add_tune(commands: Any) -> None:
-    tune = add_command(
+def _add_tune(commands: Any) -> None:
+    tune = _add_command(
         commands,
         "tune",
         """Tune the model to one of your projects, on this machine.
@@ -331,20 +329,20 @@ def add_tune(commands: Any) -> None:
     tune.add_argument(
         "path", metavar="PATH", nargs="?", default=".", help="a folder in the project (default: the current one)"
     )
-    tune.add_argument("--minutes", type=minutes, default=10.0, help="total time, including evaluation (default: 10)")
+    tune.add_argument("--minutes", type=_minutes, default=10.0, help="total time, including evaluation (default: 10)")
     tune.add_argument("--full", action="store_true", help="train all weights instead of a small adapter")
     tune.add_argument("--status", action="store_true", help="list tuned projects and how much better each became")
     tune.add_argument("--remove", action="store_true", help="remove the project's tuned model")
 
 
-def minutes(text: str) -> float:
+def _minutes(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := float(text)) < math.inf:
             return value
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0: give for example 10")
 
 
-def whole_number(text: str) -> int:
+def _whole_number(text: str) -> int:
     if text.isascii() and text.isdigit() and 0 < int(text) < 100_000:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more: give for example 7")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mercury_ls.serve.app import Handler
     from mercury_ls.serve.worker import Worker
 
-__all__ = ["serve"]
-
 TEAM = "a team's server answers at its own address (/health), and ends by Ctrl+C or SIGTERM"
 
 
@@ -39,7 +37,7 @@ def serve(options: argparse.Namespace) -> int:
 
     if options.new_token is not None:
         return print_new_token(options.new_token)
-    if wrong := misplaced(options):
+    if wrong := _misplaced(options):
         raise UsageError(wrong)
     if options.team:
         from mercury_ls.team.run import run
@@ -47,7 +45,7 @@ def serve(options: argparse.Namespace) -> int:
         start_log(options)
         return run(Path(options.team), settings_in_effect(options))
     if options.http:
-        check_address(options.http)
+        _check_address(options.http)
     start_log(options)
     settings = settings_in_effect(options)
     listening = daemon.Options(
@@ -58,17 +56,17 @@ def serve(options: argparse.Namespace) -> int:
         hosts=tuple(options.host_name or ()),
         open=options.without_token,
     )
-    return daemon.run(listening, loader(settings), face(settings, options.project or []) if options.http else None)
+    return daemon.run(listening, loader(settings), _face(settings, options.project or []) if options.http else None)
 
 
-def check_address(text: str) -> None:
+def _check_address(text: str) -> None:
     try:
         daemon.split_address(text)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
+def _face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     """The requests that are answered besides the engine protocol."""
 
     @contextmanager
@@ -113,7 +111,7 @@ def own_greeting(listening: daemon.Options, site: str, token: str) -> str:
     )
 
 
-def misplaced(options: argparse.Namespace) -> str:
+def _misplaced(options: argparse.Namespace) -> str:
     """Options that lack the option they belong to."""
     of_http = (options.certificate, options.key, options.host_name, options.without_token, options.project)
     if any(of_http) and not options.http:

@@ -12,32 +12,30 @@ from mercury_ls.cli.given import UsageError, assigned, chosen_file, missing_file
 if TYPE_CHECKING:
     from mercury_ls.lsp.protocol import LspProtocol
 
-__all__ = ["lsp"]
-
 
 def lsp(options: argparse.Namespace) -> int:
     """Nothing but the protocol goes to standard output."""
     if not options.stdio:
         options.usage(sys.stderr)
         raise UsageError("give --stdio to speak LSP, or a COMMAND")
-    gc.disable()  # the collector would take a tenth of the start-up time; `connector` turns it on
+    gc.disable()  # the collector would take a tenth of the start-up time; `_connector` turns it on
     start_log(options)
     report(missing_file(options))
     try:
-        return asyncio.run(serve(options))
+        return asyncio.run(_serve(options))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"mercury-ls: {error}\n")
         return 1
 
 
-async def serve(options: argparse.Namespace) -> int:
+async def _serve(options: argparse.Namespace) -> int:
     from mercury_ls.lsp import transport
 
     stdout = transport.private_stdout()  # before anything is imported that may print
-    return await transport.serve_stdio(stdout, connector(options))
+    return await transport.serve_stdio(stdout, _connector(options))
 
 
-def connector(options: argparse.Namespace) -> Callable[[Callable[[bytes], None]], "LspProtocol"]:
+def _connector(options: argparse.Namespace) -> Callable[[Callable[[bytes], None]], "LspProtocol"]:
     """A function that creates the server of one client, given how to write to it."""
     from mercury_ls.lsp.app import create_server
     from mercury_ls.session import stats

@@ -13,31 +13,29 @@ from mercury_ls.serve import tuned
 from mercury_ls.settings.models import resolve
 from mercury_ls.wording import readable
 
-__all__ = ["tune"]
-
 
 def tune(options: argparse.Namespace) -> int:
     place = tuned.home()
     try:
         if options.status:
-            return print_tunings(options, place)
-        root = project_root(options)
+            return _print_tunings(options, place)
+        root = _project_root(options)
         if options.remove:
             print(f"{readable(root)}: {'removed' if tuned.remove(root, place) else 'nothing was tuned'}")
             return 0
-        return tune_project(options, root, place)
+        return _tune_project(options, root, place)
     except (tuning.TuningError, EngineError, OSError) as error:
         return failed(options, error)
 
 
-def project_root(options: argparse.Namespace) -> str:
+def _project_root(options: argparse.Namespace) -> str:
     try:
         return tuning.project_of(options.path, is_deleted=options.remove)
     except tuning.TuningError as error:
         raise UsageError(str(error)) from error
 
 
-def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
+def _tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     settings = settings_in_effect(options, root)
     model = resolve(settings.engine.model)
     if settings.engine.address or model is None:
@@ -53,7 +51,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     return 0
 
 
-def print_tunings(options: argparse.Namespace, place: Path) -> int:
+def _print_tunings(options: argparse.Namespace, place: Path) -> int:
     model = resolve(settings_in_effect(options).engine.model)
     projects = tuned.installed(place).values()
     for project in projects:

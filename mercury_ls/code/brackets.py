@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["PAIRS", "QUOTED", "closing", "split", "unclosed", "unquoted"]
-
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`")
 

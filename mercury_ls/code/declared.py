@@ -16,8 +16,6 @@ from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
 from mercury_ls.code.syntax import outward
 
-__all__ = ["MOST", "Declared", "Used", "declarations", "declared_in_file", "locals_at", "once", "used_in_file"]
-
 LONGEST_TEXT = 160
 MOST = 4096
 """Declarations in one file."""
@@ -56,7 +54,7 @@ SPACE = re.compile(r"\s+")
 
 
 class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A name; `owner` is the type it is a member of. `parameters` and `type` are as written: `type` is what a function
+    """A name; `_owner` is the type it is a member of. `parameters` and `type` are as written: `type` is what a function
     returns, or the rest of a type's heading. An imported name comes from a `module`, where it is called `original`."""
 
     name: str
@@ -99,30 +97,30 @@ def declarations(snapshot: Snapshot) -> Iterator[Declared]:
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None or not language.definitions:
         return
-    yield from imported(snapshot)
+    yield from _imported(snapshot)
     inside = 0
-    for node in declaring(language, snapshot.tree.root_node):
+    for node in _declaring(language, snapshot.tree.root_node):
         is_local = node.start_byte < inside
-        for name in names_of(node):
+        for name in _names_of(node):
             is_assigned = name.parent is not None and name.parent.type in OWN
-            if is_assigned == is_local and (declaration := declared(node, name, owner(name))).kind != "parameter":
+            if is_assigned == is_local and (declaration := _declared(node, name, _owner(name))).kind != "parameter":
                 yield declaration
         if node.type in scopes.FUNCTIONS:
             inside = max(inside, node.end_byte)
 
 
-def imported(snapshot: Snapshot) -> Iterator[Declared]:
+def _imported(snapshot: Snapshot) -> Iterator[Declared]:
     for declaration in imports_of(snapshot):
         if not declaration.is_passed_on and declaration.name != "*":
             name = declaration.alias.partition(".")[0]
-            kind = kind_by_spelling(declaration.name) if declaration.name else "module"
+            kind = _kind_by_spelling(declaration.name) if declaration.name else "module"
             yield Declared(name, kind, module=declaration.module, original=declaration.name)
 
 
 def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     """What the text uses from modules that are found by name rather than by the file's location."""
-    imports = [declaration for declaration in imported(snapshot) if not declaration.module.startswith(".")]
-    used = set(islice(given_by_name(snapshot), MOST_USED))
+    imports = [declaration for declaration in _imported(snapshot) if not declaration.module.startswith(".")]
+    used = set(islice(_given_by_name(snapshot), MOST_USED))
     used |= {
         Used(declaration.original, declaration.kind, declaration.module)
         for declaration in imports
@@ -135,7 +133,7 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     )
     for match in pattern.finditer(snapshot.text):
         declaration = by_name.get(match["of"], Declared(match["of"]))
-        kind = kind_by_spelling(match["name"]) or ("function" if match["call"] else "")
+        kind = _kind_by_spelling(match["name"]) or ("function" if match["call"] else "")
         origin = declaration.original if declaration.module else declaration.name
         used.add(Used(match["name"], kind, declaration.module, origin))
         if len(used) >= 2 * MOST_USED:
@@ -143,22 +141,22 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     return tuple(used)
 
 
-def given_by_name(snapshot: Snapshot) -> Iterator[Used]:
+def _given_by_name(snapshot: Snapshot) -> Iterator[Used]:
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or language.id not in CALLS or snapshot.tree is None:
         return
-    for _, parts in QueryCursor(call_query(language)).matches(snapshot.tree.root_node):
+    for _, parts in QueryCursor(_call_query(language)).matches(snapshot.tree.root_node):
         owner_name, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
         if owner_name.isidentifier() and name.isidentifier():
             yield Used(name, "keyword", origin=f"{owner_name}()")
 
 
 @cache
-def call_query(language: Language) -> Query:
+def _call_query(language: Language) -> Query:
     return Query(languages.grammar(language), CALLS[language.id])
 
 
-def kind_by_spelling(name: str) -> NameKind:
+def _kind_by_spelling(name: str) -> NameKind:
     if name.isupper() and len(name) > 1:
         return "constant"
     return "class" if symbols.is_capitalized(name) else ""
@@ -167,40 +165,40 @@ def kind_by_spelling(name: str) -> NameKind:
 def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     """The parameters and locals usable at an offset, nearest first."""
     language = languages.find(snapshot.language, snapshot.path)
-    around = outermost_scope(snapshot, offset) if language is not None else None
+    around = _outermost_scope(snapshot, offset) if language is not None else None
     if language is None or around is None:
         return []
     nearest: dict[str, tuple[int, int, Declared]] = {}
     byte, left_out = snapshot.byte(offset), 0
-    for node in declaring(language, around):
+    for node in _declaring(language, around):
         if node.start_byte < left_out:
             continue
         if node.type in scopes.FUNCTIONS and not node.start_byte < byte <= node.end_byte:
             left_out = node.end_byte
-        for name in names_of(node):
+        for name in _names_of(node):
             local = None if name.parent is None or name.parent.type in OWN else scopes.binding(snapshot, name)
             if local is None or not (local.start <= offset <= local.end and local.visible_from <= offset):
                 continue
-            declaration = declared(node, name, "")
+            declaration = _declared(node, name, "")
             distance = local.end - local.start, -name.start_byte
             if declaration.name not in nearest or distance < nearest[declaration.name][:2]:
                 nearest[declaration.name] = *distance, declaration
     return [declaration for _, _, declaration in sorted(nearest.values(), key=lambda entry: entry[:2])]
 
 
-def outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
+def _outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
     around = [*outward(scopes.node_at(snapshot, max(offset - 1, 0)))]
     return next((node for node in reversed(around) if node.type in scopes.FUNCTIONS | scopes.TYPES), None)
 
 
-def declaring(language: Language, around: Node) -> list[Node]:
+def _declaring(language: Language, around: Node) -> list[Node]:
     """The nodes that may declare names, in the order of the text."""
-    declarators = QueryCursor(query(language)).captures(around).get("d", [])
+    declarators = QueryCursor(_query(language)).captures(around).get("d", [])
     return sorted(declarators, key=lambda node: (node.start_byte, -node.end_byte))
 
 
 @cache
-def query(language: Language) -> Query:
+def _query(language: Language) -> Query:
     grammar = languages.grammar(language)
     syntax_kinds = {
         *scopes.BINDING_FIELDS,
@@ -210,7 +208,7 @@ def query(language: Language) -> Query:
         *language.definitions,
     }
     syntax_kinds.add(ASSIGNING)
-    named_kinds = (kind for kind in range(grammar.node_kind_count) if is_named(grammar, kind))
+    named_kinds = (kind for kind in range(grammar.node_kind_count) if _is_named(grammar, kind))
     kinds = filter(None, map(grammar.node_kind_for_id, named_kinds))
     chosen = {
         kind for kind in kinds if (kind in syntax_kinds or scopes.NAMING.search(kind)) and not IMPORT.search(kind)
@@ -218,11 +216,11 @@ def query(language: Language) -> Query:
     return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
 
 
-def is_named(grammar: Grammar, kind: int) -> bool:
+def _is_named(grammar: Grammar, kind: int) -> bool:
     return grammar.node_kind_is_named(kind) and grammar.node_kind_is_visible(kind)
 
 
-def names_of(node: Node) -> Iterator[Node]:
+def _names_of(node: Node) -> Iterator[Node]:
     """The names that a node declares."""
     if node.type in scopes.BINDING_LISTS:
         parts = node.named_children
@@ -232,10 +230,10 @@ def names_of(node: Node) -> Iterator[Node]:
     if node.type == ASSIGNING:
         parts = [part for part in parts if part.type in OWN]
     for part in parts:
-        yield from leaves(part)
+        yield from _leaves(part)
 
 
-def leaves(node: Node) -> Iterator[Node]:
+def _leaves(node: Node) -> Iterator[Node]:
     """The names of a pattern."""
     if node.type in OWN:
         whose = node.named_children[0]
@@ -248,25 +246,27 @@ def leaves(node: Node) -> Iterator[Node]:
         skipped = [child for field in fields for child in node.children_by_field_name(field)]
         for child in node.named_children:
             if child not in skipped:
-                yield from leaves(child)
+                yield from _leaves(child)
 
 
-def owner(name: Node) -> str:
+def _owner(name: Node) -> str:
     is_assigned = name.parent is not None and name.parent.type in OWN
     around = symbols.enclosing(name) if is_assigned else symbols.owner_of(name)
     return symbols.type_name(around) if around is not None else ""
 
 
-def declared(node: Node, name: Node, whose: str) -> Declared:
-    kind = kind_of(node, name, whose)
-    parameters = part(node, ("parameters",)) if kind in ("function", "class") else ""
+def _declared(node: Node, name: Node, whose: str) -> Declared:
+    kind = _kind_of(node, name, whose)
+    parameters = _part(node, ("parameters",)) if kind in ("function", "class") else ""
     if node.type in scopes.BINDING_LISTS and name.parent is not None:
         node = name.parent
-    annotation = heading(node, name) if kind == "class" else part(node, TYPE_FIELDS) or made(node)
-    return Declared(symbols.text_of(name), kind, whose, tidy(parameters.strip("()|")), tidy(annotation.lstrip(":-> ")))
+    annotation = _heading(node, name) if kind == "class" else _part(node, TYPE_FIELDS) or _made(node)
+    return Declared(
+        symbols.text_of(name), kind, whose, _tidy(parameters.strip("()|")), _tidy(annotation.lstrip(":-> "))
+    )
 
 
-def kind_of(node: Node, name: Node, whose: str) -> NameKind:
+def _kind_of(node: Node, name: Node, whose: str) -> NameKind:
     if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
         return "parameter"
     value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
@@ -283,7 +283,7 @@ def kind_of(node: Node, name: Node, whose: str) -> NameKind:
     return "property" if whose else "variable"
 
 
-def part(node: Node, fields: tuple[str, ...]) -> str:
+def _part(node: Node, fields: tuple[str, ...]) -> str:
     """The text of the first of these parts, which may belong to the node, its declarator or its value."""
     near = [node, *node.children_by_field_name("declarator"), *node.children_by_field_name("value")]
     if node.parent is not None and "declarator" in node.type:
@@ -295,7 +295,7 @@ def part(node: Node, fields: tuple[str, ...]) -> str:
     return ""
 
 
-def made(node: Node) -> str:
+def _made(node: Node) -> str:
     """The type of an object constructed in its declaration, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
     constructs it, `foo()` of `foo(…)`."""
     value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
@@ -310,7 +310,7 @@ def made(node: Node) -> str:
     return f"{text}()" if value.type in ("call", "call_expression") and NAMES.fullmatch(text) else text
 
 
-def heading(node: Node, name: Node) -> str:
+def _heading(node: Node, name: Node) -> str:
     """The text between the name of a type and its body."""
     body = node.child_by_field_name("body")
     text = node.text or b""
@@ -318,5 +318,5 @@ def heading(node: Node, name: Node) -> str:
     return text[name.end_byte - node.start_byte : end - node.start_byte].decode(errors="replace")
 
 
-def tidy(text: str) -> str:
+def _tidy(text: str) -> str:
     return SPACE.sub(" ", text[: 2 * LONGEST_TEXT]).strip()[:LONGEST_TEXT]

@@ -4,8 +4,6 @@ from msgspec import Struct
 
 from mercury_engine.api import Severity
 
-__all__ = ["FileDiagnostic"]
-
 
 class FileDiagnostic(Struct, frozen=True):
     start: int

@@ -10,23 +10,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = [
-    "LINE",
-    "TERMINATOR",
-    "TOKEN",
-    "WORD",
-    "Token",
-    "TokenChange",
-    "changed_lines",
-    "is_step_towards",
-    "pair_lines",
-    "similar",
-    "texts_of",
-    "token_changes",
-    "tokens",
-    "unpaired_lines",
-]
-
 Opcode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
 
 MAX_TOKENS = 600
@@ -69,12 +52,12 @@ def token_changes(before: str, after: str) -> tuple[TokenChange, ...]:
     are compared after every keystroke."""
     old, new = tokens(before), tokens(after)
     texts = [token.text for token in old], [token.text for token in new]
-    if too_many(*texts):
+    if _too_many(*texts):
         return (TokenChange(0, len(before), 0, len(after)),)
     matcher = SequenceMatcher(None, *texts, autojunk=False)
     return tuple(
-        trim_blanks(before, after, TokenChange(*gap(before, old, i, j), *gap(after, new, k, m)))
-        for tag, i, j, k, m in align_to_arguments(matcher.get_opcodes(), old, new)
+        _trim_blanks(before, after, TokenChange(*_gap(before, old, i, j), *_gap(after, new, k, m)))
+        for tag, i, j, k, m in _align_to_arguments(matcher.get_opcodes(), old, new)
         if tag != "equal"
     )
 
@@ -85,13 +68,13 @@ def texts_of(before: str, after: str, touch: TokenChange) -> tuple[str, str]:
 
 def is_step_towards(before: str, after: str, target: str) -> bool:
     """True if `after` is a step on the way from `before` to `wanted`."""
-    return 0 < token_distance(before, after) == token_distance(before, target) - token_distance(after, target)
+    return 0 < _token_distance(before, after) == _token_distance(before, target) - _token_distance(after, target)
 
 
-def token_distance(first: str, second: str) -> int:
+def _token_distance(first: str, second: str) -> int:
     """The number of differing tokens; for many tokens, regardless of their order."""
     old, new = TOKEN.findall(first), TOKEN.findall(second)
-    if too_many(old, new):
+    if _too_many(old, new):
         went, came = Counter(old) - Counter(new), Counter(new) - Counter(old)
         return went.total() + came.total()
     matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -100,12 +83,12 @@ def token_distance(first: str, second: str) -> int:
 
 def similar(before: str, after: str) -> bool:
     old, new = TOKEN.findall(before), TOKEN.findall(after)
-    if old == new or too_many(old, new):
+    if old == new or _too_many(old, new):
         return False
     return SequenceMatcher(None, old, new, autojunk=False).ratio() >= MIN_SIMILARITY
 
 
-def too_many(old: list[str], new: list[str]) -> bool:
+def _too_many(old: list[str], new: list[str]) -> bool:
     """True if there are too many tokens to compare while the user types."""
     counts = Counter(new)
     return max(len(old), len(new)) > MAX_TOKENS or sum(counts[token] for token in old) > MAX_MATCHES
@@ -138,7 +121,7 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
             best[i, k] = max(prefixes, key=lambda way: way[0])
     length, pairs = best[len(old), len(new)]
     whole = [TOKEN.findall("".join(lines)) for lines in (before, after)]
-    if too_many(*whole):
+    if _too_many(*whole):
         return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
     return list(pairs) if length >= sum(block.size for block in blocks) else []
@@ -152,7 +135,7 @@ def unpaired_lines(lines: list[str], common: Sequence[int]) -> Iterator[tuple[in
         yield run_numbers[0], "".join(lines[number] for number in run_numbers)
 
 
-def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:
+def _align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:
     """Shift ambiguous insertions and deletions so that tokens that belong together stay together: `f(a, c)` becomes
     `f(a, b, c)` by `, b`, not `b, `; `g(a)` becomes `g(f(a))` by `f(`, not `(f`; brackets close early; a string is
     inserted whole."""
@@ -160,25 +143,25 @@ def align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[To
         step = 0
         if tag in ("insert", "delete"):
             text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
-            if first > 0 and text[first - 1].text == text[stop - 1].text and begins(text, first - 1):
+            if first > 0 and text[first - 1].text == text[stop - 1].text and _begins(text, first - 1):
                 step = -1
             elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
                 step = 1
         yield tag, i + step, j + step, k + step, m + step
 
 
-def begins(tokens: list[Token], at: int) -> bool:
+def _begins(tokens: list[Token], at: int) -> bool:
     """True if the change begins with such a token rather than ending with one: with a quote if it opens a string."""
     text = tokens[at].text
     return text in ",)]}" or (text in QUOTES and sum(token.text == text for token in tokens[: at + 1]) % 2 == 1)
 
 
-def gap(text: str, tokens: list[Token], first: int, stop: int) -> tuple[int, int]:
+def _gap(text: str, tokens: list[Token], first: int, stop: int) -> tuple[int, int]:
     """The range from the end of the previous token to the start of the next one."""
     return tokens[first - 1].end if first else 0, tokens[stop].start if stop < len(tokens) else len(text)
 
 
-def trim_blanks(before: str, after: str, touch: TokenChange) -> TokenChange:
+def _trim_blanks(before: str, after: str, touch: TokenChange) -> TokenChange:
     """Trim blanks that both sides start or end with, and those next to unchanged text."""
     went, came = texts_of(before, after, touch)
     blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))

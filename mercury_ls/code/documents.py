@@ -17,19 +17,6 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
 
-__all__ = [
-    "CLOSED",
-    "LONGEST_MARK",
-    "TREE_LIMIT",
-    "Change",
-    "Document",
-    "LineRange",
-    "Snapshot",
-    "cached",
-    "reparse",
-    "unified",
-]
-
 CLOSED = -1
 """The version of a file that no editor has open."""
 
@@ -72,7 +59,7 @@ class Snapshot:
     twice if a comment or string starts there and never ends.
     """
 
-    def __init__(self, document: "Document", lines: "LineIndex"):
+    def __init__(self, document: "Document", lines: "_LineIndex"):
         self.uri = document.uri
         self.path = document.path
         self.language = document.language
@@ -156,7 +143,7 @@ class Snapshot:
 
     def changed(self, change: TextEdit) -> "Snapshot":
         """A variant of this text, parsed from its tree."""
-        change = TextEdit(change.start, change.end, encodable(change.text))
+        change = TextEdit(change.start, change.end, _encodable(change.text))
         text = self.text[: change.start] + change.text + self.text[change.end :]
         return Document(
             self.uri, self.path, self.language, self.version, text, self.patience, (self, change)
@@ -216,12 +203,12 @@ class Document:
         self.path = path
         self.language = language
         self.version = version
-        self.text = encodable(text)
+        self.text = _encodable(text)
         self.patience = patience
         self.closed = [0]
         self.took_long = False
         self._grammar = languages.find(language, path)
-        self._lines = LineIndex.of(self.text)
+        self._lines = _LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
         self._parsed: tuple[Tree, str] | None = None
         self._pending: list[TextEdit] = []
@@ -249,14 +236,14 @@ class Document:
 
     def parse(self, snapshot: Snapshot) -> Tree | None:
         """Parse the latest text incrementally, and an older one from scratch."""
-        if self._grammar is None or not parseable(snapshot.text):
+        if self._grammar is None or not _parseable(snapshot.text):
             return None
         if self._parsed and not self._pending and snapshot.text is self.text:
             return self._parsed[0]
         if self.took_long:
             return None
         if snapshot.text is not self.text:
-            return parse_whole(languages.parser(self._grammar), snapshot.text.encode())
+            return _parse_whole(languages.parser(self._grammar), snapshot.text.encode())
         tree = self._reparse(self._grammar)
         if tree is not None or self._begun is not self.text:
             self._begun = None
@@ -280,17 +267,17 @@ class Document:
 
     def _is_long(self) -> bool:
         is_long = len(self.text) > (QUICK_BYTES if self._parsed else QUICK_FIRST)
-        return (is_long or self.took_long) and parseable(self.text)
+        return (is_long or self.took_long) and _parseable(self.text)
 
     def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
         spent = 0.0
         while self._begun is text:
             began = time.thread_time()
-            tree = parse_for(SLICE_SECONDS, parser, source, old)
+            tree = _parse_for(SLICE_SECONDS, parser, source, old)
             slice_seconds = time.thread_time() - began
             spent += slice_seconds
-            self.took_long = spent > usual_seconds(source)
+            self.took_long = spent > _usual_seconds(source)
             if tree and slice_seconds <= LONGEST_SLICE_SECONDS:
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
@@ -303,7 +290,7 @@ class Document:
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
-            tree = parse_whole(languages.parser(grammar), self.text.encode())
+            tree = _parse_whole(languages.parser(grammar), self.text.encode())
             if tree is None:
                 self._grammar = None
             else:
@@ -311,8 +298,8 @@ class Document:
             return tree
         old, _ = edited_tree(*self._parsed, self._pending)
         source, began = self.text.encode(), time.thread_time()
-        tree = parse_again(languages.parser(grammar), source, old, self.patience)
-        self.took_long = time.thread_time() - began > usual_seconds(source)
+        tree = _parse_again(languages.parser(grammar), source, old, self.patience)
+        self.took_long = time.thread_time() - began > _usual_seconds(source)
         # If it took too long, the old tree has the edits recorded, and they are parsed with the next change.
         self._parsed = tree or old, self.text
         self._pending = [] if tree else [NO_CHANGE]
@@ -321,7 +308,7 @@ class Document:
     def _apply(self, span: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
         start, end = self._offsets(span, encoding) if span else (0, len(self.text))
         # Clients that send the whole text, or a whole line, have usually changed one word of it.
-        replacement = difference(self.text[start:end], encodable(text))
+        replacement = difference(self.text[start:end], _encodable(text))
         change = TextEdit(start + replacement.start, start + replacement.end, replacement.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
@@ -359,51 +346,51 @@ def reparse(
 ) -> Tree | None:
     """The tree of `before` after `changes`; None if that takes longer than `patience`. `tree` itself is not changed."""
     old, text = edited_tree(tree, before, changes)
-    return parse_again(languages.parser(language), text.encode(), old, patience)
+    return _parse_again(languages.parser(language), text.encode(), old, patience)
 
 
 def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[Tree, str]:
     """A copy of the tree with the edits recorded, and the text after them."""
     tree, text = tree.copy(), before
     for change in changes:
-        start, point = byte_of(text, change.start), point_of(text, change.start)
+        start, point = _byte_of(text, change.start), _point_of(text, change.start)
         removed = text[change.start : change.end]
         end, new_end = start + len(removed.encode()), start + len(change.text.encode())
-        tree.edit(start, end, new_end, point, point_after(point, removed), point_after(point, change.text))
+        tree.edit(start, end, new_end, point, _point_after(point, removed), _point_after(point, change.text))
         text = text[: change.start] + change.text + text[change.end :]
     return tree, text
 
 
-def usual_seconds(text: bytes) -> float:
+def _usual_seconds(text: bytes) -> float:
     """More than any usual text of this length takes as a whole."""
     return max(QUICK_SECONDS, WHOLE_SECONDS * len(text) / TREE_LIMIT)
 
 
-def parse_whole(parser: Parser, text: bytes) -> Tree | None:
+def _parse_whole(parser: Parser, text: bytes) -> Tree | None:
     """None if it takes longer than any usual text does. A first tree stays for long, and is better one that reads its
     text by itself."""
-    is_quick = len(text) <= QUICK_FIRST or parse_within(usual_seconds(text), parser, text, None) is not None
+    is_quick = len(text) <= QUICK_FIRST or _parse_within(_usual_seconds(text), parser, text, None) is not None
     return parser.parse(text) if is_quick else None
 
 
-def parse_again(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
+def _parse_again(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
     """None if there is no patience, or a long text takes longer: of a short one nobody can tell before."""
     if patience <= 0:
         return None
     if len(text) <= QUICK_BYTES or math.isinf(patience):
         return parser.parse(text, old)
-    return parse_within(patience, parser, text, old)
+    return _parse_within(patience, parser, text, old)
 
 
-def parse_within(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+def _parse_within(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
     """None if it takes longer."""
-    tree = parse_for(seconds, parser, text, old)
+    tree = _parse_for(seconds, parser, text, old)
     if tree is None:
         parser.reset()
     return tree
 
 
-def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+def _parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
     """The tree; None if it takes longer: unless it is reset, the parser resumes there the next time.
 
     The binding (0.26.1) keeps whatever it reads for ever: the parser's buffers are emptied when it stops; the nodes of
@@ -415,7 +402,7 @@ def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> 
 
     def read(start: int, _: object) -> bytes | bytearray:
         if not is_parsing:
-            return interned(text[start : start + NODE_BYTES])
+            return _interned(text[start : start + NODE_BYTES])
         spans.append(bytearray(text[start : start + CHUNK_BYTES]))
         return spans[-1]
 
@@ -435,11 +422,11 @@ def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> 
 
 
 @cache
-def interned(text: bytes) -> bytes:
+def _interned(text: bytes) -> bytes:
     return text
 
 
-class LineIndex:
+class _LineIndex:
     """The offsets where lines start. Entries from the gap on lack `shift`, so that typing in one place is cheap."""
 
     __slots__ = ("_gap", "_shift", "_starts")
@@ -450,11 +437,11 @@ class LineIndex:
         self._shift = shift
 
     @classmethod
-    def of(cls, text: str) -> "LineIndex":
-        return cls(array("q", [0, *line_starts(text, 1, len(text))]), 0, 0)
+    def of(cls, text: str) -> "_LineIndex":
+        return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
 
-    def copy(self) -> "LineIndex":
-        return LineIndex(self._starts[:], self._gap, self._shift)
+    def copy(self) -> "_LineIndex":
+        return _LineIndex(self._starts[:], self._gap, self._shift)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -473,7 +460,7 @@ class LineIndex:
         first = self._first_after(max(change.start, 1) - 1)
         last = self._first_after(change.end)
         self._move_gap(last)
-        starts = array("q", line_starts(text, max(change.start, 1), reached))
+        starts = array("q", _line_starts(text, max(change.start, 1), reached))
         self._starts[first:last] = starts
         self._gap = first + len(starts)
         self._shift += reached - change.end
@@ -492,34 +479,34 @@ class LineIndex:
         self._gap = line
 
 
-def line_starts(text: str, first: int, last: int) -> list[int]:
+def _line_starts(text: str, first: int, last: int) -> list[int]:
     """The line starts from `first` to `last`, both included."""
     ends = (match.end() for match in TERMINATOR.finditer(text, first - 1, last + 1))
     return [end for end in ends if end <= last]
 
 
-def encodable(text: str) -> str:
+def _encodable(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
-def parseable(text: str) -> bool:
+def _parseable(text: str) -> bool:
     return len(text) <= TREE_LIMIT and (
         text.isascii() or len(text) * 4 <= TREE_LIMIT or len(text.encode()) <= TREE_LIMIT
     )
 
 
-def byte_of(text: str, offset: int) -> int:
+def _byte_of(text: str, offset: int) -> int:
     return offset if text.isascii() else len(text[:offset].encode())
 
 
-def point_after(point: Point, text: str) -> Point:
+def _point_after(point: Point, text: str) -> Point:
     """The point at the end of a text that starts at `point`."""
     head, line_feed, last = text.rpartition("\n")
     column = len(last.encode())
     return Point(point.row + head.count("\n") + 1, column) if line_feed else Point(point.row, point.column + column)
 
 
-def point_of(text: str, offset: int) -> Point:
+def _point_of(text: str, offset: int) -> Point:
     """Rows are counted as in tree-sitter, by line feeds only."""
     line_feed = text.rfind("\n", 0, offset)
     return Point(text.count("\n", 0, offset), len(text[line_feed + 1 : offset].encode()))

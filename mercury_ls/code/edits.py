@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "may_become", "rebase", "same_result", "widened"]
-
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
 CLOSERS = frozenset(PAIRS.values())
 
@@ -32,12 +30,12 @@ def applied(text: str, edits: Iterable[TextEdit]) -> str:
 def difference(before: str, after: str) -> TextEdit:
     """The edit that turns one text into the other, without their common prefix and suffix."""
     limit = min(len(before), len(after))
-    head = common_length(limit, lambda length: before.startswith(after[:length]))
-    tail = common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
+    head = _common_length(limit, lambda length: before.startswith(after[:length]))
+    tail = _common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
     return TextEdit(head, len(before) - tail, after[head : len(after) - tail])
 
 
-def common_length(limit: int, agree: Callable[[int], bool]) -> int:
+def _common_length(limit: int, agree: Callable[[int], bool]) -> int:
     """The longest length up to `limit` for which the texts agree, given that agreement is monotonic."""
     return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
 
@@ -79,12 +77,12 @@ def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | Non
     """
     if cursor is not None:
         (edit,) = edits
-        return rest_of(edit, before, after, cursor)
-    remaining = not_yet_made(edits, before, after)
-    return shifted(edits, before, after) if remaining is None else remaining
+        return _rest_of(edit, before, after, cursor)
+    remaining = _not_yet_made(edits, before, after)
+    return _shifted(edits, before, after) if remaining is None else remaining
 
 
-def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
+def _rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
     """The rest of an edit at the cursor: typing consumes its front, backspace restores it up to the start of the line,
     and a bracket that the editor closed by itself is replaced by the edit's own."""
     end = len(after) - (len(before) - edit.end)
@@ -112,12 +110,12 @@ def may_become(edit: TextEdit, before: str, after: str, cursor: int) -> bool:
         typed, behind = after[edit.start : guess], after[guess : max(end, guess)]
         if edit.text.startswith(typed) or typed.startswith(edit.text):
             longest = max(edit.text, typed, key=len)
-            if rest_of(replace(edit, text=longest + behind), before, after, guess) is not None:
+            if _rest_of(replace(edit, text=longest + behind), before, after, guess) is not None:
                 return True
     return False
 
 
-def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
+def _not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
     """The remaining edits if the later text is the earlier one with the others made; None if it is not.
 
     Each path through the edits is identified by how much longer it makes the text.
@@ -140,7 +138,7 @@ def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[Tex
     return ways[grown] if grown in ways and after.endswith(before[at:]) and len(after) >= at + grown else None
 
 
-def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
+def _shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
     """The edits shifted by a change that touches none of them; None if it touches one."""
     change = difference(before, after)
     grown = len(change.text) - (change.end - change.start)

@@ -3,8 +3,6 @@
 import os
 import stat
 
-__all__ = ["read_small"]
-
 
 def read_small(path: str, limit: int) -> bytes:
     """The content of a regular file. OSError for anything larger, for pipes and devices, and for impossible paths."""

@@ -10,8 +10,6 @@ from mercury_engine.api import Edit
 from mercury_ls.code.differences import LINE, TERMINATOR
 from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
 
-__all__ = ["MAX_HUNKS", "History"]
-
 MAX_HUNKS = 64
 MAX_CHARACTERS = 64 << 10
 MAX_FILES = 256
@@ -23,7 +21,7 @@ MAX_AROUND = 600
 """Characters above an edit, and below it."""
 
 
-class Hunk(Struct, eq=False):
+class _Hunk(Struct, eq=False):
     """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list.
     `above` and `below` are the surrounding lines as they were at that time."""
 
@@ -48,10 +46,10 @@ class Hunk(Struct, eq=False):
 
     @property
     def lines_grown(self) -> int:
-        return terminators(self.after) - terminators(self.before)
+        return _terminators(self.after) - _terminators(self.before)
 
 
-class Trace(Struct, eq=False):
+class _Trace(Struct, eq=False):
     """`removed` was replaced by what the user typed, which is `start:end` in the current text. Before the last pause
     the text there was `stood`; `time` is that of the file's last change."""
 
@@ -67,8 +65,8 @@ class History:
     """The recent edits of all files. Edits that belong together become one hunk; reverted edits disappear."""
 
     def __init__(self) -> None:
-        self._hunks: list[Hunk] = []
-        self._traces: list[Trace] = []
+        self._hunks: list[_Hunk] = []
+        self._traces: list[_Trace] = []
         self.mark = 0
         """A counter that increases with every change: see `since`."""
         self._reverted_at = 0
@@ -89,9 +87,9 @@ class History:
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change, time)
         continued = self._continued(path, text_before, change, time)
-        hunk = continued or hunk_of(path, text_before, change, time)
+        hunk = continued or _hunk_of(path, text_before, change, time)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
-        hunk.above, hunk.below = around(hunk, text_before, change, lines or (0, len(text_before)))
+        hunk.above, hunk.below = _around(hunk, text_before, change, lines or (0, len(text_before)))
         if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
             # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
@@ -114,7 +112,7 @@ class History:
 
     def _edit(self, index: int) -> Edit:
         hunk = self._hunks[index]
-        line = current_line(hunk, self._hunks[index + 1 :])
+        line = _current_line(hunk, self._hunks[index + 1 :])
         accepted = not hunk.is_own
         return Edit(hunk.path, line, hunk.before, hunk.after, above=hunk.above, below=hunk.below, accepted=accepted)
 
@@ -135,7 +133,7 @@ class History:
         if edit.start == edit.end and not edit.text:
             return False
         traces = [trace for trace in self._traces if trace.path == path]
-        return any(removes_typed(trace, text, edit) or restores_removed(trace, text, edit) for trace in traces)
+        return any(_removes_typed(trace, text, edit) or _restores_removed(trace, text, edit) for trace in traces)
 
     def knows(self, path: str) -> bool:
         """Whether there are edits of the file."""
@@ -166,14 +164,14 @@ class History:
         self._traces.clear()
         self._lengths.clear()
 
-    def _continued(self, path: str, text: str, change: TextEdit, time: float) -> Hunk | None:
+    def _continued(self, path: str, text: str, change: TextEdit, time: float) -> _Hunk | None:
         """The hunk that this change extends, merged with it and removed from the list."""
-        lines = start, end = whole_lines(text, change)
-        newer: list[Hunk] = []
+        lines = start, end = _whole_lines(text, change)
+        newer: list[_Hunk] = []
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
             if start <= hunk.end and end >= hunk.start:
-                latest, below = as_latest(hunk, newer)
-                joined = latest and merged_hunk(latest, text, change, lines, time)
+                latest, below = _as_latest(hunk, newer)
+                joined = latest and _merged_hunk(latest, text, change, lines, time)
                 if joined:
                     self._take_out(hunk, below)
                 return joined
@@ -182,7 +180,7 @@ class History:
             newer.insert(0, hunk)
         return None
 
-    def _take_out(self, hunk: Hunk, below: Iterable[Hunk]) -> None:
+    def _take_out(self, hunk: _Hunk, below: Iterable[_Hunk]) -> None:
         self._hunks.remove(hunk)
         for other in below:
             other.start -= hunk.grown
@@ -197,15 +195,15 @@ class History:
             trace.time = time
         removed = text[change.start : change.end]
         continued = (
-            continues_deletion(mine[-1:], change, removed)
+            _continues_deletion(mine[-1:], change, removed)
             if removed
             else any(trace.start <= change.start <= trace.end for trace in mine)
         )
         for trace in mine:
-            move_trace(trace, change)
+            _move_trace(trace, change)
         if not continued and len(removed) <= LARGEST_HUNK:
             end = change.start + len(change.text)
-            self._traces.append(Trace(path, change.start, end, removed, time))
+            self._traces.append(_Trace(path, change.start, end, removed, time))
         self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
 
     def _forget_oldest(self) -> None:
@@ -220,13 +218,13 @@ class History:
             del self._lengths[next(iter(self._lengths))]
 
 
-def hunk_of(path: str, text: str, change: TextEdit, time: float) -> Hunk:
-    start, end = whole_lines(text, change)
+def _hunk_of(path: str, text: str, change: TextEdit, time: float) -> _Hunk:
+    start, end = _whole_lines(text, change)
     after = text[start : change.start] + change.text + text[change.end : end]
-    return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, time))
+    return _trimmed(_Hunk(path, start, _terminators(text, start), text[start:end], after, time))
 
 
-def around(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int]) -> tuple[str, str]:
+def _around(hunk: _Hunk, text: str, change: TextEdit, lines: tuple[int, int]) -> tuple[str, str]:
     """The whole lines above and below a hunk, of which this change of the text is the latest part."""
     grown = len(change.text) - (change.end - change.start)
     first = max(min(change.start, hunk.start) - MAX_AROUND, lines[0])
@@ -237,31 +235,31 @@ def around(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int]) -> t
     return "".join(above[cut_above:][-LINES_AROUND:]), "".join(below[: len(below) - cut_below][:LINES_AROUND])
 
 
-def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], time: float) -> Hunk | None:
+def _merged_hunk(hunk: _Hunk, text: str, change: TextEdit, lines: tuple[int, int], time: float) -> _Hunk | None:
     """One hunk for both if they belong together: the change touches what the hunk changed, or follows soon on the same
     or adjacent lines.
     """
     start, end = lines
-    if start > hunk.end or end < hunk.start or not (time - hunk.time <= PAUSE_SECONDS or touches_hunk(hunk, change)):
+    if start > hunk.end or end < hunk.start or not (time - hunk.time <= PAUSE_SECONDS or _touches_hunk(hunk, change)):
         return None
     start, end = min(start, hunk.start), max(end, hunk.end)
     before = text[start : hunk.start] + hunk.before + text[hunk.end : end]
     after = text[start : change.start] + change.text + text[change.end : end]
-    line = hunk.line - terminators(text[start : hunk.start])
-    joined = trimmed(Hunk(hunk.path, start, line, before, after, time, hunk.is_own))
-    return joined if max(terminators(joined.before), terminators(joined.after)) <= MAX_LINES else None
+    line = hunk.line - _terminators(text[start : hunk.start])
+    joined = _trimmed(_Hunk(hunk.path, start, line, before, after, time, hunk.is_own))
+    return joined if max(_terminators(joined.before), _terminators(joined.after)) <= MAX_LINES else None
 
 
-def touches_hunk(hunk: Hunk, change: TextEdit) -> bool:
+def _touches_hunk(hunk: _Hunk, change: TextEdit) -> bool:
     core = difference(hunk.before, hunk.after)
     first = hunk.start + core.start
     return change.start <= first + len(core.text) and change.end >= first
 
 
-def as_latest(hunk: Hunk, newer: Iterable[Hunk]) -> tuple[Hunk | None, list[Hunk]]:
+def _as_latest(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[_Hunk]]:
     """The hunk as if it were the latest, and those of `newer` below it; None if one of them overlaps it."""
     start, line = hunk.start, hunk.line
-    below: list[Hunk] = []
+    below: list[_Hunk] = []
     for other in newer:
         if other.start >= start + len(hunk.after):
             below.append(other)
@@ -270,40 +268,40 @@ def as_latest(hunk: Hunk, newer: Iterable[Hunk]) -> tuple[Hunk | None, list[Hunk
             line += other.lines_grown
         else:
             return None, []
-    return Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
+    return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
 
 
-def current_line(hunk: Hunk, newer: Iterable[Hunk]) -> int:
+def _current_line(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
     line = hunk.line
     for other in newer:
         if other.path != hunk.path or other.line > line:
             continue
-        if line >= other.line + terminators(other.before):
+        if line >= other.line + _terminators(other.before):
             line += other.lines_grown
         else:
-            line = min(line, other.line + terminators(other.after))
+            line = min(line, other.line + _terminators(other.after))
     return max(line, 0)  # typing a carriage return before a line feed turns two counted lines into one
 
 
-def whole_lines(text: str, change: TextEdit) -> tuple[int, int]:
+def _whole_lines(text: str, change: TextEdit) -> tuple[int, int]:
     """The range of the lines that the change touches; exactly the change if it replaces whole lines by whole lines."""
-    start = line_start(text, change.start)
+    start = _line_start(text, change.start)
     whole = start == change.start and (not change.text or change.text[-1] in "\r\n")
-    if whole and line_start(text, change.end) == change.end:
+    if whole and _line_start(text, change.end) == change.end:
         return start, change.end
     match = TERMINATOR.search(text, change.end)
     return start, match.end() if match else len(text)
 
 
-def line_start(text: str, offset: int) -> int:
+def _line_start(text: str, offset: int) -> int:
     return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
 
 
-def terminators(text: str, end: int | None = None) -> int:
+def _terminators(text: str, end: int | None = None) -> int:
     return text.count("\n", 0, end) + text.count("\r", 0, end) - text.count("\r\n", 0, end)
 
 
-def trimmed(hunk: Hunk) -> Hunk:
+def _trimmed(hunk: _Hunk) -> _Hunk:
     """The hunk without unchanged lines at its edges."""
     before, after = LINE.findall(hunk.before), LINE.findall(hunk.after)
     shared = min(len(before), len(after))
@@ -318,7 +316,7 @@ def trimmed(hunk: Hunk) -> Hunk:
     return hunk
 
 
-def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> bool:
+def _continues_deletion(last: list[_Trace], change: TextEdit, removed: str) -> bool:
     """True if the change continues the last deletion, backwards or forwards; if so, the trace is extended."""
     if not last or change.text or not last[0].removed or last[0].start < last[0].end:
         return False
@@ -330,7 +328,7 @@ def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> boo
     return trace.start in (change.start, change.end)
 
 
-def move_trace(trace: Trace, change: TextEdit) -> None:
+def _move_trace(trace: _Trace, change: TextEdit) -> None:
     """Adapt a trace to a change: text typed inside it or at its edge becomes part of it."""
     reached = change.start + len(change.text)
     if trace.start > change.start:
@@ -342,14 +340,14 @@ def move_trace(trace: Trace, change: TextEdit) -> None:
     trace.end = max(trace.start, trace.end)
 
 
-def removes_typed(trace: Trace, text: str, edit: TextEdit) -> bool:
+def _removes_typed(trace: _Trace, text: str, edit: TextEdit) -> bool:
     """True if the edit removes some of what was typed without replacing it, and does more than mend a word."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
     removes = not edit.text.strip() and bool(text[first:last].strip())
-    return removes and not mends_word(trace, text, edit)
+    return removes and not _mends_word(trace, text, edit)
 
 
-def mends_word(trace: Trace, text: str, edit: TextEdit) -> bool:
+def _mends_word(trace: _Trace, text: str, edit: TextEdit) -> bool:
     """True if the edit takes some letters out of a word typed since the last pause without restoring what stood before
     it."""
     typed, first, last = text[trace.start : trace.end], edit.start - trace.start, edit.end - trace.start
@@ -357,27 +355,27 @@ def mends_word(trace: Trace, text: str, edit: TextEdit) -> bool:
         return False
     start = first - sum(1 for _ in takewhile(is_word, reversed(typed[:first])))
     end = last + sum(1 for _ in takewhile(is_word, typed[last:]))
-    is_whole = not within_word(text, trace.start + start) and not within_word(text, trace.start + end)
+    is_whole = not _within_word(text, trace.start + start) and not _within_word(text, trace.start + end)
     is_new = typed[start:end] not in trace.stood and typed[:first] + typed[last:] != trace.stood
     return is_whole and is_new and (start, end) != (first, last)
 
 
-def restores_removed(trace: Trace, text: str, edit: TextEdit) -> bool:
+def _restores_removed(trace: _Trace, text: str, edit: TextEdit) -> bool:
     typed, inserts = text[trace.start : trace.end], edit.start == edit.end
     if typed == trace.removed or (inserts and typed):
         return False
     if same_result(text, edit, TextEdit(trace.start, trace.end, trace.removed)):
         return True
     if inserts:
-        edit = slide_insertion(text, edit, trace.start)
+        edit = _slide_insertion(text, edit, trace.start)
     if not trace.removed or edit.start > trace.end or edit.end < trace.start:
         return False
     if inserts:
-        return stands_again(trace, text, edit) or is_part(edit.text, trace.removed)
-    return stands_again(trace, text, edit) or brings_back(trace, typed, edit)
+        return _stands_again(trace, text, edit) or _is_part(edit.text, trace.removed)
+    return _stands_again(trace, text, edit) or _brings_back(trace, typed, edit)
 
 
-def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
+def _slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
     """The insertion with the same result that is nearest to `target`: inserting `a` before or after an `a` is the same.
     The text may be older than the trace and end before it."""
     at, inserted = insertion.start, insertion.text
@@ -388,28 +386,28 @@ def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
     return TextEdit(at, at, inserted)
 
 
-def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
+def _stands_again(trace: _Trace, text: str, edit: TextEdit) -> bool:
     """True if the removed text would be back in its place, as whole words, whatever follows it."""
     size = len(trace.removed)
     if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
         return False
     result = text[trace.start : edit.start] + edit.text + text[edit.end : edit.end + size + 1]
-    return result.startswith(trace.removed) and not within_word(result, size)
+    return result.startswith(trace.removed) and not _within_word(result, size)
 
 
-def is_part(text: str, removed: str) -> bool:
+def _is_part(text: str, removed: str) -> bool:
     """True if the text is the beginning or the end of what was removed; brackets alone do not count."""
     return any(map(is_word, text)) and (removed.startswith(text) or removed.endswith(text))
 
 
-def brings_back(trace: Trace, typed: str, edit: TextEdit) -> bool:
+def _brings_back(trace: _Trace, typed: str, edit: TextEdit) -> bool:
     """True if the edit replaces all that was typed by something that contains the removed text."""
     removed = trace.removed.strip()
     if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
         return False
     at = edit.text.find(removed)
-    return at >= 0 and not within_word(edit.text, at) and not within_word(edit.text, at + len(removed))
+    return at >= 0 and not _within_word(edit.text, at) and not _within_word(edit.text, at + len(removed))
 
 
-def within_word(text: str, offset: int) -> bool:
+def _within_word(text: str, offset: int) -> bool:
     return 0 < offset < len(text) and is_word(text[offset - 1]) and is_word(text[offset])

@@ -7,8 +7,6 @@ import tree_sitter
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["LANGUAGES", "Language", "Quote", "find", "kinds", "new_parser", "parser"]
-
 
 class Quote(Struct, frozen=True):
     """A kind of string literal. `code` opens an interpolation, closed by `}` or `)`, but only in strings prefixed by

@@ -7,24 +7,6 @@ from mercury_ls.code.differences import TOKEN
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, is_word
 
-__all__ = [
-    "CONSTANTS",
-    "FIXED",
-    "IMPORT",
-    "KEYWORDS",
-    "PARTS",
-    "in_the_files_lines",
-    "indentation",
-    "is_word",
-    "kinship",
-    "line_break",
-    "minimal",
-    "openness",
-    "shape",
-    "shape_of",
-    "tokens_of",
-]
-
 KEYWORDS = frozenset(
     re.findall(
         r"\w+",
@@ -56,21 +38,21 @@ def minimal(old: str, new: str) -> TextEdit:
     """The difference of two texts, widened to whole words and operators."""
     change = difference(old, new)
     start, end, text = change.start, change.end, change.text
-    while start > 0 and (glued(old[start - 1], old[start : start + 1]) or glued(old[start - 1], text[:1])):
+    while start > 0 and (_glued(old[start - 1], old[start : start + 1]) or _glued(old[start - 1], text[:1])):
         start -= 1
         text = old[start] + text
-    while end < len(old) and (glued(old[end - 1 : end], old[end]) or glued(text[-1:], old[end])):
+    while end < len(old) and (_glued(old[end - 1 : end], old[end]) or _glued(text[-1:], old[end])):
         text += old[end]
         end += 1
     return TextEdit(start, end, text)
 
 
-def glued(before: str, after: str) -> bool:
+def _glued(before: str, after: str) -> bool:
     """True if two characters belong to one word or one operator."""
-    return bool(before and after) and any(kind(before) and kind(after) for kind in (is_word, is_operator))
+    return bool(before and after) and any(kind(before) and kind(after) for kind in (is_word, _is_operator))
 
 
-def is_operator(character: str) -> bool:
+def _is_operator(character: str) -> bool:
     return character in "=<>!&|+-*/%^?:"
 
 
@@ -84,11 +66,11 @@ def tokens_of(text: str) -> list[str]:
 
 def shape(text: str) -> str:
     """The tokens of the text, with all names and all numbers made alike."""
-    return " ".join(map(kind_of, TOKEN.findall(text)))
+    return " ".join(map(_kind_of, TOKEN.findall(text)))
 
 
 @lru_cache(maxsize=1 << 14)
-def kind_of(token: str) -> str:
+def _kind_of(token: str) -> str:
     return "x" if token.isidentifier() and token not in FIXED else "0" if token[0].isdigit() else token
 
 

@@ -21,8 +21,6 @@ from mercury_ls.code.languages import Language
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
-__all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
-
 T = TypeVar("T")
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
@@ -114,13 +112,13 @@ class Project:
         """True if `name` of a module is the `name` of `home`, directly or by re-exports."""
         if module is None or steps == 0:
             return False
-        if module == unit(home) or (family(home) == "java" and module == dirname(home)):
+        if module == _unit(home) or (family(home) == "java" and module == dirname(home)):
             file = self.file(home) if family(home) == "javascript" else None
-            return file is None or hands_out(file, name)
+            return file is None or _hands_out(file, name)
         file = self.file(module) if family(home) in ("python", "javascript", "rust") else None
         if file is not None and self.declares(file, name):
             return False
-        if file is not None and not hands_out(file, name):
+        if file is not None and not _hands_out(file, name):
             return False
         handed = self.imports(file) if file is not None else ()
         exports = [handed_on for handed_on in handed if handed_on.alias == name] or [
@@ -142,7 +140,7 @@ class Project:
 
     def _imported_by(self, path: str) -> Iterator[str]:
         file = self.file(path)
-        for name, members in modules_named(file) if file is not None else ():
+        for name, members in _modules_named(file) if file is not None else ():
             key = "module", dirname(path), name
             module = self.once(key, lambda name=name: file and self.module(file, name, path))
             if module is not None:
@@ -216,9 +214,9 @@ class Project:
             return self._python_file(folder, parts)
         if len(parts) == 1 and parts[0] in sys.stdlib_module_names:
             return None
-        roots = [folder for folder in folders(path) if not self.is_package(folder)]
+        roots = [folder for folder in _folders(path) if not self.is_package(folder)]
         roots += [join(folder, source) for folder in roots for source in SOURCE_FOLDERS]
-        roots += [folder for folder in folders(home) if not self.is_package(folder)][:1]
+        roots += [folder for folder in _folders(home) if not self.is_package(folder)][:1]
         return next((module_path for root in roots if (module_path := self._python_file(root, parts))), None)
 
     def _python_file(self, folder: str, parts: Sequence[str]) -> str | None:
@@ -240,7 +238,7 @@ class Project:
         )
 
     def _package_of_go(self, path: str, named: str) -> str | None:
-        for folder in folders(path):
+        for folder in _folders(path):
             if module_line := GO_MODULE.search(self._text_of(join(folder, "go.mod"))):
                 below = named.removeprefix(module_line[1])
                 return normpath(join(folder, below.lstrip("/"))) if below != named and below[:1] in ("", "/") else None
@@ -248,7 +246,7 @@ class Project:
 
     def _module_of_rust(self, path: str, named: str) -> str | None:
         parts = named.split("::")
-        root = next((f for f in folders(path) if any(self.exists(join(f, top)) for top in CRATE_ROOTS)), None)
+        root = next((f for f in _folders(path) if any(self.exists(join(f, top)) for top in CRATE_ROOTS)), None)
         if parts[0] == "crate":
             is_program = basename(path) == "main.rs"
             top = path if is_program else root and self._first(*(join(root, name) for name in CRATE_ROOTS))
@@ -263,7 +261,7 @@ class Project:
 
     def _in_crate(self, path: str, parts: Sequence[str]) -> str | None:
         """Tests, examples and binaries refer to their own crate by its name."""
-        for folder in folders(path):
+        for folder in _folders(path):
             if crate_line := CRATE.search(self._text_of(join(folder, "Cargo.toml"))):
                 library = join(folder, "src", "lib.rs")
                 is_own = crate_line[1].replace("-", "_") == parts[0] and self.exists(library)
@@ -288,17 +286,17 @@ class Project:
         """The file of the class, or the folder of a package that is imported as a whole."""
         below = join(*named.split("."))
         for path in (snapshot.path, home):
-            for folder in folders(path):
+            for folder in _folders(path):
                 if self.exists(join(folder, below) + ".java"):
                     return join(folder, below) + ".java"
-        return dirname(home) if is_below(dirname(home), below) else None
+        return dirname(home) if _is_below(dirname(home), below) else None
 
     def _text_of(self, path: str) -> str:
         snapshot = self.file(path) if self.exists(path) else None
         return snapshot.text if snapshot is not None else ""
 
 
-def modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
+def _modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
     """The modules that import statements may name, and in Python what they take from them, without a parser."""
     if family(snapshot.path) == "javascript":
         yield from ((match[1], []) for match in MODULE_OF_JAVASCRIPT.finditer(snapshot.text))
@@ -310,7 +308,7 @@ def modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
             yield match["module"], re.findall(r"\w+", match["names"])
 
 
-def hands_out(snapshot: Snapshot, name: str) -> bool:
+def _hands_out(snapshot: Snapshot, name: str) -> bool:
     """True if the file exports the name unchanged: in CommonJS only by `exports = { name }`, since `exports.name =
     name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
@@ -332,16 +330,16 @@ def in_import(node: Node) -> bool:
     return any(ancestor.type.startswith(("import", "use_declaration", "using_directive")) for ancestor in outward(node))
 
 
-def is_below(path: str, end: str) -> bool:
+def _is_below(path: str, end: str) -> bool:
     return join("", path).split(os.sep)[-len(end.split(os.sep)) :] == end.split(os.sep)
 
 
-def unit(path: str) -> str:
+def _unit(path: str) -> str:
     """The folder or file that an import in this file names."""
     return dirname(path) if family(path) == "go" else path
 
 
-def folders(path: str) -> Iterator[str]:
+def _folders(path: str) -> Iterator[str]:
     """The folders around a file, nearest first."""
     while (above := dirname(path)) != path:
         yield above
@@ -349,17 +347,17 @@ def folders(path: str) -> Iterator[str]:
 
 
 @cache
-def suffix_family(suffix: str) -> str:
+def _suffix_family(suffix: str) -> str:
     language = languages.find("", f"x{suffix}")
     return language.family if language is not None else ""
 
 
 def family(path: str) -> str:
-    return suffix_family(path[path.rfind(".") :]) if "." in path else ""
+    return _suffix_family(path[path.rfind(".") :]) if "." in path else ""
 
 
 @cache
-def query(language: Language) -> Query | None:
+def _query(language: Language) -> Query | None:
     pattern = STATEMENTS.get(language.family)
     return Query(languages.grammar(language), pattern) if pattern else None
 
@@ -367,7 +365,7 @@ def query(language: Language) -> Query | None:
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
     language = languages.find(snapshot.language, snapshot.path)
-    imports_query = query(language) if language is not None else None
+    imports_query = _query(language) if language is not None else None
     if language is None or imports_query is None or snapshot.tree is None:
         return
     reader = READERS[language.family]
@@ -375,11 +373,11 @@ def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     for node in sorted(nodes, key=lambda capture: capture.start_byte):
         for module, name, alias, at, is_passed_on in reader(node):
             yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), is_passed_on)
-            if name == alias and (statement := again(at)):
+            if name == alias and (statement := _again(at)):
                 yield Imported(module, name, alias, snapshot.offset_of_byte(statement.start_byte), is_passed_on)
 
 
-def again(name: Node) -> Node | None:
+def _again(name: Node) -> Node | None:
     """The second name of `a as a`, by which Python marks a re-export."""
     alias = name.parent and name.parent.child_by_field_name("alias")
     return alias if alias is not None and alias != name and alias.text == name.text else None
@@ -388,7 +386,7 @@ def again(name: Node) -> Node | None:
 Read = Iterator[tuple[str, str, str, Node, bool]]
 
 
-def of_python(node: Node) -> Read:
+def _of_python(node: Node) -> Read:
     module = node.child_by_field_name("module_name")
     names = node.children_by_field_name("name")
     for name in names:
@@ -404,13 +402,13 @@ def of_python(node: Node) -> Read:
         yield text_of(module), "*", "*", node, False
 
 
-def of_javascript(node: Node) -> Read:
+def _of_javascript(node: Node) -> Read:
     if node.type == "variable_declarator":
-        yield from required(node)
+        yield from _required(node)
         return
-    source = unquoted(node.child_by_field_name("source"))
+    source = _unquoted(node.child_by_field_name("source"))
     has_names = False
-    for descendant in descendants(
+    for descendant in _descendants(
         node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")
     ):
         has_names = True
@@ -425,7 +423,7 @@ def of_javascript(node: Node) -> Read:
         yield source, "*", "*", node, True
 
 
-def required(node: Node) -> Read:
+def _required(node: Node) -> Read:
     """`const { a, b: c } = require("./d")` and `const d = require("./d")`."""
     match = re.fullmatch(r"require\([ ]*[\"']([^\"']+)[\"'][ ]*\)", text_of(node.child_by_field_name("value")))
     name = node.child_by_field_name("name")
@@ -440,35 +438,35 @@ def required(node: Node) -> Read:
             yield match[1], text_of(key), text_of(child.child_by_field_name("value")), key, False
 
 
-def of_go(node: Node) -> Read:
-    path = unquoted(node.child_by_field_name("path"))
+def _of_go(node: Node) -> Read:
+    path = _unquoted(node.child_by_field_name("path"))
     alias = text_of(node.child_by_field_name("name")) or path.rpartition("/")[2]
     yield path, "*" if alias == "." else "", alias, node, False
 
 
-def of_rust(node: Node) -> Read:
+def _of_rust(node: Node) -> Read:
     used = node.child_by_field_name("argument")
     if used is not None:
-        yield from ((*entry, False) for entry in used_by(used, ()))
+        yield from ((*entry, False) for entry in _used_by(used, ()))
 
 
-def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
+def _used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
     """The names of `use a::{b, c::d as e, f::*}`, within the path `around`."""
     match node.type:
         case "use_list":
             for child in node.named_children:
-                yield from used_by(child, around)
+                yield from _used_by(child, around)
         case "scoped_use_list":
             path, listed = node.child_by_field_name("path"), node.child_by_field_name("list")
             if listed is not None:
-                yield from used_by(listed, (*around, *parts_of(path)))
+                yield from _used_by(listed, (*around, *_parts_of(path)))
         case "use_as_clause":
             path, alias = node.child_by_field_name("path"), text_of(node.child_by_field_name("alias"))
-            for module, name, _, at in used_by(path, around) if path is not None else ():
+            for module, name, _, at in _used_by(path, around) if path is not None else ():
                 yield module, name, alias, at
         case "use_wildcard":
             yield (
-                "::".join((*around, *parts_of(node.named_children[0] if node.named_children else None))),
+                "::".join((*around, *_parts_of(node.named_children[0] if node.named_children else None))),
                 "*",
                 "*",
                 node,
@@ -476,16 +474,16 @@ def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str
         case "self":
             yield "::".join(around[:-1]), around[-1] if around else "", around[-1] if around else "", node
         case _:
-            parts = (*around, *parts_of(node))
+            parts = (*around, *_parts_of(node))
             last = node.child_by_field_name("name") or node
             yield "::".join(parts[:-1]), parts[-1], parts[-1], last
 
 
-def parts_of(node: Node | None) -> list[str]:
+def _parts_of(node: Node | None) -> list[str]:
     return re.findall(r"\w+", text_of(node))
 
 
-def of_java(node: Node) -> Read:
+def _of_java(node: Node) -> Read:
     """`import a.B;` binds `B` of the class a.B; `import static a.B.c;` its `c`."""
     path = next((child for child in node.named_children if child.type in ("scoped_identifier", "identifier")), None)
     if path is None:
@@ -501,21 +499,21 @@ def of_java(node: Node) -> Read:
 
 
 READERS: dict[str, Callable[[Node], Read]] = {
-    "python": of_python,
-    "javascript": of_javascript,
-    "go": of_go,
-    "rust": of_rust,
-    "java": of_java,
+    "python": _of_python,
+    "javascript": _of_javascript,
+    "go": _of_go,
+    "rust": _of_rust,
+    "java": _of_java,
 }
 
 
-def descendants(node: Node, types: Sequence[str]) -> Iterator[Node]:
+def _descendants(node: Node, types: Sequence[str]) -> Iterator[Node]:
     for child in node.named_children:
         if child.type in types:
             yield child
         else:
-            yield from descendants(child, types)
+            yield from _descendants(child, types)
 
 
-def unquoted(node: Node | None) -> str:
+def _unquoted(node: Node | None) -> str:
     return text_of(node).strip("\"'`")

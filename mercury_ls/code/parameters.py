@@ -7,8 +7,6 @@ from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.symbols import SELVES
 
-__all__ = ["parameter_names"]
-
 DEFAULT = re.compile(r"=(?!>)")
 TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
 """Languages in which a parameter's type stands before its name."""

@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-__all__ = ["Encoding", "column", "units"]
-
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 
@@ -11,24 +9,24 @@ def units(line: str, column: int, encoding: Encoding) -> int:
     """The column in code units: `units("a😀b", 2, "utf-16") == 3`."""
     if encoding == "utf-32" or line.isascii():
         return min(column, len(line))
-    return len(encode(line[:column], encoding)) // unit_bytes(encoding)
+    return len(_encode(line[:column], encoding)) // _unit_bytes(encoding)
 
 
 def column(line: str, units: int, encoding: Encoding) -> int:
     """The column in code points, clamped to character starts and the line: `column("a😀b", 2, "utf-16") == 1`."""
     if encoding == "utf-32" or line.isascii():
         return min(units, len(line))
-    reached = encode(line[:units], encoding)[: units * unit_bytes(encoding)]
-    return len(reached.decode(codec(encoding), "ignore"))
+    reached = _encode(line[:units], encoding)[: units * _unit_bytes(encoding)]
+    return len(reached.decode(_codec(encoding), "ignore"))
 
 
-def encode(text: str, encoding: Encoding) -> bytes:
-    return text.encode(codec(encoding), "surrogatepass")
+def _encode(text: str, encoding: Encoding) -> bytes:
+    return text.encode(_codec(encoding), "surrogatepass")
 
 
-def codec(encoding: Encoding) -> str:
+def _codec(encoding: Encoding) -> str:
     return "utf-8" if encoding == "utf-8" else "utf-16-le"
 
 
-def unit_bytes(encoding: Encoding) -> int:
+def _unit_bytes(encoding: Encoding) -> int:
     return 1 if encoding == "utf-8" else 2

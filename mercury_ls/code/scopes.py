@@ -12,26 +12,6 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find, kinds
 from mercury_ls.code.syntax import innermost, outward
 
-__all__ = [
-    "FUNCTIONS",
-    "TYPES",
-    "Binding",
-    "binding_at",
-    "binding_ranges",
-    "bindings",
-    "declares",
-    "enclosing_range",
-    "function_range",
-    "in_parameters",
-    "is_member",
-    "local_at",
-    "mentions",
-    "names_it",
-    "node_at",
-    "outermost",
-    "whole",
-]
-
 MOST = 256
 SHORT = 3
 FUNCTIONS = frozenset(
@@ -164,7 +144,7 @@ def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -
     around = [
         candidate
         for candidate in candidates
-        if candidate.visible_from <= offset < candidate.end and not is_outside(node, candidate.scope)
+        if candidate.visible_from <= offset < candidate.end and not _is_outside(node, candidate.scope)
     ]
     return min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
 
@@ -178,20 +158,20 @@ def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding
 @cached
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """All functions and blocks with a parameter or local of this name."""
-    return list(dict.fromkeys(range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
+    return list(dict.fromkeys(_range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     """The range of the function around `offset`, or the whole text."""
     node = innermost(node_at(snapshot, offset), FUNCTIONS)
-    return range_of(snapshot, node) if node else (0, len(snapshot.text))
+    return _range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
     language = find(snapshot.language, snapshot.path)
-    scope = scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
-    return range_of(snapshot, scope) if scope is not None else None
+    scope = _scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
+    return _range_of(snapshot, scope) if scope is not None else None
 
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
@@ -241,7 +221,7 @@ def declares(node: Node) -> bool:
     if parent.type == "aliased_import":
         return parent.child_by_field_name("alias") == child
     named = NAMING.search(parent.type) and any(child in parent.children_by_field_name(field) for field in NAME_FIELDS)
-    return bool(named) or declared_in(child, parent)
+    return bool(named) or _declared_in(child, parent)
 
 
 def is_member(node: Node) -> bool:
@@ -267,12 +247,12 @@ def names_it(node: Node, whole: Node) -> bool:
 
 def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     """The parameter or local that this identifier declares."""
-    scope = node and binder(snapshot, node)
+    scope = node and _binder(snapshot, node)
     if node is None or scope is None:
         return None
     child, parent = outermost(node)
-    start, end = range_of(snapshot, scope)
-    if parent is None or hoists(snapshot) or not declared_in(child, parent):
+    start, end = _range_of(snapshot, scope)
+    if parent is None or _hoists(snapshot) or not _declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
@@ -283,13 +263,13 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
 
 
-def hoists(snapshot: Snapshot) -> bool:
+def _hoists(snapshot: Snapshot) -> bool:
     """True if a local is visible in its whole scope, not only after its declaration."""
     language = find(snapshot.language, snapshot.path)
     return language is None or language.id not in SEQUENTIAL
 
 
-def is_outside(node: Node, scope: Node) -> bool:
+def _is_outside(node: Node, scope: Node) -> bool:
     """True if the node belongs to the surrounding scope although it is inside this one: the name of a function, or what
     Python evaluates before a function or comprehension starts."""
     if names_it(node, scope):
@@ -297,7 +277,7 @@ def is_outside(node: Node, scope: Node) -> bool:
     child, parent = node, node.parent
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
-            return not is_type_parameter(node, scope)
+            return not _is_type_parameter(node, scope)
         if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
             return parent == next(child for child in scope.children if child.type == "for_in_clause")
         if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
@@ -306,18 +286,18 @@ def is_outside(node: Node, scope: Node) -> bool:
     return False
 
 
-def is_type_parameter(node: Node, function: Node) -> bool:
+def _is_type_parameter(node: Node, function: Node) -> bool:
     listed = function.child_by_field_name("type_parameters")
     return listed is not None and node.text in re.findall(rb"\w+", listed.text or b"")
 
 
-def binder(snapshot: Snapshot, node: Node) -> Node | None:
+def _binder(snapshot: Snapshot, node: Node) -> Node | None:
     """The function whose parameter or local this declares, or the block in languages where blocks are scopes."""
     child, parent = outermost(node)
     if parent is None or is_member(node):
         return None
-    is_item = not declared_in(child, parent)
-    if is_item and not names_item(node, parent):
+    is_item = not _declared_in(child, parent)
+    if is_item and not _names_item(node, parent):
         return None
     # The name of a function expression is visible only inside it.
     parent = parent.parent if is_item and parent.type != "function_expression" else parent
@@ -327,14 +307,14 @@ def binder(snapshot: Snapshot, node: Node) -> Node | None:
         return parent.parent
     language = find(snapshot.language, snapshot.path)
     if language is None or not language.indents_blocks:
-        return scope_of(parent, language is not None and not is_hoisted(parent))
-    scope = scope_of(parent, in_blocks=False)
-    while scope is not None and (statement := declared_elsewhere(scope, node)):
-        scope = scope_of(scope.parent, in_blocks=False) if statement == "nonlocal_statement" else None
+        return _scope_of(parent, language is not None and not _is_hoisted(parent))
+    scope = _scope_of(parent, in_blocks=False)
+    while scope is not None and (statement := _declared_elsewhere(scope, node)):
+        scope = _scope_of(scope.parent, in_blocks=False) if statement == "nonlocal_statement" else None
     return scope
 
 
-def names_item(node: Node, whole: Node) -> bool:
+def _names_item(node: Node, whole: Node) -> bool:
     """True if the node names a function or type with a body, or something that Python imports."""
     if whole.type in IMPORTS:
         return declares(node)
@@ -342,7 +322,7 @@ def names_item(node: Node, whole: Node) -> bool:
     return (whole.type in FUNCTIONS or whole.type in TYPES) and has_body and names_it(node, whole)
 
 
-def declared_elsewhere(scope: Node, node: Node) -> str:
+def _declared_elsewhere(scope: Node, node: Node) -> str:
     """The kind of statement, `global` or `nonlocal`, by which a Python function declares that a name is not its own."""
     body = scope.child_by_field_name("body")
     for statement in body.named_children if body is not None else ():
@@ -351,7 +331,7 @@ def declared_elsewhere(scope: Node, node: Node) -> str:
     return ""
 
 
-def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
+def _scope_of(node: Node | None, in_blocks: bool) -> Node | None:
     for ancestor in takewhile(lambda ancestor: ancestor.type not in TYPES, outward(node)):
         if ancestor.type in TYPE_PARAMETERS:
             return ancestor.parent
@@ -362,7 +342,7 @@ def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
     return None
 
 
-def is_hoisted(declarator: Node) -> bool:
+def _is_hoisted(declarator: Node) -> bool:
     """True if the node is a `var` of JavaScript, which belongs to the whole function."""
     statement = declarator.parent if declarator.type == "variable_declarator" else declarator
     return statement is not None and any(child.type == "var" for child in statement.children[:3])
@@ -376,19 +356,19 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
     return child, parent
 
 
-def declared_in(child: Node, parent: Node) -> bool:
-    if parent.type in CASES and is_captured(child, parent):
+def _declared_in(child: Node, parent: Node) -> bool:
+    if parent.type in CASES and _is_captured(child, parent):
         return True
     fields = BINDING_FIELDS.get(parent.type, "").split()
     return parent.type in BINDING_LISTS or any(child in parent.children_by_field_name(field) for field in fields)
 
 
-def is_captured(child: Node, parent: Node) -> bool:
+def _is_captured(child: Node, parent: Node) -> bool:
     """True if a Python `case` binds the node: a name without dots that is not a keyword's."""
     in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
     is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
 
 
-def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
+def _range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
     return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)

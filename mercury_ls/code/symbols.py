@@ -13,34 +13,6 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find
 from mercury_ls.code.scopes import Binding
 
-__all__ = [
-    "NAMESPACES",
-    "Symbol",
-    "allows_bare_members",
-    "are_related",
-    "called_with_keyword",
-    "category",
-    "declarations",
-    "enclosing",
-    "heading",
-    "headings_of",
-    "is_capitalized",
-    "is_keyword_of",
-    "is_of_another_self",
-    "is_of_self",
-    "is_qualified",
-    "is_type",
-    "last_name",
-    "owner_of",
-    "qualifier_of",
-    "redeclares",
-    "refers_to",
-    "struct_of",
-    "symbol_at",
-    "text_of",
-    "type_name",
-]
-
 MOST_DECLARATIONS = 256
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
@@ -90,7 +62,7 @@ def symbol_at(
     local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
     owner = owner_of(node) if declared and not local else None
-    owners = owners_of(snapshot, places) if declared and not local else {}
+    owners = _owners_of(snapshot, places) if declared and not local else {}
     kin = {
         name
         for name, candidate in owners.items()
@@ -103,9 +75,9 @@ def symbol_at(
         owner=owner,
         unrelated_owners=frozenset(set(owners) - kin),
         inherited=owner is not None and bool(kin - {type_name(owner)}),
-        function=function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
+        function=_function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
         module_level=declared and not local and owner is None and not scopes.is_member(node),
-        modules=imported_modules(snapshot, FROM if home is snapshot else FROM_MODULES),
+        modules=_imported_modules(snapshot, FROM if home is snapshot else FROM_MODULES),
         bound=bound,
     )
 
@@ -116,14 +88,14 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
         return False
     if symbol.local:
-        return node is not None and is_same_local(symbol, symbol.local, snapshot, node, offset)
+        return node is not None and _is_same_local(symbol, symbol.local, snapshot, node, offset)
     if node is None or symbol.node is None:
-        return scope_at(symbol, snapshot, offset) is None
+        return _scope_at(symbol, snapshot, offset) is None
     if function := called_with_keyword(symbol.node):
         return called_with_keyword(node) == function
     if symbol.owner is not None and node.parent is not None and node.parent.type == "shorthand_field_initializer":
         return last_name(struct_of(node.parent)) == type_name(symbol.owner)
-    if not is_qualified(node) and scope_at(symbol, snapshot, offset):
+    if not is_qualified(node) and _scope_at(symbol, snapshot, offset):
         return False
     if (
         symbol.owner is None
@@ -132,10 +104,10 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     ):
         return whose == other
     if symbol.owner is not None:
-        return is_member_of(symbol.owner, symbol, snapshot, node)
+        return _is_member_of(symbol.owner, symbol, snapshot, node)
     if scopes.is_member(symbol.node):
         return scopes.is_member(node) and not called_with_keyword(node) and not is_of_another_self(symbol.node, node)
-    return not symbol.module_level or may_be_module_level(symbol, snapshot, node)
+    return not symbol.module_level or _may_be_module_level(symbol, snapshot, node)
 
 
 def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
@@ -153,16 +125,16 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     return offsets
 
 
-def is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
+def _is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
     if symbol.function and is_keyword_of(node, symbol.function):
         return True
-    is_bound_alike = symbol.path == snapshot.path and scope_at(symbol, snapshot, offset) == local.reach
+    is_bound_alike = symbol.path == snapshot.path and _scope_at(symbol, snapshot, offset) == local.reach
     return is_bound_alike and not is_qualified(node)
 
 
-def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+def _may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
     """True if the name may be what a file declares at its top, which other files qualify by the file's name."""
-    if symbol.node is None or (is_qualified(node) and not is_qualified_by_file(symbol, symbol.node, snapshot, node)):
+    if symbol.node is None or (is_qualified(node) and not _is_qualified_by_file(symbol, symbol.node, snapshot, node)):
         return False
     if scopes.declares(node):
         return not redeclares(symbol, node) or (
@@ -172,17 +144,17 @@ def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
     return around is None or type_name(around) not in symbol.unrelated_owners
 
 
-def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
+def _is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
     """True for `loader.load` in another file, and for `a::load` in the same one."""
     is_same_file, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
     if is_in_path(node) and qualifier_of(node) in (*ROOTS, namespace_of(declared)):
         return True
-    if is_same_file or is_module(declared):
+    if is_same_file or _is_module(declared):
         return is_in_path(node) and qualifier_of(node) in files
     return qualifier_of(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
 
 
-def is_module(node: Node) -> bool:
+def _is_module(node: Node) -> bool:
     """True if the node names an imported module: `json` of `import json`."""
     around = next((ancestor for ancestor in syntax.outward(node) if ancestor.type not in IMPORTED), None)
     return around is not None and around.type == "import_statement"
@@ -220,21 +192,21 @@ def redeclares(symbol: Symbol, node: Node) -> bool:
     return scopes.declares(node) and not constructs
 
 
-def scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
+def _scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The innermost scope that rebinds the name."""
     candidates = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
     local = scopes.binding_at(snapshot, offset, candidates)
     return local and local.reach
 
 
-def is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+def _is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
     """True if the name may be the owner's member: not qualified by another type, or unqualified where that is
     allowed."""
     own = owner_of(node) if scopes.declares(node) else None
     if own is not None:
         return are_related(own, owner)
     if is_qualified(node):
-        return is_qualified_by_owner(owner, symbol, snapshot, node)
+        return _is_qualified_by_owner(owner, symbol, snapshot, node)
     around = enclosing(node)
     if around is None or not are_related(around, owner):
         return False
@@ -253,7 +225,7 @@ def is_of_another_self(member: Node, node: Node) -> bool:
     return member_class is not None and node_class is not None and not are_related(member_class, node_class)
 
 
-def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+def _is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
     """True unless the object is known to be of an unrelated type."""
     around, name = enclosing(node), type_name(owner)
     whose = called_with_keyword(node) or qualifier_of(node)
@@ -265,10 +237,10 @@ def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node:
     if (
         whose in symbol.modules
         or whose in symbol.unrelated_owners
-        or is_declared_as(whose, symbol.unrelated_owners, snapshot, node)
+        or _is_declared_as(whose, symbol.unrelated_owners, snapshot, node)
     ):
         return False
-    return derives_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
+    return _derives_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
@@ -279,7 +251,7 @@ def is_type(name: str, snapshot: Snapshot) -> bool:
     return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
 
 
-def derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
+def _derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
     """True if the file declares a type of this name with the owner in its heading."""
     return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in headings_of(snapshot, name))
 
@@ -306,7 +278,7 @@ def is_in_path(node: Node) -> bool:
     return node.prev_sibling is not None and node.prev_sibling.type == "::"
 
 
-def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
+def _is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
     """True if the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
     if not types or not name.isidentifier():
         return False
@@ -317,7 +289,7 @@ def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: N
 
 
 @cached
-def imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
+def _imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
     """The names of imported modules, roughly, in languages that qualify functions by modules as they do methods by
     objects. In files other than the owner's, names imported from modules do not count if they may be of its type."""
     language = find(snapshot.language, snapshot.path)
@@ -332,7 +304,7 @@ def is_capitalized(name: str) -> bool:
     return name[:1].isupper()
 
 
-def owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
+def _owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
     """The names of the types that declare the name as a member."""
     nodes = [node for at in places if (node := scopes.node_at(snapshot, at)) is not None and scopes.declares(node)]
     owners = [owner for node in nodes if (owner := owner_of(node)) is not None]
@@ -347,13 +319,13 @@ def owner_of(node: Node) -> Node | None:
             return None
         if around.type == "method_declaration" and around.child_by_field_name("receiver"):
             return around
-        if around.type in scopes.TYPES and child not in around.children_by_field_name("name") and is_scoped(around):
+        if around.type in scopes.TYPES and child not in around.children_by_field_name("name") and _is_scoped(around):
             return around
         child, around = around, around.parent
     return None
 
 
-def is_scoped(around: Node) -> bool:
+def _is_scoped(around: Node) -> bool:
     """True for an enum with scoped members; those of a plain C `enum` need no qualifier."""
     return around.type != "enum_specifier" or any(child.type in ("class", "struct") for child in around.children)
 
@@ -361,7 +333,7 @@ def is_scoped(around: Node) -> bool:
 def enclosing(node: Node) -> Node | None:
     """The type that contains the node, in a method or not."""
     for around in syntax.outward(node.parent):
-        if around.type in scopes.TYPES and is_scoped(around):
+        if around.type in scopes.TYPES and _is_scoped(around):
             return around
         if around.type in scopes.FUNCTIONS and type_name(around):
             return around
@@ -371,7 +343,7 @@ def enclosing(node: Node) -> Node | None:
 def are_related(first: Node, second: Node) -> bool:
     """True if both are the same type or one derives from the other; in Go any type may implement an interface."""
     name, other_name = type_name(first), type_name(second)
-    implicit = is_interface_of_go(first) or is_interface_of_go(second)
+    implicit = _is_interface_of_go(first) or _is_interface_of_go(second)
     return name == other_name or implicit or other_name in heading(first) or name in heading(second)
 
 
@@ -382,7 +354,7 @@ def heading(around: Node) -> set[str]:
     return set(re.findall(r"\w+", text.decode(errors="replace")))
 
 
-def is_interface_of_go(around: Node) -> bool:
+def _is_interface_of_go(around: Node) -> bool:
     type_node = around.child_by_field_name("type") if around.type == "type_spec" else None
     return type_node is not None and type_node.type == "interface_type"
 
@@ -410,9 +382,9 @@ def qualifier_of(node: Node) -> str:
     if parent is None or scopes.declares(node):
         return ""
     if parent.type == "token_tree":
-        return qualifier_in_macro(node)
+        return _qualifier_in_macro(node)
     if parent.type == "literal_element":
-        return last_name(composite(parent)) if is_key(node) else ""
+        return last_name(composite(parent)) if _is_key(node) else ""
     if parent.type in ("field_initializer", "field_pattern"):
         return last_name(struct_of(parent)) if parent.named_children[0] == node else ""
     fields = [child for name in MEMBER_FIELDS for child in parent.children_by_field_name(name)]
@@ -420,13 +392,13 @@ def qualifier_of(node: Node) -> str:
     return last_name(whole) if node in fields and whole is not None and whole != node else ""
 
 
-def qualifier_in_macro(node: Node) -> str:
+def _qualifier_in_macro(node: Node) -> str:
     """The qualifier, from tokens: Rust macros are not parsed inside."""
     mark = node.prev_sibling
     return last_name(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
 
 
-def is_key(node: Node) -> bool:
+def _is_key(node: Node) -> bool:
     """True if the node is the `a` of `T{a: 1}` in Go."""
     keyed = node.parent.parent if node.parent is not None and node.parent.type == "literal_element" else None
     return keyed is not None and keyed.child_by_field_name("key") == node.parent
@@ -445,7 +417,7 @@ def composite(node: Node) -> Node | None:
     return type_node if type_node is not None and type_node.type != "map_type" else None
 
 
-def function_of_parameter(node: Node) -> str:
+def _function_of_parameter(node: Node) -> str:
     """The function that takes this parameter; for a Python constructor, the class."""
     around = syntax.innermost(node.parent, scopes.FUNCTIONS)
     name = last_name(around.child_by_field_name("name")) if around is not None else ""

@@ -16,21 +16,6 @@ from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import Language, Quote
 
-__all__ = [
-    "Definition",
-    "block_expected",
-    "definitions",
-    "header_pattern",
-    "headers",
-    "identifiers",
-    "imports",
-    "innermost",
-    "inside",
-    "outward",
-    "problems",
-    "problems_after",
-]
-
 MAX_DEPTH = 3
 LONGEST_HEADER = 400
 LEXEMES_AT_ONCE = 32
@@ -78,11 +63,11 @@ class Definition(Struct, frozen=True):
 @cached
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
     """The comment or string at an offset. The end of a line comment is inside it; code in an interpolation is code."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None:
         return None
-    if parsed_cleanly(snapshot, offset):
-        return inside_by_tree(snapshot, language, offset)
+    if _parsed_cleanly(snapshot, offset):
+        return _inside_by_tree(snapshot, language, offset)
     return open_at(snapshot.text, language, closed_before(snapshot, language, offset), offset)
 
 
@@ -94,7 +79,7 @@ def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
     while True:
         node = cursor.node
         if node is not None and node.has_error:
-            count += (node.is_error or node.is_missing) and (rows is None or any(reaches(node, row) for row in rows))
+            count += (node.is_error or node.is_missing) and (rows is None or any(_reaches(node, row) for row in rows))
             if cursor.goto_first_child():
                 continue
         while not cursor.goto_next_sibling():
@@ -102,14 +87,14 @@ def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
                 return count
 
 
-def reaches(node: Node, rows: range) -> bool:
+def _reaches(node: Node, rows: range) -> bool:
     return node.start_point.row < rows.stop and node.end_point.row >= rows.start
 
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:
     """The number of problems after an edit; `sys.maxsize` if parsing takes too long, as it does when the rest of the
     file no longer parses."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None or snapshot.tree is None:
         return 0
     change = TextEdit(start, end, replacement)
@@ -121,27 +106,27 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     """The lines from `class`, `def`, `impl` … to the start of the body, for each scope around `offset`, outermost
     first.
     """
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None or not language.scopes:
         return []
-    end = end_of_code_before(snapshot, offset) if language.indents_blocks else offset
+    end = _end_of_code_before(snapshot, offset) if language.indents_blocks else offset
     chain = ancestors(snapshot, end)
     if snapshot.tree is None or snapshot.is_deep(end) or any(node.is_error for node in chain):
-        return headers_by_indentation(snapshot, language, offset)
-    ranges = [header_range(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
+        return _headers_by_indentation(snapshot, language, offset)
+    ranges = [_header_range(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
     if language.indents_blocks:
-        column = column_of(snapshot, offset)
-        ranges = [(start, end) for start, end in ranges if indentation(snapshot.text[start:end]) < column]
+        column = _column_of(snapshot, offset)
+        ranges = [(start, end) for start, end in ranges if _indentation(snapshot.text[start:end]) < column]
     return [*dict.fromkeys((start, end) for start, end in ranges if end < offset)]
 
 
 @cached
 def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     """The import statements at the top level of the file, or inside its include guard."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None or snapshot.tree is None:
         return []
-    import_nodes = [node for node in top_level(snapshot.tree.root_node) if node.type in language.imports]
+    import_nodes = [node for node in _top_level(snapshot.tree.root_node) if node.type in language.imports]
     ranges = [
         (snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in import_nodes
     ]
@@ -150,13 +135,13 @@ def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
 
 def definitions(snapshot: Snapshot) -> list[Definition]:
     """Functions, classes, methods, types and constants, at most three levels deep, in the order of the text."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None or snapshot.tree is None or not language.definitions:
         return []
-    captures = QueryCursor(definition_query(language)).captures(snapshot.tree.root_node)
-    outline = [*definitions_in(snapshot, captures.get("definition", []))]
+    captures = QueryCursor(_definition_query(language)).captures(snapshot.tree.root_node)
+    outline = [*_definitions_in(snapshot, captures.get("definition", []))]
     for node in captures.get("broken", []):
-        outline += definitions_in_broken(snapshot, language, node)
+        outline += _definitions_in_broken(snapshot, language, node)
     distinct = {(snapshot.line_of(definition.start), definition.name): definition for definition in reversed(outline)}
     return sorted(distinct.values(), key=lambda definition: (definition.start, -definition.end))
 
@@ -168,24 +153,24 @@ def identifiers(text: str) -> list[str]:
 
 def block_expected(snapshot: Snapshot, offset: int) -> bool:
     """True if the cursor is at an empty body: after `:` or `{`, or on the line below."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     if language is None or not language.opening:
         return False
-    end = end_of_code_before(snapshot, offset)
+    end = _end_of_code_before(snapshot, offset)
     line = snapshot.line_of(end)
     head = snapshot.text[snapshot.line_start(line) : end]
     remainder = snapshot.text[offset : snapshot.line_end(snapshot.line_of(offset))].strip()
-    if remainder.strip(")]};,") or not opens_block(snapshot, language, head, end, offset):
+    if remainder.strip(")]};,") or not _opens_block(snapshot, language, head, end, offset):
         return False
-    return remainder.startswith("}") or body_is_empty(snapshot, offset, indentation(head))
+    return remainder.startswith("}") or _body_is_empty(snapshot, offset, _indentation(head))
 
 
-def language_of(snapshot: Snapshot) -> Language | None:
+def _language_of(snapshot: Snapshot) -> Language | None:
     """The language, unless the text is too large to parse."""
     return languages.find(snapshot.language, snapshot.path) if len(snapshot.text) <= TREE_LIMIT else None
 
 
-def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
+def _parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
     """True if the statement on this line has no errors, and its node is not too deep to walk up from."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return False
@@ -218,11 +203,11 @@ def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
     return [ancestor for ancestor in outward(node) if ancestor.start_byte < byte <= ancestor.end_byte]
 
 
-def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
+def _inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
     byte = snapshot.byte(offset)
     for node in ancestors(snapshot, offset):
         if node.type in language.comments:
-            return "comment" if byte < node.end_byte or ends_with_line(node, language) else None
+            return "comment" if byte < node.end_byte or _ends_with_line(node, language) else None
         if node.end_byte == byte:
             continue
         if node.type in language.interpolations:
@@ -232,49 +217,49 @@ def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Liter
     return None
 
 
-def ends_with_line(comment: Node, language: Language) -> bool:
+def _ends_with_line(comment: Node, language: Language) -> bool:
     text = (comment.text or b"").decode()
     return bool(language.line_comment) and text.startswith(language.line_comment) and text[-1] not in "\r\n"
 
 
 def open_at_end(text: str, language: Language) -> Literal["comment", "string"] | None:
     """The string or comment still open at the end of the text."""
-    closed, _ = lexemes(language)
-    return open_at(text, language, end_of(closed, text), len(text))
+    closed, _ = _lexemes(language)
+    return open_at(text, language, _end_of(closed, text), len(text))
 
 
 def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
     """The end of the last lexeme closed before `offset`. All callers share one pass over the text."""
-    ends, patterns = snapshot.closed, several_lexemes(language)
+    ends, patterns = snapshot.closed, _several_lexemes(language)
     while ends[-1] < offset and ends[-1] not in ends[-2:-1]:
-        ends.append(end_of(patterns, snapshot.text, ends[-1]))
+        ends.append(_end_of(patterns, snapshot.text, ends[-1]))
     sure = bisect_right(ends, offset - LONGEST_MARK)
     if sure == len(ends) and ends[-1] in ends[-2:-1]:
         return ends[-1]
     start = ends[max(sure, 1) - 1]
-    closed, _ = lexemes(language)
-    return end_of(closed, snapshot.text, start, offset)
+    closed, _ = _lexemes(language)
+    return _end_of(closed, snapshot.text, start, offset)
 
 
-def end_of(lexemes: re.Pattern[str], text: str, start: int = 0, stop: int = sys.maxsize) -> int:
+def _end_of(lexemes: re.Pattern[str], text: str, start: int = 0, stop: int = sys.maxsize) -> int:
     match = lexemes.match(text, start, stop)
     return start if match is None else match.end()
 
 
 def open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
     """The comment or string that starts at `start` and is still open at `offset`."""
-    _, opening = lexemes(language)
+    _, opening = _lexemes(language)
     last = opening.match(text, start, offset)
     if last is None or last.lastgroup is None:
         return None
     if last.lastgroup in ("line", "block"):
         return "comment"
     quote = language.quotes[int(last.lastgroup[1:])]
-    code = open_interpolation(quote, text[max(start - 1, 0) : start], text[last.end() : offset])
+    code = _open_interpolation(quote, text[max(start - 1, 0) : start], text[last.end() : offset])
     return "string" if code is None else open_at_end(code, language)
 
 
-def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
+def _open_interpolation(quote: Quote, before: str, content: str) -> str | None:
     """The code of an interpolation that is still open at the end of a string's content, if any."""
     if not quote.code or (quote.after and before not in tuple(quote.after)):
         return None
@@ -286,12 +271,12 @@ def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
 
 
 @cache
-def lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Two patterns: all code, comments and strings that are closed; and the start of one that is not."""
-    marks = [*delimiters(language)]
+    marks = [*_delimiters(language)]
     first = re.escape("".join(sorted({opening[0] for _, opening, _ in marks} | {"'"})))
-    opening = "|".join(f"(?P<{name}>{standalone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
-    closed = [standalone(mark, marks) + remainder for _, mark, remainder in marks]
+    opening = "|".join(f"(?P<{name}>{_standalone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
+    closed = [_standalone(mark, marks) + remainder for _, mark, remainder in marks]
     if "'" not in {quote.opening for quote in language.quotes}:
         closed.append(r"'(?:\\[^\r\n]|[^\\'\r\n])'")
     closed = "|".join([f"[^{first}]++", *closed, f"(?!{opening})(?s:.)"])
@@ -299,30 +284,30 @@ def lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 @cache
-def several_lexemes(language: Language) -> re.Pattern[str]:
-    closed, _ = lexemes(language)
+def _several_lexemes(language: Language) -> re.Pattern[str]:
+    closed, _ = _lexemes(language)
     return re.compile(closed.pattern.removesuffix("*+") + f"{{0,{LEXEMES_AT_ONCE}}}+")
 
 
-def delimiters(language: Language) -> Iterator[tuple[str, str, str]]:
+def _delimiters(language: Language) -> Iterator[tuple[str, str, str]]:
     """For each comment and string: a group name, its opening mark, and a pattern for the rest up to its end."""
     if language.block_comment:
         opening, closing = language.block_comment
         yield "block", opening, f"(?s:.*?){re.escape(closing)}"
     for index, quote in enumerate(language.quotes):
-        yield f"q{index}", quote.opening, closing_pattern(quote)
+        yield f"q{index}", quote.opening, _closing_pattern(quote)
     if language.line_comment:
         yield "line", language.line_comment, r"[^\r\n]*+[\r\n]"
 
 
-def standalone(mark: str, marks: list[tuple[str, str, str]]) -> str:
+def _standalone(mark: str, marks: list[tuple[str, str, str]]) -> str:
     """A pattern for the mark unless it starts a longer one; `$#` and `${#` are shell, not comments."""
     longer = [re.escape(other[len(mark) :]) for _, other, _ in marks if other.startswith(mark) and other != mark]
     before = "(?<![${[])" if mark == "#" else ""
     return before + re.escape(mark) + (f"(?!{'|'.join(longer)})" if longer else "")
 
 
-def closing_pattern(quote: Quote) -> str:
+def _closing_pattern(quote: Quote) -> str:
     first, second = re.escape(quote.closing[0]), re.escape(quote.closing[1:])
     excluded = first + ("" if quote.multiline else r"\r\n") + (r"\\" if quote.escapes else "")
     body = [f"[^{excluded}]++"]
@@ -334,9 +319,9 @@ def closing_pattern(quote: Quote) -> str:
     return f"(?:{'|'.join(body)})*+{end}"
 
 
-def end_of_code_before(snapshot: Snapshot, offset: int) -> int:
+def _end_of_code_before(snapshot: Snapshot, offset: int) -> int:
     """The end of the code before `offset`, ignoring whitespace and comments."""
-    language = language_of(snapshot)
+    language = _language_of(snapshot)
     while True:
         end = len(snapshot.text[:offset].rstrip())
         chain = ancestors(snapshot, end)
@@ -345,26 +330,26 @@ def end_of_code_before(snapshot: Snapshot, offset: int) -> int:
         offset = snapshot.offset_of_byte(chain[0].start_byte)
 
 
-def column_of(snapshot: Snapshot, offset: int) -> int:
+def _column_of(snapshot: Snapshot, offset: int) -> int:
     """The indentation of the code on the cursor's line, or of what will be typed there."""
     line = snapshot.line(snapshot.line_of(offset))
-    return indentation(line) if line.strip() else offset - snapshot.line_start(snapshot.line_of(offset))
+    return _indentation(line) if line.strip() else offset - snapshot.line_start(snapshot.line_of(offset))
 
 
-def indentation(line: str) -> int:
+def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[int, int]:
+def _header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[int, int]:
     first = snapshot.line_of(snapshot.offset_of_byte(node.start_byte))
-    last = snapshot.line_of(end_of_signature(snapshot, node))
+    last = snapshot.line_of(_end_of_signature(snapshot, node))
     return snapshot.line_start(first), snapshot.line_end(last)
 
 
-def end_of_signature(snapshot: Snapshot, node: Node) -> int:
+def _end_of_signature(snapshot: Snapshot, node: Node) -> int:
     """The end of the signature: before the body, or the end of the first line if there is no body."""
     start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
-    body = body_of(node)
+    body = _body_of(node)
     before = body and body.prev_sibling
     while before is not None and (before.is_extra or before.is_error):
         before = before.prev_sibling
@@ -373,23 +358,23 @@ def end_of_signature(snapshot: Snapshot, node: Node) -> int:
     return min(end, snapshot.line_end(snapshot.line_of(start)))
 
 
-def body_of(node: Node) -> Node | None:
+def _body_of(node: Node) -> Node | None:
     value = node.child_by_field_name("value")
     return node.child_by_field_name("body") or (value and value.child_by_field_name("body"))
 
 
-def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
+def _headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
     """The lines above that look like headers, each indented less than the one below; a `)` or `}` leads to the line
     that it closes."""
     spans: list[tuple[int, int]] = []
-    column, last = column_of(snapshot, offset), None
+    column, last = _column_of(snapshot, offset), None
     for number in range(snapshot.line_of(offset) - 1, -1, -1):
         if column == 0:
             break
         line = snapshot.line(number)
-        if not line.strip() or indentation(line) >= column or NO_SCOPE.match(line):
+        if not line.strip() or _indentation(line) >= column or NO_SCOPE.match(line):
             continue
-        column = indentation(line)
+        column = _indentation(line)
         if line.lstrip()[0] in ")]}":
             column, last = column + 1, number
             continue
@@ -404,7 +389,7 @@ def header_pattern(language: Language) -> re.Pattern[str]:
     return re.compile(language.header or r"(?!)")
 
 
-def top_level(root: Node) -> Iterator[Node]:
+def _top_level(root: Node) -> Iterator[Node]:
     for node in root.children:
         yield node
         if node.type in ("preproc_ifdef", "preproc_if", "ERROR"):
@@ -412,29 +397,29 @@ def top_level(root: Node) -> Iterator[Node]:
 
 
 @cache
-def definition_query(language: Language) -> Query:
+def _definition_query(language: Language) -> Query:
     kinds = " ".join(f"({kind})" for kind in language.definitions)
     return Query(languages.grammar(language), f"[{kinds}] @definition (ERROR) @broken")
 
 
-def definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
+def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
     around: list[Node] = []
     for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
         while around and around[-1].end_byte <= node.start_byte:
             around.pop()
-        name = name_of(node)
-        if name and len(around) < MAX_DEPTH and is_listed(node, name, around):
+        name = _name_of(node)
+        if name and len(around) < MAX_DEPTH and _is_listed(node, name, around):
             yield Definition(
                 name,
-                kind_of(node),
+                _kind_of(node),
                 snapshot.offset_of_byte(node.start_byte),
                 snapshot.offset_of_byte(node.end_byte),
-                end_of_signature(snapshot, node),
+                _end_of_signature(snapshot, node),
             )
         around.append(node)
 
 
-def name_of(node: Node) -> str:
+def _name_of(node: Node) -> str:
     """The name of a definition; in C it is inside nested declarators."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
         inner = (
@@ -450,36 +435,36 @@ def name_of(node: Node) -> str:
     return "" if node.child_count and node.type.endswith("pattern") else (node.text or b"").decode()
 
 
-def is_listed(node: Node, name: str, around: list[Node]) -> bool:
+def _is_listed(node: Node, name: str, around: list[Node]) -> bool:
     """True unless it is a variable that other files cannot see, or a C type without a body."""
-    local = any(is_function(outer) for outer in around)
+    local = any(_is_function(outer) for outer in around)
     if node.type in ("assignment", "field_declaration"):
         return name[0].isupper() and not local
     if node.type == "variable_declarator":
-        return name.isidentifier() and (not around or body_of(node) is not None)
+        return name.isidentifier() and (not around or _body_of(node) is not None)
     if node.type.endswith("_specifier"):
         return node.child_by_field_name("body") is not None
     return name.isprintable() and not name.startswith("(")
 
 
-def is_function(node: Node) -> bool:
+def _is_function(node: Node) -> bool:
     named_so = "function" in node.type or "method" in node.type
-    return named_so or ("declarator" in node.type and body_of(node) is not None)
+    return named_so or ("declarator" in node.type and _body_of(node) is not None)
 
 
-def kind_of(node: Node) -> str:
-    if node.type == "variable_declarator" and body_of(node) is not None:
+def _kind_of(node: Node) -> str:
+    if node.type == "variable_declarator" and _body_of(node) is not None:
         return "function"
     kind = next((KINDS[word] for word in node.type.split("_") if word in KINDS), "constant")
     return "method" if kind == "function" and is_member(node) else kind
 
 
 def is_member(node: Node) -> bool:
-    inside = takewhile(lambda outer: not is_function(outer), outward(node.parent))
+    inside = takewhile(lambda outer: not _is_function(outer), outward(node.parent))
     return any(CLASS_LIKE.search(outer.type) and not outer.type.endswith("module") for outer in inside)
 
 
-def definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
+def _definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
     """The lines of an error node that look like headers."""
     first, last = (snapshot.line_of(snapshot.offset_of_byte(byte)) for byte in node.byte_range)
     for number in range(first, last + 1):
@@ -491,10 +476,10 @@ def definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) ->
         word = (match.groupdict().get("kind") or "function").split()[0].rstrip("*")
         start = snapshot.line_start(number)
         end = start + len(line)
-        yield Definition(name, KINDS.get(word, "function"), start + indentation(line), end, end)
+        yield Definition(name, KINDS.get(word, "function"), start + _indentation(line), end, end)
 
 
-def opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:
+def _opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:
     if not head or open_at_end(head, language):
         return False
     below = snapshot.line_of(offset) > snapshot.line_of(end)
@@ -503,18 +488,18 @@ def opens_block(snapshot: Snapshot, language: Language, head: str, end: int, off
     chain = ancestors(snapshot, end)
     if head[-1] == "{" and len(chain) > 1 and not chain[1].is_error:
         return chain[1].type in language.blocks
-    return opening_pattern(language).search(head) is not None
+    return _opening_pattern(language).search(head) is not None
 
 
 @cache
-def opening_pattern(language: Language) -> re.Pattern[str]:
+def _opening_pattern(language: Language) -> re.Pattern[str]:
     return re.compile(language.opening)
 
 
-def body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
+def _body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
     """True if the next line of code closes the body, or is not indented more than the line that opens it."""
     for number in range(snapshot.line_of(offset) + 1, snapshot.line_count):
         line = snapshot.line(number)
         if line.strip():
-            return line.lstrip().startswith("}") or indentation(line) <= column
+            return line.lstrip().startswith("}") or _indentation(line) <= column
     return True

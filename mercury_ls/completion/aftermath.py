@@ -7,8 +7,6 @@ from msgspec import Struct
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import PAIRS, TextEdit, difference, same_result
 
-__all__ = ["Aftermath", "Learn"]
-
 MOST_FOLLOWED = 8
 MOST_ELSEWHERE = 3
 """Changes at other places after which what comes here later has other reasons than the answer."""
@@ -22,7 +20,7 @@ class Learn(Protocol):
     def __call__(self, kept: bool, shown: bool) -> None: ...
 
 
-class Followed(Struct, eq=False):
+class _Followed(Struct, eq=False):
     """An answer whose fate is open: in the text as it is now, `text` is to replace `[start, end)`, which holds what the
     user has typed so far, what the editor closed by itself, and the `old` text that was there.
 
@@ -57,7 +55,7 @@ class Aftermath:
     """Follows the last answers of one client. Each teaches at most once; what is left undecided teaches nothing."""
 
     def __init__(self) -> None:
-        self._followed: list[Followed] = []
+        self._followed: list[_Followed] = []
         self._missed: tuple[str, int] | None = None
 
     def generated(
@@ -66,7 +64,7 @@ class Aftermath:
         """An answer for the text `base`, which may have changed since. One that only says again what another one says
         is the same answer, and counts by the evidence under which it was first shown."""
         old = base.text[edit.start : edit.end]
-        followed = Followed(base.uri, edit.start, edit.end, edit.text, old, learn, [id], shown)
+        followed = _Followed(base.uri, edit.start, edit.end, edit.text, old, learn, [id], shown)
         if current.text != base.text and not self._goes_on(followed, base.text, difference(base.text, current.text)):
             return
         for other in self._followed:
@@ -122,36 +120,36 @@ class Aftermath:
             return False
         return snapshot.line_of(self._missed[1]) == snapshot.line_of(offset)
 
-    def _find(self, id: str) -> Followed | None:
+    def _find(self, id: str) -> _Followed | None:
         return next((followed for followed in self._followed if id in followed.ids), None)
 
-    def _drop(self, followed: Followed) -> None:
+    def _drop(self, followed: _Followed) -> None:
         """Nothing is learned unless half of it has been taken."""
         self._followed.remove(followed)
         self._ends(followed)
 
-    def _goes_on(self, followed: Followed, before: str, change: TextEdit) -> bool:
+    def _goes_on(self, followed: _Followed, before: str, change: TextEdit) -> bool:
         """Whether the answer's fate is still open after a change; what is decided is told."""
         if change.end < followed.start or change.start > followed.end:
-            followed.start, followed.end = moved(followed, change)
+            followed.start, followed.end = _moved(followed, change)
             followed.elsewhere += 1
             return followed.elsewhere <= MOST_ELSEWHERE or self._ends(followed)
         outside = before[change.start : followed.start], before[followed.end : change.end]
         if any(line_break in piece for line_break in "\r\n" for piece in outside):
             return self._ends(followed)
-        widen(followed, *outside)
+        _widen(followed, *outside)
         typing_ends = max(followed.end - len(followed.old), followed.start + followed.agreed)
         is_typing = followed.start + followed.agreed <= change.start <= typing_ends
         region = before[followed.start : change.start] + change.text + before[change.end : followed.end]
         followed.end = followed.start + len(region)
-        if is_made(followed, region):
+        if _is_made(followed, region):
             self._missed = None
             return self._ends(followed, is_kept=True)
         typed = region.removesuffix(followed.old)
         followed.agreed = difference(typed, followed.text).start
         remainder = typed[followed.agreed :]
         is_whole = len(typed) + len(followed.old) == len(region)
-        if belongs(typed, followed.agreed) if is_whole else is_cleared(followed, region):
+        if _belongs(typed, followed.agreed) if is_whole else _is_cleared(followed, region):
             if followed.has_slipped:
                 self._missed, followed.has_slipped = None, False
             return True
@@ -160,19 +158,19 @@ class Aftermath:
         self._missed, followed.has_slipped = (followed.uri, followed.start + followed.agreed), True
         return len(remainder) <= MOST_SLIP or self._ends(followed, is_kept=False)
 
-    def _ends(self, followed: Followed, is_kept: bool | None = None) -> bool:
+    def _ends(self, followed: _Followed, is_kept: bool | None = None) -> bool:
         """Always false: its fate is no longer open. None where it is undecided."""
         if is_kept is not None or followed.is_half_taken:
             followed.learn(is_kept or followed.is_half_taken, followed.is_shown)
         return False
 
 
-def moved(followed: Followed, change: TextEdit) -> tuple[int, int]:
+def _moved(followed: _Followed, change: TextEdit) -> tuple[int, int]:
     grown = len(change.text) - (change.end - change.start) if change.end < followed.start else 0
     return followed.start + grown, followed.end + grown
 
 
-def widen(followed: Followed, head: str, tail: str) -> None:
+def _widen(followed: _Followed, head: str, tail: str) -> None:
     """Takes in what stands before and behind the gap and is being changed as well."""
     followed.start -= len(head)
     followed.end += len(tail)
@@ -182,18 +180,18 @@ def widen(followed: Followed, head: str, tail: str) -> None:
     followed.agreed += len(head)
 
 
-def is_made(followed: Followed, region: str) -> bool:
+def _is_made(followed: _Followed, region: str) -> bool:
     """Whether the whole text stands there, whatever comes behind it."""
     text = followed.text
     return region == text or (region.startswith(text) and not followed.old.startswith(text))
 
 
-def is_cleared(followed: Followed, region: str) -> bool:
+def _is_cleared(followed: _Followed, region: str) -> bool:
     """Whether the user has removed some of what it replaces, or all of it and written a part of the answer."""
     return followed.old.startswith(region) or followed.text.startswith(region)
 
 
-def belongs(text: str, agreed: int) -> bool:
+def _belongs(text: str, agreed: int) -> bool:
     """Whether what the user has written may still become the answer: the rest of it is what the editor added by itself,
     brackets that close those before, or the indentation of a new line."""
     own, remainder = text[:agreed], text[agreed:]

@@ -98,20 +98,20 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -
     """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
     what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
-    tokens = tokens_for(is_weak, pace)
+    tokens = _tokens_for(is_weak, pace)
     pause_ms = METERED_PAUSE_MS if info and info.metered else 0.0
     suggest, engine = settings.suggest, settings.engine
     return Budgets(
-        deadline_ms=engine.deadline_ms or deadline_for(is_weak, pace, tokens),
+        deadline_ms=engine.deadline_ms or _deadline_for(is_weak, pace, tokens),
         pause_ms=suggest.delay_ms if suggest.delay_ms >= 0 else pause_ms,
         pause_after_miss_ms=0.0 if is_weak else PAUSE_AFTER_MISS_MS,
         tokens=suggest.max_tokens or tokens,
-        context=context_for(info, pace, settings),
+        context=_context_for(info, pace, settings),
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
     )
 
 
-def deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:
+def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:
     if is_weak:
         return WEAK_DEADLINE_MS
     speed = pace.tokens_per_second
@@ -119,22 +119,22 @@ def deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:
     return min(max(SLOWEST_ANSWERS * usual, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
 
 
-def tokens_for(is_weak: bool, pace: EnginePace) -> int:
+def _tokens_for(is_weak: bool, pace: EnginePace) -> int:
     if is_weak:
         return LEAST_TOKENS
     speed = pace.tokens_per_second
     return min(max(int(WRITING_SECONDS * speed), LEAST_TOKENS), MOST_TOKENS) if speed else USUAL_TOKENS
 
 
-def context_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> ContextBudget:
+def _context_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> ContextBudget:
     limit = settings.context
-    tokens = limit.budget_tokens or usual_context(info, pace)
+    tokens = limit.budget_tokens or _usual_context(info, pace)
     if info is None:
         return ContextBudget(tokens=tokens, snippets=limit.snippets)
     return ContextBudget(min(tokens, info.context_tokens or tokens), info.characters_per_token, limit.snippets)
 
 
-def usual_context(info: EngineInfo | None, pace: EnginePace) -> int:
+def _usual_context(info: EngineInfo | None, pace: EnginePace) -> int:
     """More only for a server that is known to read it quickly: a model on this machine's CPU does not."""
     first_ms = pace.first_token_ms
     if info is None or info.engine != "server" or not first_ms:

@@ -10,8 +10,6 @@ from mercury_engine.api import Snippet
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
 
-__all__ = ["SNIPPET_CHARACTERS", "ContextBudget", "Related", "relate", "window"]
-
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
 NEAR_LINES = 16
@@ -69,17 +67,17 @@ def relate(
 ) -> Related:
     """Choose the snippets beside the window: the head of the file, similar code, definitions of the names in use."""
     line = snapshot.line_of(offset)
-    near = nearby_names(snapshot, line)
+    near = _nearby_names(snapshot, line)
     candidates = [
-        *own_head(snapshot, offset, budget),
-        *alternating(similar_chunks(near, neighbours), definitions(most_used(near), snapshot.path)),
+        *_own_head(snapshot, offset, budget),
+        *_alternating(_similar_chunks(near, neighbours), definitions(_most_used(near), snapshot.path)),
     ]
     start, end = window(snapshot, offset, budget.characters)
-    chosen = within(distinct(candidates, snapshot.text[start:end]), budget)
+    chosen = _within(_distinct(candidates, snapshot.text[start:end]), budget)
     return Related(snapshot.uri, line, time, tuple(chosen))
 
 
-def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
+def _alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
     """Two pieces of similar code, then one definition, until both run out."""
     pieces, definitions = iter(similar), iter(defined)
     for _ in range(max(len(similar), len(defined))):
@@ -87,16 +85,16 @@ def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Itera
         yield from islice(definitions, 1)
 
 
-def nearby_names(snapshot: Snapshot, line: int) -> Counter[str]:
+def _nearby_names(snapshot: Snapshot, line: int) -> Counter[str]:
     first, last = max(line - NEAR_LINES, 0), min(line + NEAR_LINES, snapshot.line_count - 1)
     return Counter(syntax.identifiers(snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]))
 
 
-def most_used(names: Counter[str]) -> list[str]:
+def _most_used(names: Counter[str]) -> list[str]:
     return [name for name, _ in names.most_common(32)]
 
 
-def own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Snippet]:
+def _own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Snippet]:
     """Imports and the headers of the scopes around the cursor, if the window begins below them."""
     start, _ = window(snapshot, offset, budget.characters)
     ranges = [r for r in [*syntax.imports(snapshot), *syntax.headers(snapshot, offset)] if r[1] <= start]
@@ -104,10 +102,10 @@ def own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Sni
     return [Snippet(snapshot.path, text)] if text else []
 
 
-def similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[Snippet]:
+def _similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[Snippet]:
     """Pieces of other files, the most similar first, by the rarity-weighted share of names in common."""
     chunks_with_path = [
-        (s.path, *chunk) for s in neighbours if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)
+        (s.path, *chunk) for s in neighbours if len(s.text) <= LARGEST_NEIGHBOUR for chunk in _chunks_with_names(s)
     ]
     chunks, names = (
         [(path, text) for path, text, _ in chunks_with_path],
@@ -116,7 +114,7 @@ def similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[S
     frequency = Counter(name for chunk_names in names for name in chunk_names)
     weight = {name: 1.0 / frequency[name] for name in frequency}
     scored = [
-        (similarity(near, chunk_names, weight), -index)
+        (_similarity(near, chunk_names, weight), -index)
         for index, chunk_names in enumerate(names)
         if near.keys() & chunk_names
     ]
@@ -124,18 +122,18 @@ def similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[S
     return [Snippet(*chunks[-index]) for score, index in best if score > 0.02]
 
 
-def similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, float]) -> float:
+def _similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, float]) -> float:
     shared = sum(weight[name] for name in near if name in chunk_names)
     total = sum(weight[name] for name in chunk_names) + sum(weight.get(name, 1.0) for name in near)
     return shared / max(total - shared, 1e-9)
 
 
 @cached
-def chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
-    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in chunked(snapshot)]
+def _chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
+    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in _chunked(snapshot)]
 
 
-def chunked(snapshot: Snapshot) -> list[str]:
+def _chunked(snapshot: Snapshot) -> list[str]:
     """About 24 lines each, cut at the nearest blank line."""
     lines = snapshot.text.splitlines(keepends=True)
     chunks: list[str] = []
@@ -148,7 +146,7 @@ def chunked(snapshot: Snapshot) -> list[str]:
     return [chunk for chunk in chunks if chunk.strip()]
 
 
-def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
+def _distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
     """Without the snippets whose lines are mostly in the window, or in a better snippet."""
     window_lines = {line.strip() for line in window_text.splitlines()}
     distinct: list[Snippet] = []
@@ -161,7 +159,7 @@ def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
     return distinct
 
 
-def within(snippets: Sequence[Snippet], budget: ContextBudget) -> list[Snippet]:
+def _within(snippets: Sequence[Snippet], budget: ContextBudget) -> list[Snippet]:
     """The best ones, up to the limits. The engine decides which of them go into the prompt."""
     remaining = SNIPPET_CHARACTERS
     fitting: list[Snippet] = []

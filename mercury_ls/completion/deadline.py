@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import InfillRequest
 
-__all__ = ["Deadline"]
-
 
 class Deadline:
     """Owns when an answer is due, from now on; never without `milliseconds`."""

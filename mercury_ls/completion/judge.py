@@ -7,8 +7,6 @@ from msgspec import Struct
 
 from mercury_engine.api import Filled
 
-__all__ = ["MOST_OUTCOMES", "UNTAUGHT", "Evidence", "Judge", "Outcome", "fitted", "log_odds", "logistic"]
-
 MOST_OUTCOMES = 300
 """Of answers after a miss, and of others: older ones hardly count. On a line that a model does not understand it may be
 wrong at every key, and that must not outnumber what it says first."""
@@ -163,7 +161,7 @@ def fitted(outcomes: Sequence[Outcome]) -> Judge:
                 value, chance = column[row], logistic(scores[row])
                 slope += weight * (chance - outcome.kept) * value
                 curvature += weight * chance * (1.0 - chance) * value * value
-            target = corrections[at] - bounded(slope / curvature, LONGEST_STEP)
+            target = corrections[at] - _bounded(slope / curvature, LONGEST_STEP)
             step = min(max(target, LOWEST[at]), HIGHEST[at]) - corrections[at]
             corrections[at] += step
             for row in used[at]:
@@ -185,7 +183,7 @@ def inner(first: Sequence[float], second: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(first, second, strict=False))
 
 
-def bounded(value: float, limit: float) -> float:
+def _bounded(value: float, limit: float) -> float:
     return min(max(value, -limit), limit)
 
 

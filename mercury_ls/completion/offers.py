@@ -11,8 +11,6 @@ from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.wording import decoded
 
-__all__ = ["Answer", "Offer", "described", "summary", "with_sent"]
-
 
 class Offer(Struct, frozen=True):
     """Edits of the texts in `base`, by the id that accepting them names.
@@ -118,11 +116,11 @@ def summary(edits: Sequence[TextEdit], uri: str) -> str:
     other_uris = sorted({edit.uri for edit in edits} - {uri})
     places = [f"{edits_in_file} here"] if edits_in_file else []
     if len(other_uris) == 1:
-        places.append(f"{len(edits) - edits_in_file} in {name_of(other_uris[0])}")
+        places.append(f"{len(edits) - edits_in_file} in {_name_of(other_uris[0])}")
     elif other_uris:
         places.append(f"{len(edits) - edits_in_file} in {len(other_uris)} {'other ' if edits_in_file else ''}files")
     return ", ".join(places)
 
 
-def name_of(uri: str) -> str:
+def _name_of(uri: str) -> str:
     return decoded(uri).rstrip("/").rpartition("/")[2] or uri

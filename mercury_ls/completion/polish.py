@@ -12,8 +12,6 @@ from mercury_ls.code.lexemes import indentation, line_break
 from mercury_ls.completion.repeated import repeats
 from mercury_ls.completion.target import Silence, Target
 
-__all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
-
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
     r"|[\x00-\x08\x0b\x0e-\x1f\x7f]+"
@@ -34,9 +32,9 @@ def polish(
     text = without_sentinels(text, snapshot.text)
     text = in_the_files_style(text, snapshot)
     text = within_target(text, snapshot, target)
-    text = without_repetition(text)
-    text = without_suffix_overlap(text, snapshot.text[target.end :])
-    text = with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
+    text = _without_repetition(text)
+    text = _without_suffix_overlap(text, snapshot.text[target.end :])
+    text = _with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
     if not text.strip():
         return Silence("nothing is left of the suggestion after cleaning it up")
     before = snapshot.text[: target.start]
@@ -46,9 +44,9 @@ def polish(
         return Silence("the suggestion repeats what is written already")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
         return Silence("the suggestion would undo what you have just done")
-    if not target.free and ends_argument(text, before):
+    if not target.free and _ends_argument(text, before):
         return Silence("the suggestion continues after an argument that may not be complete")
-    if complete and parses_worse(snapshot, target, text):
+    if complete and _parses_worse(snapshot, target, text):
         return Silence("the file would have more syntax errors than before")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
@@ -59,13 +57,13 @@ def is_scrap(text: str, before: str) -> bool:
     return len("".join(text.split())) < SHORTEST_SCRAP and not re.search(r"\w", own)
 
 
-def ends_argument(text: str, before: str) -> bool:
+def _ends_argument(text: str, before: str) -> bool:
     """Whether it only continues after an argument of a call that could end at the cursor: whether the argument does end
     there, the user knows better."""
     if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
         return False
     before = before[-LONGEST_CALL:]
-    openings = unclosed(skeleton(before))
+    openings = unclosed(_skeleton(before))
     return (
         bool(openings) and before[openings[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: openings[-1]]))
     )
@@ -85,27 +83,27 @@ def in_the_files_style(text: str, snapshot: Snapshot) -> str:
     if "\n" not in text:
         return text
     first, *lines = text.split("\n")
-    unit = indentation_unit(snapshot.text)
-    indented = [reindented(line, unit) for line in lines] if unit else lines
+    unit = _indentation_unit(snapshot.text)
+    indented = [_reindented(line, unit) for line in lines] if unit else lines
     return line_break(snapshot.text).join([first, *indented])
 
 
-def reindented(line: str, unit: str) -> str:
+def _reindented(line: str, unit: str) -> str:
     head = indentation(line)
     body = line[len(head) :]
     if unit == "\t" and " " in head:
-        return "\t" * (columns(head) // 4) + body
+        return "\t" * (_columns(head) // 4) + body
     if unit != "\t" and "\t" in head:
         return " " * (head.count("\t") * len(unit) + head.count(" ")) + body
     return line
 
 
-def columns(head: str) -> int:
+def _columns(head: str) -> int:
     return sum(4 if c == "\t" else 1 for c in head)
 
 
 @lru_cache(maxsize=8)
-def indentation_unit(text: str) -> str:
+def _indentation_unit(text: str) -> str:
     """What the file indents by: a tab, or the narrowest run of spaces at the start of a line; "" if by nothing yet."""
     tabs = text.count("\n\t")
     spaces = re.findall(r"\n( +)\S", text[:20_000])
@@ -119,26 +117,26 @@ def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
         return re.split(r"\r?\n", text, maxsplit=1)[0]
     if target.free:
         return text
-    base = columns(indentation(snapshot.line(snapshot.line_of(target.start))))
+    base = _columns(indentation(snapshot.line(snapshot.line_of(target.start))))
     kept_lines: list[str] = []
     for piece in text.splitlines(keepends=True):
-        if kept_lines and piece.strip() and columns(indentation(piece)) < base:
+        if kept_lines and piece.strip() and _columns(indentation(piece)) < base:
             break
         kept_lines.append(piece)
     return "".join(kept_lines)
 
 
-def without_repetition(text: str) -> str:
+def _without_repetition(text: str) -> str:
     """Cut where the model begins to repeat itself: the same line three times, or a short piece many times."""
     lines = text.splitlines(keepends=True)
     for index in range(2, len(lines)):
         if lines[index].strip() and lines[index] == lines[index - 1] == lines[index - 2]:
             return "".join(lines[: index - 1])
-    start, size = min(stutter(text, size) for size in STUTTERS)
+    start, size = min(_stutter(text, size) for size in STUTTERS)
     return text[: start + size] if text[start : start + size].strip(" -=#*_.") else text
 
 
-def stutter(text: str, size: int) -> tuple[int, int]:
+def _stutter(text: str, size: int) -> tuple[int, int]:
     """Where the text begins to consist of its last `size` characters repeated, and `size`."""
     start = max(len(text) - size, 0)
     while start >= size and text.startswith(text[-size:], start - size):
@@ -146,17 +144,17 @@ def stutter(text: str, size: int) -> tuple[int, int]:
     return (start, size) if len(text) - start >= OFTEN * size else (len(text), size)
 
 
-def without_suffix_overlap(text: str, after: str) -> str:
+def _without_suffix_overlap(text: str, after: str) -> str:
     """Drop from the end what already follows the cursor, on its line or as whole lines below."""
     same_line = re.split(r"[\r\n]", after, maxsplit=1)[0].rstrip()
     body = text.rstrip()
-    overlap = overlap_length(body, same_line)
-    if overlap and not (self_contained(body) and not self_contained(body[:-overlap])):
+    overlap = _overlap_length(body, same_line)
+    if overlap and not (_self_contained(body) and not _self_contained(body[:-overlap])):
         return body[:-overlap]
-    return without_repeated_lines(text, after)
+    return _without_repeated_lines(text, after)
 
 
-def overlap_length(text: str, after: str) -> int:
+def _overlap_length(text: str, after: str) -> int:
     """The length of the longest end of `text` with which `after` begins; part of a word is no overlap."""
     for length in range(min(len(text), len(after)), 0, -1):
         if text.endswith(after[:length]) and (length == len(after) or not after[:length].isalnum()):
@@ -164,13 +162,13 @@ def overlap_length(text: str, after: str) -> int:
     return 0
 
 
-def self_contained(text: str) -> bool:
+def _self_contained(text: str) -> bool:
     """Whether every bracket and quote is closed within the text: `f(x)` after `print(` does not end the call."""
     pairs = all(text.count(a) == text.count(b) for a, b in PAIRS.items())
     return pairs and all(text.count(quote) % 2 == 0 for quote in "\"'`")
 
 
-def without_repeated_lines(text: str, after: str) -> str:
+def _without_repeated_lines(text: str, after: str) -> str:
     lines = text.splitlines(keepends=True)
     below = first_lines(after, LONGEST_TAIL_LINES)
     for index in range(1, len(lines)):
@@ -190,11 +188,11 @@ def first_lines(text: str, count: int) -> list[str]:
     return lines[:count]
 
 
-def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:
+def _with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:
     """Cut before a bracket that closes nothing: opened neither here nor before the cursor."""
-    available = unclosed_before(snapshot, target)
+    available = _unclosed_before(snapshot, target)
     stack: list[str] = []
-    for index, character in enumerate(skeleton(text)):
+    for index, character in enumerate(_skeleton(text)):
         if character in PAIRS:
             stack.append(PAIRS[character])
         elif character in PAIRS.values():
@@ -207,9 +205,9 @@ def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str
     return text
 
 
-def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
+def _unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
     """The closing brackets that the text before the cursor still needs, without those right after the cursor."""
-    before = skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start])
+    before = _skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start])
     owed = [PAIRS[before[at]] for at in unclosed(before)]
     line_end = snapshot.line_end(snapshot.line_of(target.end))
     for character in snapshot.text[target.end : line_end]:
@@ -221,17 +219,17 @@ def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
 STRINGS = re.compile(rf"{QUOTED.pattern}|#[^\n]*|//[^\n]*")
 
 
-def skeleton(text: str) -> str:
+def _skeleton(text: str) -> str:
     """The text with strings and comments blanked, character for character."""
     return STRINGS.sub(lambda match: " " * len(match.group()), text)
 
 
-def parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
+def _parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
     """Whether there are more syntax errors than before. Brackets that the text leaves open, for lines to come, are
     closed for it."""
     tree = snapshot.tree
     if tree is None:
         return False
-    code = skeleton(text)
+    code = _skeleton(text)
     closed = text + "".join(PAIRS[code[at]] for at in reversed(unclosed(code)))
     return syntax.problems_after(snapshot, target.start, target.end, closed) > syntax.problems(tree)

@@ -8,8 +8,6 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import indentation
 from mercury_ls.completion.target import Target
 
-__all__ = ["repeats"]
-
 MOST_LINES = 1000
 """Lines of a block that are read in each direction."""
 
@@ -26,41 +24,41 @@ def repeats(text: str, snapshot: Snapshot, target: Target) -> bool:
     whole = snapshot.text[snapshot.line_start(number) : target.start] + text
     lines = [line.strip() for line in whole.splitlines() if line.strip()]
     return bool(lines) and (
-        is_beside(lines, snapshot, number)
-        or is_declared(whole, snapshot, number)
-        or is_tested(whole.splitlines()[0], snapshot, number)
+        _is_beside(lines, snapshot, number)
+        or _is_declared(whole, snapshot, number)
+        or _is_tested(whole.splitlines()[0], snapshot, number)
     )
 
 
-def is_beside(lines: list[str], snapshot: Snapshot, number: int) -> bool:
+def _is_beside(lines: list[str], snapshot: Snapshot, number: int) -> bool:
     """Whether they are the next or the previous lines again."""
-    below = list(islice(nonblank(snapshot, number, 1), len(lines)))
-    above = list(islice(nonblank(snapshot, number, -1), len(lines)))[::-1]
+    below = list(islice(_nonblank(snapshot, number, 1), len(lines)))
+    above = list(islice(_nonblank(snapshot, number, -1), len(lines)))[::-1]
     return lines == below or (lines == above and sum(map(len, lines)) > 8)
 
 
-def nonblank(snapshot: Snapshot, number: int, step: int) -> Iterator[str]:
+def _nonblank(snapshot: Snapshot, number: int, step: int) -> Iterator[str]:
     numbers = range(number + step, snapshot.line_count if step > 0 else -1, step)
     return (line for at in numbers if (line := snapshot.line(at).strip()))
 
 
-def is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
+def _is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
     """Whether its name is declared in this block already; decorators, as of properties, make that legitimate."""
     first = whole.splitlines()[0]
     declared = DECLARED.match(first.strip())
     if declared is None or (number and snapshot.line(number - 1).lstrip().startswith(DECORATED)):
         return False
     key = declared[1]
-    neighbours = (line for step in (-1, 1) for line in siblings(snapshot, number, indentation(first), step))
+    neighbours = (line for step in (-1, 1) for line in _siblings(snapshot, number, indentation(first), step))
     return any((other := DECLARED.match(line)) is not None and other[1] == key for line in neighbours)
 
 
-def is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
+def _is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
     """Whether a branch above in the same chain has its condition."""
     chained = CHAINED.fullmatch(first.strip())
     if chained is None or not first.rstrip().endswith((":", "{", "=>")):
         return False
-    for line in siblings(snapshot, number, indentation(first), -1):
+    for line in _siblings(snapshot, number, indentation(first), -1):
         branch = CHAINED.fullmatch(line) or HEAD.fullmatch(line)
         if branch and branch[1].strip() == chained[1].strip():
             return True
@@ -69,7 +67,7 @@ def is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
     return False
 
 
-def siblings(snapshot: Snapshot, number: int, head: str, step: int) -> Iterator[str]:
+def _siblings(snapshot: Snapshot, number: int, head: str, step: int) -> Iterator[str]:
     """The lines of the same block, as far indented, from the cursor on."""
     end = min(number + MOST_LINES, snapshot.line_count) if step > 0 else max(number - MOST_LINES, -1)
     for at in range(number + step, end, step):

@@ -31,19 +31,6 @@ from mercury_ls.completion.polish import in_the_files_style, polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
-__all__ = [
-    "EVERYTHING",
-    "NO_DRAFT",
-    "Infill",
-    "Question",
-    "asked_modes",
-    "joined",
-    "request",
-    "suggest",
-    "where",
-    "with_alternatives",
-]
-
 NO_DRAFT = Answer(silence="the engine returned no draft")
 LATE = "late: the deadline passed before there was a draft, since the engine was busy, or needs more time"
 EMPTY = "empty: the model adds nothing here"
@@ -121,7 +108,7 @@ async def suggest(
                 answer = answered(question, target, draft)
                 if not draft.final:
                     yield answer
-        if not (goes_on(question, answer, seed - question.seed) and deadline.left):
+        if not (_goes_on(question, answer, seed - question.seed) and deadline.left):
             break
     yield replace(answer, final=True)
 
@@ -144,7 +131,7 @@ async def with_alternatives(question: Question, target: Target, engine: Infill, 
     yield joined([first, *(other for other in alternatives if isinstance(other, Answer))])
 
 
-def beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:
+def _beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:
     """What of an unfinished answer may be shown: its whole lines, which will not change; of the last draft else
     what there is of the first line."""
     lines, feed, _ = text.rpartition("\n") if mode == "block" else ("", "", "")
@@ -159,7 +146,7 @@ def joined(answers: Sequence[Answer]) -> Answer:
     return replace(first, offers=tuple(ranked), silence="" if ranked else first.silence)
 
 
-def goes_on(question: Question, answer: Answer, tried: int) -> bool:
+def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
     """Whether another answer is tried: at effort *high*, while what the model is sure enough of cannot be shown."""
     is_held_back = answer.step > 0 and not answer.silence.startswith(UNSURE)
     return question.effort == "high" and not answer.offers and is_held_back and tried < SEARCHED
@@ -218,7 +205,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     if not draft.step:
         return replace(answer, silence=LATE)
     if question.grows and not filled.complete:
-        filled = replace(filled, text=beginning(filled.text, span.mode, is_last=draft.final))
+        filled = replace(filled, text=_beginning(filled.text, span.mode, is_last=draft.final))
     if not filled.text.strip():
         return replace(answer, silence=EMPTY)
     evidence = question.judge.evidence(filled, missed=question.missed)

@@ -9,8 +9,6 @@ from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import is_word
 
-__all__ = ["Silence", "Target", "at_cursor"]
-
 CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 """What may follow the cursor on a line that still counts as unfinished: what editors close by themselves."""
 
@@ -45,15 +43,15 @@ def at_cursor(
     strong model is asked for several lines wherever no code follows on the line."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
-    if not invoked and (reason := unwelcome(snapshot, offset, tail, in_comments, in_strings)):
+    if not invoked and (reason := _unwelcome(snapshot, offset, tail, in_comments, in_strings)):
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
     if strong and multi_line != "never" and CLOSERS.match(tail):
         return Target(offset, end, "block", free=True)
-    return Target(offset, end, "block" if wants_block(snapshot, offset, tail, multi_line) else "line")
+    return Target(offset, end, "block" if _wants_block(snapshot, offset, tail, multi_line) else "line")
 
 
-def unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_strings: bool) -> str:
+def _unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_strings: bool) -> str:
     if tail and is_word(tail[0]):
         return "the cursor is inside a word"
     if tail.strip() and not CLOSERS.match(tail):
@@ -66,13 +64,13 @@ def unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_
     return ""
 
 
-def wants_block(snapshot: Snapshot, offset: int, tail: str, multi_line: str) -> bool:
+def _wants_block(snapshot: Snapshot, offset: int, tail: str, multi_line: str) -> bool:
     if multi_line == "never" or tail.strip():
         return False
-    return multi_line == "always" or syntax.block_expected(snapshot, offset) or deeper(snapshot, offset)
+    return multi_line == "always" or syntax.block_expected(snapshot, offset) or _deeper(snapshot, offset)
 
 
-def deeper(snapshot: Snapshot, offset: int) -> bool:
+def _deeper(snapshot: Snapshot, offset: int) -> bool:
     """Whether a blank line is indented further than the line above, in a language whose blocks are indented."""
     line = snapshot.line_of(offset)
     head = snapshot.text[snapshot.line_start(line) : offset]

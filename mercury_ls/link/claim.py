@@ -13,8 +13,6 @@ from typing import IO
 from mercury_ls.link import local
 from mercury_ls.link.local import AlreadyRunningError, Listener, PlacementError
 
-__all__ = ["LOCK", "Claim", "claimed", "end", "has_gone", "lock", "owner"]
-
 LOCK = "engine.lock"
 OWNER_POLLS, POLL_SECONDS = 10, 0.02
 LOCK_TRIES = 5
@@ -61,7 +59,7 @@ class Claim:
         self._lock.close()
 
     def _is_locked(self) -> bool:
-        return is_at(self._lock, self._directory / LOCK)
+        return _is_at(self._lock, self._directory / LOCK)
 
 
 @contextmanager
@@ -78,8 +76,8 @@ def lock(directory: Path) -> IO[str]:
     for whatever reason."""
     path = directory / LOCK
     for _ in range(LOCK_TRIES):
-        file = open_lock(path)
-        if holds(file) and is_at(file, path):
+        file = _open_lock(path)
+        if _holds(file) and _is_at(file, path):
             with suppress(OSError):  # the disk may be full: the lock is still held, only its owner stays unknown
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), f"{os.getpid()}\n".encode())
@@ -87,19 +85,19 @@ def lock(directory: Path) -> IO[str]:
         file.close()
         time.sleep(POLL_SECONDS)
     raise AlreadyRunningError(
-        f"your engine server is already running (process {owner_in_file(directory)}, in {directory}):"
+        f"your engine server is already running (process {_owner_in_file(directory)}, in {directory}):"
         " stop it with `mercury-ls serve --stop`"
     )
 
 
-def open_lock(path: Path) -> IO[str]:
+def _open_lock(path: Path) -> IO[str]:
     try:
-        return open(path, "r+", opener=plain_file)
+        return open(path, "r+", opener=_plain_file)
     except OSError as error:
-        raise unusable(path, error.strerror or str(error)) from error
+        raise _unusable(path, error.strerror or str(error)) from error
 
 
-def plain_file(path: str, flags: int) -> int:
+def _plain_file(path: str, flags: int) -> int:
     """Refuse pipes and devices, where reading may block for ever."""
     descriptor = os.open(path, flags | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -108,7 +106,7 @@ def plain_file(path: str, flags: int) -> int:
     return descriptor
 
 
-def unusable(path: Path, reason: str) -> PlacementError:
+def _unusable(path: Path, reason: str) -> PlacementError:
     if path.exists():
         return PlacementError(f"cannot use {path} as the lock ({reason}): remove it")
     return PlacementError(
@@ -117,7 +115,7 @@ def unusable(path: Path, reason: str) -> PlacementError:
     )
 
 
-def holds(file: IO[str]) -> bool:
+def _holds(file: IO[str]) -> bool:
     try:
         local.lock_file(file)
     except OSError:
@@ -125,7 +123,7 @@ def holds(file: IO[str]) -> bool:
     return True
 
 
-def is_at(file: IO[str], path: Path) -> bool:
+def _is_at(file: IO[str], path: Path) -> bool:
     """True if the open file is still the one at the path; the inode of an open file is not reused."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
@@ -138,11 +136,11 @@ def owner(directory: Path) -> str:
     path = directory / LOCK
     if not path.exists():
         return ""
-    with open_lock(path) as file:
-        return "" if holds(file) else owner_in_file(directory)
+    with _open_lock(path) as file:
+        return "" if _holds(file) else _owner_in_file(directory)
 
 
-def owner_in_file(directory: Path) -> str:
+def _owner_in_file(directory: Path) -> str:
     """The process id in the lock file, which is written just after the lock is taken."""
     for _ in range(OWNER_POLLS):
         with suppress(OSError):
@@ -156,7 +154,7 @@ def end(directory: Path, holder: str) -> None:
     """End a server that hangs: the process `holder`, and never one that took the lock after it."""
     for number in SIGNALS:
         if holder and owner(directory) == holder:
-            signal_holder(directory, holder, number)
+            _signal_holder(directory, holder, number)
         if has_gone(directory, holder, SIGNAL_POLLS):
             return
     raise TimeoutError(
@@ -164,7 +162,7 @@ def end(directory: Path, holder: str) -> None:
     )
 
 
-def signal_holder(directory: Path, holder: str, number: int) -> None:
+def _signal_holder(directory: Path, holder: str, number: int) -> None:
     """Signal the process only if it has the lock file open: its id may come from another container, or belong to a
     process that was started after a crash."""
     if not (holder.isdigit() and int(holder) != os.getpid() and local.has_open(int(holder), directory / LOCK)):

@@ -33,8 +33,6 @@ from mercury_ls.settings import models
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["Backoff", "BusyError", "EngineClient", "EngineLink", "EngineUnavailable", "Status"]
-
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
@@ -57,7 +55,7 @@ class EngineUnavailable(Exception):  # noqa: N818  a state of the world, not an 
     """No engine is available right now. The message says why; the client's status tells when there is one again."""
 
 
-class Process(Protocol):
+class _Process(Protocol):
     """A server process that the client started: `poll` returns its exit code, None while it runs."""
 
     def poll(self) -> int | None: ...
@@ -108,7 +106,7 @@ class EngineClient:
         *,
         on_status: Callable[[Status], None] = lambda status: None,
         directory: str = "",
-        spawn: Callable[[], Process] | None = None,
+        spawn: Callable[[], _Process] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -154,12 +152,12 @@ class EngineClient:
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):
             frames, pieces = FrameReader(AnswerFrame), connection.body(response)
-            while (piece := await in_time(anext(pieces, None), until)) is not None:
+            while (piece := await _in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
                     draft = draft_of(last)
                     if draft is not None and not draft.final:
                         yield draft
-        yield final_draft(last, draft_of)
+        yield _final_draft(last, draft_of)
 
     async def warm(self, request: InfillRequest) -> None:
         until = self._now() + SILENCE_SECONDS
@@ -183,10 +181,10 @@ class EngineClient:
         if self.status.state != "ready":
             raise EngineUnavailable(self.status.reason)
         try:
-            connection, response = await in_time(self._send(path, body), until)
+            connection, response = await _in_time(self._send(path, body), until)
             try:
                 if response.status >= 400:
-                    raise EngineError(refusal(await connection.read(response)))
+                    raise EngineError(_refusal(await connection.read(response)))
                 yield connection, response
             finally:
                 self._give_back(connection)
@@ -242,7 +240,7 @@ class EngineClient:
         try:
             response = await self._lease_of(connection, holder)
             if response.status >= 400:
-                raise EngineUnavailable(refusal(await connection.read(response)))
+                raise EngineUnavailable(_refusal(await connection.read(response)))
             frames = FrameReader(Status)
             async for piece in connection.body(response):
                 for status in frames.feed(piece):
@@ -254,7 +252,7 @@ class EngineClient:
 
     async def _lease_of(self, connection: Connection, holder: str) -> Response:
         try:
-            return await in_time(self._ask(connection, "GET", "/lease"), self._now() + SILENCE_SECONDS)
+            return await _in_time(self._ask(connection, "GET", "/lease"), self._now() + SILENCE_SECONDS)
         except TimeoutError:
             if holder:
                 await self._end(holder)
@@ -288,7 +286,7 @@ class EngineClient:
             f"the engine server did not open a socket within {START_SECONDS:.0f} s: see {local.log_file()}"
         )
 
-    async def _opened(self, until: float, process: Process | None) -> Connection | None:
+    async def _opened(self, until: float, process: _Process | None) -> Connection | None:
         """A connection as soon as a server listens; None if `process` found another one running, or time is up."""
         while self._clock() < until:
             await self._sleep(POLL_SECONDS)
@@ -318,7 +316,7 @@ class EngineClient:
 
     def _address(self) -> Address:
         if self._settings.address:
-            return remote_address(self._settings.address, self._settings.token_file)
+            return _remote_address(self._settings.address, self._settings.token_file)
         return local.address(self._place())
 
     def _lost(self, reason: str) -> None:
@@ -347,7 +345,7 @@ class EngineClient:
             self._on_status(status)
 
 
-async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
+async def _in_time(awaited: Awaitable[Found], until: float | None) -> Found:
     """The awaited result, or `TimeoutError` at `until` by the loop's clock."""
     try:
         async with asyncio.timeout_at(until):
@@ -356,7 +354,7 @@ async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def final_draft(last: AnswerFrame | None, draft_of: Callable[[AnswerFrame], Drafted | None]) -> Drafted:
+def _final_draft(last: AnswerFrame | None, draft_of: Callable[[AnswerFrame], Drafted | None]) -> Drafted:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
     draft = draft_of(last) if last is not None else None
@@ -382,7 +380,7 @@ def failed(failure: Failure) -> Exception:
     return FAILED.get(failure.kind, EngineError)(failure.detail)
 
 
-def refusal(body: bytes) -> str:
+def _refusal(body: bytes) -> str:
     """The server's own message, or the text of a proxy in between."""
     try:
         answer = msgspec.json.decode(body, type=dict[str, str])
@@ -391,7 +389,7 @@ def refusal(body: bytes) -> str:
         return body.decode(errors="replace")[:200]
 
 
-def remote_address(text: str, token_file: str) -> Address:
+def _remote_address(text: str, token_file: str) -> Address:
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -402,10 +400,10 @@ def remote_address(text: str, token_file: str) -> Address:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise EngineUnavailable(f"engine.address is {text!r}, which would send code unencrypted: use https://")
     tls = parts.scheme == "https"
-    return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=read_token(token_file))
+    return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=_read_token(token_file))
 
 
-def read_token(path: str) -> str:
+def _read_token(path: str) -> str:
     try:
         return Path(path).expanduser().read_text().strip() if path else ""
     except (OSError, UnicodeDecodeError) as error:

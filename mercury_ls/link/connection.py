@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from mercury_ls.link.wire import WireError
 
-__all__ = ["Address", "Connection", "Response", "connect"]
-
 HEAD_LIMIT = 64 << 10
 CHUNK_LIMIT = 4 << 20
 CONNECT_SECONDS = 5.0
@@ -41,7 +39,7 @@ async def connect(address: Address) -> "Connection":
     """Connect, or raise OSError if nobody is listening."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):  # wait_for can swallow a cancellation in Python 3.11
-            reader, writer = await open_streams(address)
+            reader, writer = await _open_streams(address)
     except TimeoutError as error:
         raise ConnectionError(
             f"{address} did not answer within {CONNECT_SECONDS:.0f} s: run `mercury-ls doctor`"
@@ -49,17 +47,17 @@ async def connect(address: Address) -> "Connection":
     return Connection(address, reader, writer)
 
 
-async def open_streams(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _open_streams(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if address.path:  # never on Windows
         return await asyncio.open_unix_connection(address.path, limit=HEAD_LIMIT)  # pyright: ignore
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=address.tls or None, limit=HEAD_LIMIT
     )
-    keep_alive(writer.get_extra_info("socket"))
+    _keep_alive(writer.get_extra_info("socket"))
     return reader, writer
 
 
-def keep_alive(tcp: socket.socket) -> None:
+def _keep_alive(tcp: socket.socket) -> None:
     tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
@@ -88,12 +86,12 @@ class Connection:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"{method} {path} HTTP/1.1\r\n{self._common}{lines}content-length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
-        return parse_head(await self._until(b"\r\n\r\n"))
+        return _parse_head(await self._until(b"\r\n\r\n"))
 
     async def body(self, response: Response) -> AsyncIterator[bytes]:
         """The pieces as they arrive. A connection whose response is not read to its end cannot be used again."""
         if response.headers.get("transfer-encoding") == "chunked":
-            while size := chunk_size(await self._until(b"\r\n")):
+            while size := _chunk_size(await self._until(b"\r\n")):
                 yield (await self._exactly(size + 2))[:-2]
             while await self._until(b"\r\n") != b"\r\n":
                 pass  # trailers
@@ -123,7 +121,7 @@ class Connection:
             raise ConnectionResetError("the engine server closed the connection") from error
 
 
-def parse_head(head: bytes) -> Response:
+def _parse_head(head: bytes) -> Response:
     first, *lines = head.decode("latin-1").split("\r\n")[:-2]
     version, _, remainder = first.partition(" ")
     status = remainder[:3]
@@ -133,7 +131,7 @@ def parse_head(head: bytes) -> Response:
     return Response(int(status), {name.lower(): value.strip().lower() for name, _, value in pairs})
 
 
-def chunk_size(line: bytes) -> int:
+def _chunk_size(line: bytes) -> int:
     digits = line.split(b";")[0].strip()
     try:
         size = int(digits, 16)

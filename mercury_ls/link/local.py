@@ -18,31 +18,6 @@ from msgspec import Struct
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls.link.connection import Address
 
-__all__ = [
-    "ALREADY_RUNNING",
-    "IGNORES_CASE",
-    "AlreadyRunningError",
-    "Listener",
-    "PlacementError",
-    "address",
-    "bind",
-    "check_usable",
-    "free_memory",
-    "has_open",
-    "has_unix_sockets",
-    "is_listed",
-    "lock_file",
-    "log_file",
-    "memory",
-    "resident_memory",
-    "return_dropped_memory",
-    "runtime_directory",
-    "settle_home",
-    "spawn",
-    "standing_token",
-    "token_file",
-]
-
 ALREADY_RUNNING = 3
 """The exit code of a server that found another one running."""
 APPLICATION = "mercury-ls"
@@ -83,7 +58,7 @@ class Listener(Struct, frozen=True):
     stamp: tuple[int, int, int] | None
 
     def is_in_place(self) -> bool:
-        return stamp_of(self.path) == self.stamp
+        return _stamp_of(self.path) == self.stamp
 
 
 def has_unix_sockets() -> bool:
@@ -92,20 +67,20 @@ def has_unix_sockets() -> bool:
 
 def runtime_directory(chosen: str = "") -> Path:
     """The directory of the socket and the lock: `chosen`, $MERCURY_LS_RUNTIME_DIR or the system's default."""
-    directory = Path(chosen or os.environ.get(DIRECTORY_VARIABLE, "") or system_directory())
+    directory = Path(chosen or os.environ.get(DIRECTORY_VARIABLE, "") or _system_directory())
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_private(directory)
+    _check_private(directory)
     return directory
 
 
-def system_directory() -> Path:
+def _system_directory() -> Path:
     from platformdirs import user_runtime_path
 
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it falls back to /tmp, which is fine
         return user_runtime_path(APPLICATION, appauthor=False)
 
 
-def check_private(path: Path) -> None:
+def _check_private(path: Path) -> None:
     """Refuse a directory that another user owns or can write to: that user could impersonate the engine."""
     if os.name == "nt":  # the profile's access control list already keeps others out
         return
@@ -149,7 +124,7 @@ def lock_file(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def uses_unix_socket(directory: Path) -> bool:
+def _uses_unix_socket(directory: Path) -> bool:
     """True for Unix sockets, else a loopback port is used: some systems have none, and their paths must be short."""
     return has_unix_sockets() and len(os.fsencode(directory / SOCKET)) <= SOCKET_PATH_LIMIT
 
@@ -158,9 +133,9 @@ def bind(directory: Path, token: str = "") -> Listener:
     """Bind the local socket, with a `token` if it needs one. The caller holds the lock, so an existing file is
     stale."""
     try:
-        if uses_unix_socket(directory):
-            return bind_unix(directory / SOCKET)
-        return bind_loopback(directory / PORT, token or secrets.token_urlsafe(32))
+        if _uses_unix_socket(directory):
+            return _bind_unix(directory / SOCKET)
+        return _bind_loopback(directory / PORT, token or secrets.token_urlsafe(32))
     except OSError as error:
         raise PlacementError(
             f"cannot create a socket in {directory} ({error}): remove what is in its place, make the folder writable,"
@@ -168,24 +143,24 @@ def bind(directory: Path, token: str = "") -> Listener:
         ) from error
 
 
-def bind_unix(path: Path) -> Listener:
+def _bind_unix(path: Path) -> Listener:
     assert sys.platform != "win32"
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(str(path))
     path.chmod(0o600)
-    return Listener(bound, "", path, stamp_of(path))
+    return Listener(bound, "", path, _stamp_of(path))
 
 
-def bind_loopback(path: Path, token: str) -> Listener:
+def _bind_loopback(path: Path, token: str) -> Listener:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.bind(("127.0.0.1", 0))
     bound.listen()
-    write_private(path, json.dumps({"port": bound.getsockname()[1], "token": token}))
-    return Listener(bound, token, path, stamp_of(path))
+    _write_private(path, json.dumps({"port": bound.getsockname()[1], "token": token}))
+    return Listener(bound, token, path, _stamp_of(path))
 
 
-def stamp_of(path: Path) -> tuple[int, int, int] | None:
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     """A stamp that distinguishes a file from a later one with the same name."""
     try:
         status = path.lstat()
@@ -194,7 +169,7 @@ def stamp_of(path: Path) -> tuple[int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
-def write_private(path: Path, text: str) -> None:
+def _write_private(path: Path, text: str) -> None:
     """Write a file that is private from the start, and never visible half written."""
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
@@ -205,7 +180,7 @@ def write_private(path: Path, text: str) -> None:
 
 def address(directory: Path) -> Address:
     """Where a client finds the server of this protocol version. Raise FileNotFoundError if none listens on a port."""
-    if uses_unix_socket(directory):
+    if _uses_unix_socket(directory):
         return Address(path=str(directory / SOCKET))
     stored = json.loads((directory / PORT).read_text())
     return Address(host="127.0.0.1", port=stored["port"], token=stored["token"])
@@ -213,30 +188,30 @@ def address(directory: Path) -> Address:
 
 def is_listed(directory: Path) -> bool:
     """True if the file by which clients find the server exists."""
-    return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
+    return (directory / (SOCKET if _uses_unix_socket(directory) else PORT)).exists()
 
 
 def token_file() -> Path:
     from platformdirs import user_state_path
 
-    return own_folder(user_state_path(APPLICATION, appauthor=False)) / "http-token"
+    return _own_folder(user_state_path(APPLICATION, appauthor=False)) / "http-token"
 
 
 def standing_token() -> tuple[str, Path]:
     """The token for listeners without a configured one: created once and kept, so that clients need it only once."""
     path = token_file()
     if not path.exists() or not path.read_text().strip():  # an empty token would admit everybody
-        write_private(path, secrets.token_urlsafe(32))
+        _write_private(path, secrets.token_urlsafe(32))
     return path.read_text().strip(), path
 
 
 def log_file() -> Path:
     from platformdirs import user_log_path
 
-    return own_folder(user_log_path(APPLICATION, appauthor=False)) / "serve.log"
+    return _own_folder(user_log_path(APPLICATION, appauthor=False)) / "serve.log"
 
 
-def own_folder(path: Path) -> Path:
+def _own_folder(path: Path) -> Path:
     """The requested folder, or the runtime directory if the home folder is read-only."""
     with suppress(OSError):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -248,7 +223,7 @@ def own_folder(path: Path) -> Path:
 def memory() -> int:
     """The memory of this machine or container in bytes; 0 if unknown."""
     if sys.platform == "win32":
-        return windows_memory()
+        return _windows_memory()
     try:
         installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -259,7 +234,7 @@ def memory() -> int:
 def free_memory() -> int:
     """The memory in bytes that the system or container could give to a process now; 0 if unknown."""
     if sys.platform == "win32":
-        return windows_memory(free=True)
+        return _windows_memory(free=True)
     try:
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
         available = int(meminfo.split()[0]) << 10
@@ -299,7 +274,7 @@ def resident_memory() -> int:
         return 0
 
 
-def windows_memory(free: bool = False) -> int:
+def _windows_memory(free: bool = False) -> int:
     import ctypes
 
     class MemoryCounters(ctypes.Structure):
@@ -335,7 +310,7 @@ def return_dropped_memory() -> None:
 
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
     """Start `mercury-ls …` so that it outlives this process and its terminal."""
-    with log_output(log or log_file()) as output:
+    with _log_output(log or log_file()) as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: import nothing from the current folder
             stdin=subprocess.DEVNULL,
@@ -347,7 +322,7 @@ def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen
         )
 
 
-def log_output(path: Path) -> IO[bytes]:
+def _log_output(path: Path) -> IO[bytes]:
     """The log file, or nothing if it cannot be written: an engine without a log is better than no engine."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -368,11 +343,11 @@ def has_open(process: int, path: Path) -> bool:
         )
         return "mercury" in listing.stdout
     with suppress(OSError):  # the process has ended, or belongs to another user
-        return any(os.path.samestat(status, path.stat()) for status in open_files(process))
+        return any(os.path.samestat(status, path.stat()) for status in _open_files(process))
     return False
 
 
-def open_files(process: int) -> Iterator[os.stat_result]:
+def _open_files(process: int) -> Iterator[os.stat_result]:
     for name in os.listdir(f"/proc/{process}/fd"):
         with suppress(OSError):
             yield os.stat(f"/proc/{process}/fd/{name}")

@@ -8,13 +8,11 @@ from msgspec.structs import replace
 from mercury_engine.api import InfillRequest
 from mercury_ls.code.documents import unified
 
-__all__ = ["normalized"]
-
 
 def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
     """The request with line feeds, and with paths relative to the innermost root around its file, which reveal nothing
     about the machine. Files outside this root keep their last folder."""
-    request = with_line_feeds(request)
+    request = _with_line_feeds(request)
     current_path = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
     root = max(
@@ -25,13 +23,13 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
 
     def relative(path: str) -> str:
         parts = path.removeprefix(root).split(os.sep)
-        return encodable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
+        return _encodable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
 
     return replace(
         request,
-        root=encodable(root),
+        root=_encodable(root),
         windows=tuple(
-            replace(window, path=relative(window.path), language=encodable(window.language))
+            replace(window, path=relative(window.path), language=_encodable(window.language))
             for window in request.windows
         ),
         snippets=tuple(replace(snippet, path=relative(snippet.path)) for snippet in request.snippets),
@@ -40,18 +38,18 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
     )
 
 
-def encodable(name: str) -> str:
+def _encodable(name: str) -> str:
     """The text without what UTF-8 cannot encode: file names and language ids of clients may not be Unicode."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
-def with_line_feeds(request: InfillRequest) -> InfillRequest:
+def _with_line_feeds(request: InfillRequest) -> InfillRequest:
     """The request with line feeds; the receiver of the answers restores the file's own line ends."""
     spans, cursor, texts = request.spans, request.cursor, [window.text for window in request.windows]
     if any("\r\n" in text for text in texts):
-        ends = ((span, (unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)
+        ends = ((span, (_unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)
         spans = tuple(replace(span, start=start, end=end) for span, (start, end) in ends)
-        cursor = unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
+        cursor = _unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
     return replace(
         request,
         cursor=cursor,
@@ -62,6 +60,6 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
     )
 
 
-def unified_offset(text: str, offset: int) -> int:
+def _unified_offset(text: str, offset: int) -> int:
     """The offset in the text with line feeds."""
     return offset - text.count("\r\n", 0, offset)

@@ -20,26 +20,6 @@ from mercury_engine.api import (
     RequestError,
 )
 
-__all__ = [
-    "BODY_LIMIT",
-    "CLIENT_HEADER",
-    "FRAME_TYPE",
-    "PREFIX",
-    "AnswerFrame",
-    "Failure",
-    "FrameReader",
-    "Status",
-    "WireError",
-    "check",
-    "check_chat",
-    "decode_chat",
-    "decode_request",
-    "encode",
-    "final",
-    "frame",
-    "untouched",
-]
-
 PREFIX = f"/engine/v{PROTOCOL_VERSION}"
 CLIENT_HEADER = "mercury-client"
 """Identifies one language server: clients get equal shares of the engine, and warming ends with the lease."""
@@ -130,18 +110,18 @@ Request = TypeVar("Request", InfillRequest, ChatRequest)
 
 
 def decode_request(body: bytes) -> InfillRequest:
-    request = decoded(request_decoder, body)
+    request = _decoded(request_decoder, body)
     check(request)
     return request
 
 
 def decode_chat(body: bytes) -> ChatRequest:
-    request = decoded(chat_decoder, body)
+    request = _decoded(chat_decoder, body)
     check_chat(request)
     return request
 
 
-def decoded(decoder: "msgspec.msgpack.Decoder[Request]", body: bytes) -> Request:
+def _decoded(decoder: "msgspec.msgpack.Decoder[Request]", body: bytes) -> Request:
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:

@@ -8,8 +8,6 @@ from mercury_ls.lsp.server import COPILOT_ACCEPT, Server, path_of
 from mercury_ls.lsp.stronger_model import StrongerModel
 from mercury_ls.session.wiring import Wiring
 
-__all__ = ["create_server"]
-
 ANY_FILE = lsp.FileOperationRegistrationOptions(
     [lsp.FileOperationFilter(lsp.FileOperationPattern("**/*"), scheme="file")]
 )
@@ -30,11 +28,11 @@ def create_server(wiring: Wiring) -> Server:
     replace(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, server.did_change_folders)
     server.feature(lsp.INITIALIZE)(initialize)
     server.feature(lsp.INITIALIZED)(initialized)
-    server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(did_save)
-    server.feature("textDocument/didFocus")(did_focus)
-    server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
-    server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(did_change_watched_files)
-    server.feature(lsp.WORKSPACE_DID_RENAME_FILES, ANY_FILE)(did_rename_files)
+    server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(_did_save)
+    server.feature("textDocument/didFocus")(_did_focus)
+    server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)(_did_change_configuration)
+    server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(_did_change_watched_files)
+    server.feature(lsp.WORKSPACE_DID_RENAME_FILES, ANY_FILE)(_did_rename_files)
     server.feature(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, lsp.InlineCompletionOptions())(inline.inline_completion)
     server.feature("textDocument/didShowCompletion")(inline.did_show)
     server.feature("textDocument/didPartiallyAcceptCompletion")(inline.did_partially_accept)
@@ -55,7 +53,7 @@ def create_server(wiring: Wiring) -> Server:
     server.command("mercury.why")(status.why_command)
     server.command("mercury.snooze")(status.snooze_command)
     for account in ("signIn", "signOut", "checkStatus"):
-        server.feature(account)(sign_in)
+        server.feature(account)(_sign_in)
     return server
 
 
@@ -72,33 +70,33 @@ async def initialized(ls: Server, params: lsp.InitializedParams) -> None:
     await ls.initialized()
 
 
-def did_save(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
+def _did_save(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
     ls.started.files.saved(params.text_document.uri)
 
 
-def did_focus(ls: Server, params: DidFocusParams) -> None:
+def _did_focus(ls: Server, params: DidFocusParams) -> None:
     if params.text_document:
         ls.started.files.focus(params.text_document.uri)
 
 
-def did_rename_files(ls: Server, params: lsp.RenameFilesParams) -> None:
+def _did_rename_files(ls: Server, params: lsp.RenameFilesParams) -> None:
     for file in params.files:
         ls.started.files.renamed(path_of(file.old_uri), path_of(file.new_uri))
 
 
-async def did_change_configuration(ls: Server, params: lsp.DidChangeConfigurationParams) -> None:
+async def _did_change_configuration(ls: Server, params: lsp.DidChangeConfigurationParams) -> None:
     """Clients that send null instead of their settings are asked for them."""
     options = params.settings or await ls.pulled_settings()
     ls.change_settings(lambda: ls.wiring.reconfigure(ls.started, options))
 
 
-def did_change_watched_files(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
+def _did_change_watched_files(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
     paths = [path_of(change.uri) for change in params.changes]
     removed = [path_of(c.uri) for c in params.changes if c.type == lsp.FileChangeType.Deleted]
     ls.change_settings(lambda: ls.wiring.files_changed(ls.started, paths, removed))
 
 
-async def sign_in(ls: Server, params: StatusParams) -> dict[str, str]:
+async def _sign_in(ls: Server, params: StatusParams) -> dict[str, str]:
     """Copilot's clients ask for an account before anything else; none is needed here."""
     ls.engine_changed(ls.started.engine.status)
     return {"status": "AlreadySignedIn", "user": "local"}

@@ -15,25 +15,23 @@ from mercury_ls.lsp.protocol import AcceptParams, PartialAcceptParams, PlacePara
 from mercury_ls.lsp.server import Server
 from mercury_ls.session.session import InlineRequest
 
-__all__ = ["accept", "completion", "did_accept", "did_partially_accept", "did_reject", "did_show", "inline_completion"]
-
 LONGEST_LABEL = 60
 INTELLIJ = re.compile(r"\(build [A-Z]+-\d")
 """In the version of a client: LSP4IJ, which draws a suggestion behind what it replaces and then inserts it there."""
 
 
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
-    request = request_of(ls, params)
-    work = partial(final_answer, ls, request, params.partial_result_token)
+    request = _request_of(ls, params)
+    work = partial(_final_answer, ls, request, params.partial_result_token)
     steps = ls.showing_work(work) if request.invoked else work()
     answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps)
     offers = list(answer.offers)
     if INTELLIJ.search(ls.client_version):
-        offers = [inserting for offer in offers if (inserting := inserting_at(request.offset, offer))]
-    return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in offers])
+        offers = [inserting for offer in offers if (inserting := _inserting_at(request.offset, offer))]
+    return lsp.InlineCompletionList(items=[_inline_item(ls, offer) for offer in offers])
 
 
-def request_of(ls: Server, params: SuggestParams) -> InlineRequest:
+def _request_of(ls: Server, params: SuggestParams) -> InlineRequest:
     uri = params.text_document.uri
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
     offset = ls.offset(uri, params.position)
@@ -43,17 +41,17 @@ def request_of(ls: Server, params: SuggestParams) -> InlineRequest:
     return InlineRequest(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
 
 
-async def final_answer(ls: Server, request: InlineRequest, token: str | int | None = None) -> Answer:
+async def _final_answer(ls: Server, request: InlineRequest, token: str | int | None = None) -> Answer:
     """The last answer; the ones before it go to a client that asked for drafts by a partial result token."""
     latest = Answer()
     async with contextlib.aclosing(ls.started.inline(request)) as answers:
         async for latest in answers:
             if token is not None:
-                ls.progress(lsp.ProgressParams(token, draft_of(latest)))
+                ls.progress(lsp.ProgressParams(token, _draft_of(latest)))
     return latest
 
 
-def draft_of(answer: Answer) -> dict[str, Any]:
+def _draft_of(answer: Answer) -> dict[str, Any]:
     return {
         "kind": "draft",
         "step": answer.step,
@@ -65,7 +63,7 @@ def draft_of(answer: Answer) -> dict[str, Any]:
     }
 
 
-def inserting_at(cursor: int, offer: Offer) -> Offer | None:
+def _inserting_at(cursor: int, offer: Offer) -> Offer | None:
     insertion = as_insertion(offer.edit, offer.base[offer.edit.uri].text, cursor)
     return replace(offer, edits=(insertion,)) if insertion else None
 
@@ -80,7 +78,7 @@ def as_insertion(edit: TextEdit, text: str, cursor: int) -> TextEdit | None:
     return TextEdit(cursor, cursor, insertion, edit.uri)
 
 
-def inline_item(ls: Server, offer: Offer) -> lsp.InlineCompletionItem:
+def _inline_item(ls: Server, offer: Offer) -> lsp.InlineCompletionItem:
     return lsp.InlineCompletionItem(
         insert_text=offer.edit.text,
         range=ls.range_of(offer.base[offer.edit.uri], offer.edit),
@@ -93,11 +91,11 @@ async def completion(ls: Server, params: PlaceParams) -> lsp.CompletionList:
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
     request = InlineRequest(uri=uri, offset=offset, version=params.text_document.version)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, request))
-    return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, offer) for offer in answer.offers])
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, _final_answer(ls, request))
+    return lsp.CompletionList(is_incomplete=True, items=[_menu_item(ls, offer) for offer in answer.offers])
 
 
-def menu_item(ls: Server, offer: Offer) -> lsp.CompletionItem:
+def _menu_item(ls: Server, offer: Offer) -> lsp.CompletionItem:
     """One entry that replaces the word being typed, so that the menu's own filter keeps it."""
     edit = offer.edit
     snapshot, start = offer.base[edit.uri], edit.start

@@ -11,8 +11,6 @@ from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, NamesParams, Positio
 from mercury_ls.names.known import Name, NameList, NamesRequest
 from mercury_ls.names.written import KEYWORDS
 
-__all__ = ["EditorAnalyser", "known"]
-
 PATIENCE_MS = 2000
 """Nobody waits for it: what comes late serves the next key there. Who has not answered by then hangs."""
 
@@ -80,12 +78,12 @@ class EditorAnalyser:
 def known(answer: NamesAnswer, ask: NamesRequest) -> NameList:
     """Of a call its parameters, elsewhere all names but those."""
     if ask.role == "keyword":
-        return parameters(answer.signature or Signature(), ask.path)
-    names = (name for item in answer.items if (name := named(item)) and name.kind != "parameter")
+        return _parameters(answer.signature or Signature(), ask.path)
+    names = (name for item in answer.items if (name := _named(item)) and name.kind != "parameter")
     return NameList.of(names, complete=not answer.is_incomplete)
 
 
-def parameters(signature: Signature, path: str) -> NameList:
+def _parameters(signature: Signature, path: str) -> NameList:
     """In their order, without those that take any others: with these a call is not complete."""
     language = find("", path)
     id = language.id if language else ""
@@ -98,7 +96,7 @@ def parameters(signature: Signature, path: str) -> NameList:
     return NameList.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in groups]))
 
 
-def named(item: NamedItem) -> Name | None:
+def _named(item: NamedItem) -> Name | None:
     """None of what is no name; `timeout=` is a parameter."""
     inserted = INSERTED.match(item.name) if item.kind == UNSAID or item.kind in KINDS else None
     if inserted is None or item.name.startswith(QUOTES):

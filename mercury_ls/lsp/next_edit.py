@@ -14,27 +14,25 @@ from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Positio
 from mercury_ls.lsp.server import Server
 from mercury_ls.session.requests import Asker
 
-__all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
-
 SEVERITIES: dict[int, Severity] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 
 
-async def offered(ls: Server, params: SuggestParams) -> Offer | None:
+async def _offered(ls: Server, params: SuggestParams) -> Offer | None:
     """The offer for this request; none for a version that the editor has left."""
     uri, version = params.text_document.uri, params.text_document.version
     document = ls.started.files.documents.get(uri)
     if document is None or version not in (None, document.version):
-        return reported(ls, params, Answer(silence="the request is about another version of the text"))
+        return _reported(ls, params, Answer(silence="the request is about another version of the text"))
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
     asker = Asker(closed=context.closed_files, renamer=context.rename_provider)
     work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker)
     steps = ls.showing_work(work) if invoked else work()
-    return reported(ls, params, await ls.newest("next edit", uri, steps))
+    return _reported(ls, params, await ls.newest("next edit", uri, steps))
 
 
-def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
+def _reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
     """The offer; why there is none goes to a client that asked for it by a partial result token."""
     if answer.offer:
         ls.started.tally.answered(answer.offer.id)
@@ -46,15 +44,15 @@ def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
 
 async def copilot_inline_edit(ls: Server, params: SuggestParams) -> dict[str, Any]:
     """All edits of open files at once: sidekick.nvim shows and applies them together, copilot-lsp takes the first."""
-    offer = await offered(ls, params)
+    offer = await _offered(ls, params)
     if offer is None:
         return {"edits": []}
-    command = accept_command(ls, offer)
+    command = _accept_command(ls, offer)
     return {
         "edits": [
             {
                 "text": edit.text,
-                "range": plain_range(ls, offer, edit),
+                "range": _plain_range(ls, offer, edit),
                 "textDocument": {"uri": edit.uri, "version": offer.version(edit.uri)},
                 "command": command,
             }
@@ -64,7 +62,7 @@ async def copilot_inline_edit(ls: Server, params: SuggestParams) -> dict[str, An
 
 
 async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
-    offer = await offered(ls, params)
+    offer = await _offered(ls, params)
     if offer is None:
         return None
     uri = params.text_document.uri
@@ -80,14 +78,14 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
         "edits": [
             {
                 "textDocument": {"uri": edit.uri, "version": offer.version(edit.uri)},
-                "range": plain_range(ls, offer, edit),
+                "range": _plain_range(ls, offer, edit),
                 "oldText": offer.old_text(edit),
                 "newText": edit.text,
                 "display": "ghost" if (edit.uri, edit.start, edit.end) == (uri, offset, offset) else "diff",
             }
             for edit in edits
         ],
-        "command": accept_command(ls, offer),
+        "command": _accept_command(ls, offer),
     }
 
 
@@ -95,11 +93,11 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
     """Diagnostics of the current text, or of the version that is named; those of any other are out of date."""
     document = ls.started.files.documents.get(params.text_document.uri)
     if document is not None and params.text_document.version in (None, document.version):
-        diagnostics_of_file = tuple(diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
+        diagnostics_of_file = tuple(_diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
         ls.started.next_edits.next_questions.diagnosed(document.uri, document.version, diagnostics_of_file)
 
 
-def diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:
+def _diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:
     start, end = (ls.offset(uri, place) for place in (reported.range.start, reported.range.end))
     severity = SEVERITIES.get(int(reported.severity or 1), "hint")
     return diagnostics.FileDiagnostic(start, end, str(reported.message), severity)
@@ -114,9 +112,9 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
         return []
     next_edits = ls.started.next_edits
     if (document := ls.started.files.documents.get(uri)) and params.context.diagnostics:
-        diagnostics_at_cursor = tuple(diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
+        diagnostics_at_cursor = tuple(_diagnosed(ls, uri, diagnostic) for diagnostic in params.context.diagnostics)
         next_edits.next_questions.diagnosed(uri, document.version, diagnostics_at_cursor)
-    by_hand, asker = asked_by_hand(params.context), asker_of(ls, uri)
+    by_hand, asker = _asked_by_hand(params.context), _asker_of(ls, uri)
     if by_hand or (not ls.knows_mercury and next_edits.standing.current() and next_edits.is_outdated):
         work = next_edits.ask(uri, ls.offset(uri, place), by_hand, asker)
         await ls.newest("next edit", uri, work)
@@ -134,21 +132,21 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     ]
 
 
-def asker_of(ls: Server, uri: str) -> Asker:
+def _asker_of(ls: Server, uri: str) -> Asker:
     """Code actions and commands do not say what the client can show, so its last request for the document counts. A
     plugin of ours that has made none gets edits of open files alone; any other client also gets those of closed files
     if it supports document changes, in which a file on the disk has no version."""
-    able = workspace_edits(ls)
+    able = _workspace_edits(ls)
     can_change_closed = bool(able and able.document_changes) and not ls.knows_mercury
     return ls.started.next_edits.next_questions.asker(uri, Asker(can_change_closed))
 
 
-def workspace_edits(ls: Server) -> lsp.WorkspaceEditClientCapabilities | None:
+def _workspace_edits(ls: Server) -> lsp.WorkspaceEditClientCapabilities | None:
     workspace = ls.protocol.client_capabilities.workspace
     return workspace and workspace.workspace_edit
 
 
-def asked_by_hand(context: lsp.CodeActionContext) -> bool:
+def _asked_by_hand(context: lsp.CodeActionContext) -> bool:
     """Helix says so. Eglot says nothing, but asks for rewrites alone only if its user does."""
     if context.trigger_kind is None:
         return list(context.only or ()) == [lsp.CodeActionKind.RefactorRewrite]
@@ -160,10 +158,10 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
     session = ls.started
     if uri:
         offset = ls.offset(uri, Position(line, character))
-        await session.next_edits.ask(uri, offset, invoked=True, asker=asker_of(ls, uri))
+        await session.next_edits.ask(uri, offset, invoked=True, asker=_asker_of(ls, uri))
     standing = session.next_edits.standing.current()
     uri = uri or (standing.edit.uri if standing else "")
-    offer = standing and asker_of(ls, uri).shown(standing)
+    offer = standing and _asker_of(ls, uri).shown(standing)
     if offer is None:
         ls.show(lsp.MessageType.Info, "no next edit to apply")
         return False
@@ -177,7 +175,7 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
 def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
     """All of it at once, so that it is undone at once. Bound to the versions that it was made for if the client
     understands that; one that can show the parts of an edit asks its user about those of other files."""
-    able = workspace_edits(ls)
+    able = _workspace_edits(ls)
     changes: dict[str, list[lsp.TextEdit]] = {}
     for edit in sorted(offer.edits, key=lambda edit: edit.uri != uri):
         change = lsp.TextEdit(ls.range_of(offer.base[edit.uri], edit), edit.text)
@@ -189,28 +187,28 @@ def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
         document_changes=[
             lsp.TextDocumentEdit(
                 lsp.OptionalVersionedTextDocumentIdentifier(file_uri, offer.version(file_uri)),
-                [annotated(edit, file_uri) if annotates else edit for edit in edits],
+                [_annotated(edit, file_uri) if annotates else edit for edit in edits],
             )
             for file_uri, edits in changes.items()
         ],
-        change_annotations={file_uri: annotation(offer, file_uri, uri) for file_uri in changes} if annotates else None,
+        change_annotations={file_uri: _annotation(offer, file_uri, uri) for file_uri in changes} if annotates else None,
     )
 
 
-def annotated(change: lsp.TextEdit, id: str) -> lsp.AnnotatedTextEdit:
+def _annotated(change: lsp.TextEdit, id: str) -> lsp.AnnotatedTextEdit:
     return lsp.AnnotatedTextEdit(id, change.range, change.new_text)
 
 
-def annotation(offer: Offer, uri: str, seen_from: str) -> lsp.ChangeAnnotation:
+def _annotation(offer: Offer, uri: str, seen_from: str) -> lsp.ChangeAnnotation:
     edits = [edit for edit in offer.edits if edit.uri == uri]
     return lsp.ChangeAnnotation(offer.label, needs_confirmation=uri != seen_from, description=summary(edits, seen_from))
 
 
-def accept_command(ls: Server, offer: Offer) -> dict[str, Any]:
+def _accept_command(ls: Server, offer: Offer) -> dict[str, Any]:
     return {"title": "Accept", "command": ls.accept_command, "arguments": [offer.id]}
 
 
-def plain_range(ls: Server, offer: Offer, edit: TextEdit) -> dict[str, Any]:
+def _plain_range(ls: Server, offer: Offer, edit: TextEdit) -> dict[str, Any]:
     place = ls.range_of(offer.base[edit.uri], edit)
     return {
         name: {"line": position.line, "character": position.character}

@@ -26,66 +26,46 @@ from pygls.protocol import (
 
 from mercury_ls.lsp.transport import FrameError, OversizedError
 
-__all__ = [
-    "METHODS",
-    "AcceptParams",
-    "ClientDiagnostic",
-    "DiagnosticsParams",
-    "DidFocusParams",
-    "LspProtocol",
-    "NamesAnswer",
-    "NamesParams",
-    "PartialAcceptParams",
-    "PlaceParams",
-    "Position",
-    "ShownParams",
-    "SnoozeParams",
-    "StatsParams",
-    "StatusParams",
-    "SuggestParams",
-    "json_object",
-]
-
 log = logging.getLogger(__name__)
 
 
-class Wire(Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Wire(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Plain data in the spelling of JSON."""
 
 
-class Position(Wire, frozen=True):
+class Position(_Wire, frozen=True):
     line: int
     character: int
 
 
-class Range(Wire, frozen=True):
+class _Range(_Wire, frozen=True):
     start: Position
     end: Position
 
 
-class SyncedDocument(Wire, frozen=True):
+class SyncedDocument(_Wire, frozen=True):
     """`version` is that of the text in which a position counts. Few clients send it: see `Server.dated`."""
 
     uri: str
     version: int | None = None
 
 
-class SelectedCompletion(Wire, frozen=True):
-    range: Range
+class _SelectedCompletion(_Wire, frozen=True):
+    range: _Range
     text: str
 
 
-class InlineContext(Wire, frozen=True):
+class InlineContext(_Wire, frozen=True):
     """`closed_files`: the client can show and apply next edits of files that are not open; `rename_provider`: the name
     of another language server that can rename in this document."""
 
     trigger_kind: int = 2
-    selected_completion_info: SelectedCompletion | None = None
+    selected_completion_info: _SelectedCompletion | None = None
     closed_files: bool = False
     rename_provider: str = ""
 
 
-class PlaceParams(Wire, frozen=True):
+class PlaceParams(_Wire, frozen=True):
     """`mercury/why`, and what the fallback needs of `textDocument/completion`."""
 
     text_document: SyncedDocument
@@ -100,51 +80,51 @@ class SuggestParams(PlaceParams, frozen=True):
     partial_result_token: str | int | None = None
 
 
-class CommandReference(Wire, frozen=True):
+class _CommandReference(_Wire, frozen=True):
     command: str = ""
     arguments: list[Any] = []
 
 
-class ItemReference(Wire, frozen=True):
-    command: CommandReference = CommandReference()
+class _ItemReference(_Wire, frozen=True):
+    command: _CommandReference = _CommandReference()
 
 
-class ShownParams(Wire, frozen=True):
-    item: ItemReference
+class ShownParams(_Wire, frozen=True):
+    item: _ItemReference
 
 
-class PartialAcceptParams(Wire, frozen=True):
-    item: ItemReference
+class PartialAcceptParams(_Wire, frozen=True):
+    item: _ItemReference
     accepted_length: int
 
 
-class DidFocusParams(Wire, frozen=True):
+class DidFocusParams(_Wire, frozen=True):
     text_document: SyncedDocument | UnsetType = UNSET
 
 
-class StatusParams(Wire, frozen=True):
+class StatusParams(_Wire, frozen=True):
     """`mercury/status`: the state of everything, and on request digests of the texts as the server has them."""
 
     digests: bool = False
 
 
-class StatsParams(Wire, frozen=True):
+class StatsParams(_Wire, frozen=True):
     """`mercury/stats`: what became of suggestions, in numbers."""
 
 
-class SnoozeParams(Wire, frozen=True):
+class SnoozeParams(_Wire, frozen=True):
     """`mercury/snooze`: no suggestions for some minutes; 0 ends it."""
 
     minutes: float = 5.0
 
 
-class CancelParams(Wire, frozen=True):
+class _CancelParams(_Wire, frozen=True):
     """`$/cancelRequest`: pygls looks up any id, and fails on those that cannot be hashed."""
 
     id: str | int
 
 
-class AcceptParams(Wire, frozen=True):
+class AcceptParams(_Wire, frozen=True):
     """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits` is how many of the edits of an
     offer were made, if the client lets its user leave some out."""
 
@@ -152,22 +132,22 @@ class AcceptParams(Wire, frozen=True):
     edits: int | None = None
 
 
-class ClientDiagnostic(Wire, frozen=True):
+class ClientDiagnostic(_Wire, frozen=True):
     """The part of an LSP diagnostic that matters here; severity 1 is an error, 4 a hint."""
 
-    range: Range
+    range: _Range
     message: str = ""
     severity: int | None = None
 
 
-class DiagnosticsParams(Wire, frozen=True):
+class DiagnosticsParams(_Wire, frozen=True):
     """`mercury/didChangeDiagnostics`: what the editor's other language servers report about a document."""
 
     text_document: SyncedDocument
     diagnostics: tuple[ClientDiagnostic, ...] = ()
 
 
-class NamesParams(Wire, frozen=True):
+class NamesParams(_Wire, frozen=True):
     """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
     this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
     """
@@ -178,20 +158,20 @@ class NamesParams(Wire, frozen=True):
     signature: bool = False
 
 
-class NamedItem(Wire, frozen=True):
+class NamedItem(_Wire, frozen=True):
     """An entry of a completion list: what it inserts, and LSP's number of its kind."""
 
     name: str
     kind: int = 0
 
 
-class Signature(Wire, frozen=True):
+class Signature(_Wire, frozen=True):
     """The labels of a call's parameters, of all its overloads."""
 
     parameters: tuple[str, ...] = ()
 
 
-class NamesAnswer(Wire, frozen=True):
+class NamesAnswer(_Wire, frozen=True):
     """`is_incomplete` if there may be others, since a list was cut, or somebody who knows them did not answer."""
 
     items: tuple[NamedItem, ...] = ()
@@ -199,8 +179,8 @@ class NamesAnswer(Wire, frozen=True):
     signature: Signature | None = None
 
 
-METHODS: dict[str, type[Wire]] = {
-    "$/cancelRequest": CancelParams,
+METHODS: dict[str, type[_Wire]] = {
+    "$/cancelRequest": _CancelParams,
     "textDocument/completion": PlaceParams,
     "textDocument/inlineCompletion": SuggestParams,
     "textDocument/didShowCompletion": ShownParams,
@@ -224,13 +204,13 @@ METHODS: dict[str, type[Wire]] = {
 DATED = frozenset({"textDocument/completion", "textDocument/inlineCompletion"})
 """Their positions count in the version that the server has when they arrive."""
 
-Reply = TypeVar("Reply", bound=Wire)
+Reply = TypeVar("Reply", bound=_Wire)
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 NOT_INITIALIZED = -32002
 
 
-class ClientServer(Protocol):
+class _ClientServer(Protocol):
     """One client's server, as its connection sees it."""
 
     @property
@@ -243,7 +223,7 @@ class ClientServer(Protocol):
 class LspProtocol(LanguageServerProtocol):
     """One client's connection. The session keeps the texts; pygls' workspace is never used."""
 
-    server: ClientServer
+    server: _ClientServer
 
     def __init__(self, server: LanguageServer, converter: Converter) -> None:
         super().__init__(server, converter)
@@ -253,7 +233,7 @@ class LspProtocol(LanguageServerProtocol):
         """The requests of our own that the client may still answer, though nobody waits any more."""
 
     def attach(self, write: Callable[[bytes], None]) -> None:
-        self.set_writer(Outlet(write, self.finished), include_headers=False)
+        self.set_writer(_Outlet(write, self.finished), include_headers=False)
 
     def replace(self, method: str, handler: Callable[[Any], None]) -> None:
         """This handler takes the place of pygls' own."""
@@ -269,7 +249,7 @@ class LspProtocol(LanguageServerProtocol):
             return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
         if data is None:
             return self.refuse(None, INVALID_REQUEST, "a message must be one JSON object; LSP has no batches")
-        if problem := envelope_problem(data):
+        if problem := _envelope_problem(data):
             return self.refuse(data.get("id"), INVALID_REQUEST, problem)
         if "method" not in data and data.get("id") in self._given_up:
             return self._given_up.remove(data["id"])
@@ -294,7 +274,7 @@ class LspProtocol(LanguageServerProtocol):
         """The id is unknown, and so is from now on the text of a document that the message was about."""
         self.refuse(None, INVALID_REQUEST, str(error))
         if isinstance(error, OversizedError):
-            for uri in uris_in(error.ends):
+            for uri in _uris_in(error.ends):
                 self.server.lost(uri, f"the editor sent {error}")
 
     async def closed(self) -> None:
@@ -326,7 +306,7 @@ class LspProtocol(LanguageServerProtocol):
     def structure_message(self, data: dict[str, Any]) -> Any:
         method = data.get("method")
         reply = self._result_types.get(data.get("id", ""))
-        if "result" in data and isinstance(reply, type) and issubclass(reply, Wire):
+        if "result" in data and isinstance(reply, type) and issubclass(reply, _Wire):
             return self.answered(data, reply)
         if method not in METHODS:
             return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
@@ -340,7 +320,7 @@ class LspProtocol(LanguageServerProtocol):
             return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
         return JsonRPCNotification(method, data["jsonrpc"], params)
 
-    def answered(self, data: dict[str, Any], reply: type[Wire]) -> JsonRPCResponseMessage:
+    def answered(self, data: dict[str, Any], reply: type[_Wire]) -> JsonRPCResponseMessage:
         del self._result_types[data["id"]]
         try:
             result = msgspec.convert(data["result"], reply | None, strict=True)
@@ -349,7 +329,7 @@ class LspProtocol(LanguageServerProtocol):
         return JsonRPCResponseMessage(data["id"], data["jsonrpc"], result)
 
     def misunderstood(self, data: dict[str, Any], error: Exception) -> None:
-        reasons = explain(error.__cause__ or error)
+        reasons = _explain(error.__cause__ or error)
         log.warning("%s has unusable parameters: %s", data.get("method", "a response"), reasons)
         if "id" in data and "method" in data:
             self.refuse(data["id"], INVALID_PARAMS, f"{data['method']}: {reasons}")
@@ -363,7 +343,7 @@ class LspProtocol(LanguageServerProtocol):
 
     # Requests of our own
 
-    async def ask(self, method: str, params: Wire, reply: type[Reply]) -> Reply | None:
+    async def ask(self, method: str, params: _Wire, reply: type[Reply]) -> Reply | None:
         """The client's reply, which may be null; the client hears of it if nobody waits any more."""
         id = uuid.uuid4().hex
         waiting = self.send_request_async(method, msgspec.to_builtins(params), id)
@@ -391,7 +371,7 @@ class LspProtocol(LanguageServerProtocol):
         """pygls wants all arguments of a command where there is a list of them, even those that have a default."""
         commands = cast("dict[str, Callable[..., Any]]", self.fm.commands)  # pyright: ignore[reportUnknownMemberType]
         if params.command in commands and params.arguments is not None:
-            params.arguments = completed(commands[params.command], params.arguments)
+            params.arguments = _completed(commands[params.command], params.arguments)
         return (yield from super().lsp_workspace__execute_command(params))
 
     def exit(self, _: None) -> None:
@@ -402,7 +382,7 @@ class LspProtocol(LanguageServerProtocol):
 NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
 
 
-def completed(command: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
+def _completed(command: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
     """The arguments of a command, the first of which is the server, with the defaults of those that are missing."""
     _, *named = inspect.signature(getattr(command, "func", command)).parameters.values()
     return [
@@ -411,7 +391,7 @@ def completed(command: Callable[..., Any], arguments: Sequence[Any]) -> list[Any
     ]
 
 
-class Outlet:
+class _Outlet:
     """Where replies go; a client that is gone ends the connection instead of raising an error."""
 
     def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event) -> None:
@@ -433,7 +413,7 @@ URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
 """The key outside of texts: within them a backslash precedes each quote."""
 
 
-def uris_in(json_text: bytes) -> set[str]:
+def _uris_in(json_text: bytes) -> set[str]:
     uris: set[str] = set()
     for match in URI.findall(json_text):
         with contextlib.suppress(ValueError):
@@ -446,7 +426,7 @@ def json_object(value: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def envelope_problem(data: dict[str, Any]) -> str:
+def _envelope_problem(data: dict[str, Any]) -> str:
     if data.get("jsonrpc") != "2.0":
         return 'a message needs "jsonrpc": "2.0"'
     if not isinstance(data.get("method", ""), str):
@@ -458,7 +438,7 @@ def envelope_problem(data: dict[str, Any]) -> str:
     return ""
 
 
-def explain(error: BaseException) -> str:
+def _explain(error: BaseException) -> str:
     if isinstance(error, msgspec.ValidationError | UnicodeError | RecursionError):
         return str(error)
     return "; ".join(transform_error(error, path="params"))

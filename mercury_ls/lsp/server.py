@@ -30,8 +30,6 @@ from mercury_ls.session.wiring import Wiring, needs_new_engine
 from mercury_ls.settings.load import SettingsProblem
 from mercury_ls.wording import abbreviated, harmless, one_line, remarks
 
-__all__ = ["COPILOT_ACCEPT", "Server", "path_of", "status_fields"]
-
 log = logging.getLogger(__name__)
 
 NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="*")])
@@ -76,10 +74,10 @@ class Server(LanguageServer):
         options = params.initialization_options
         if self.knows_names:
             self.wiring.analysers = (EditorAnalyser(self.protocol.ask, self.place_of),)
-        self.session = self.wiring.session(roots_of(params), options, self.engine_changed)
+        self.session = self.wiring.session(_roots_of(params), options, self.engine_changed)
         self.session.idle.follow_settings = self.follow_user_file
         self.session.on_growth = self.tell_growth
-        self.dialect = dialect_of(options)
+        self.dialect = _dialect_of(options)
         self.plugin_version = str((json_object(options) or {}).get("pluginVersion", ""))
         self.client_version = (params.client_info and params.client_info.version) or ""
         if self.dialect == "copilot":
@@ -150,7 +148,7 @@ class Server(LanguageServer):
         self.started.open(uri, path_of(uri), language, version, text, cell)
 
     def did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        changes = [change_of(change) for change in params.content_changes]
+        changes = [_change_of(change) for change in params.content_changes]
         document = params.text_document
         self.started.change(document.uri, document.version, changes, self.encoding)
 
@@ -181,7 +179,7 @@ class Server(LanguageServer):
             for cell in structure.did_open or []:
                 self.opened(cell.uri, cell.language_id, cell.version, cell.text)
         for content in cells.text_content or []:
-            changes = [change_of(change) for change in content.changes]
+            changes = [_change_of(change) for change in content.changes]
             self.started.change(content.document.uri, content.document.version, changes, self.encoding)
 
     def notebook_did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
@@ -245,7 +243,7 @@ class Server(LanguageServer):
         if status.state == "unavailable":  # `mercury-ls model use` ended it: the next one has the model chosen there
             self.follow_user_file()
         if self.dialect == "copilot":
-            self.protocol.notify("didChangeStatus", copilot_status(status))
+            self.protocol.notify("didChangeStatus", _copilot_status(status))
         if self.knows_mercury:
             self.protocol.notify("mercury/didChangeStatus", status_fields(status))
         self.keep(self.show_loading(status))
@@ -415,24 +413,24 @@ def status_fields(status: Status) -> dict[str, Any]:
     }
 
 
-def copilot_status(status: Status) -> dict[str, Any]:
+def _copilot_status(status: Status) -> dict[str, Any]:
     busy, kind = status.state in ("starting", "loading"), "Warning" if status.state == "unavailable" else "Normal"
     return {"busy": busy, "message": harmless(status.detail), "kind": kind}
 
 
-def dialect_of(options: Any) -> str:
+def _dialect_of(options: Any) -> str:
     """Copilot's clients introduce themselves by `editorPluginInfo`."""
     return "copilot" if isinstance(options, dict) and "editorPluginInfo" in options else "lsp"
 
 
-def change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
+def _change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
     if isinstance(change, lsp.TextDocumentContentChangeWholeDocument):
         return None, change.text
     span = change.range
     return (span.start.line, span.start.character, span.end.line, span.end.character), change.text
 
 
-def roots_of(params: lsp.InitializeParams) -> list[str]:
+def _roots_of(params: lsp.InitializeParams) -> list[str]:
     if params.workspace_folders:
         return [path_of(folder.uri) for folder in params.workspace_folders]
     if params.root_uri:
@@ -446,10 +444,10 @@ VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)")
 def is_older(version: str, other: str) -> bool:
     """By the first two numbers, which say whether they fit; False for what is no version."""
     first, second = (VERSION.match(text) for text in (version, other))
-    return first is not None and second is not None and numbers(first) < numbers(second)
+    return first is not None and second is not None and _numbers(first) < _numbers(second)
 
 
-def numbers(version: re.Match[str]) -> tuple[int, int]:
+def _numbers(version: re.Match[str]) -> tuple[int, int]:
     return int(version[1]), int(version[2])
 
 
@@ -458,14 +456,14 @@ def path_of(uri: str) -> str:
     try:
         parts = urlsplit(uri)
     except ValueError:
-        return readable(uri)
+        return _readable(uri)
     path = unquote(parts.path)
     if parts.scheme in ("file", "vscode-notebook-cell"):
         path = to_fs_path(uri.partition("#")[0].replace("vscode-notebook-cell:", "file:", 1)) or path
-        if path == readable(path):
+        if path == _readable(path):
             return path
-    return readable(path.lstrip("/") or uri)
+    return _readable(path.lstrip("/") or uri)
 
 
-def readable(name: str) -> str:
+def _readable(name: str) -> str:
     return name.encode(errors="replace").decode().replace("\0", "?")

@@ -13,14 +13,12 @@ from mercury_ls.session.figures import comparable
 from mercury_ls.session.stats import markdown, plain, recent
 from mercury_ls.wording import abbreviated, one_line, remarks
 
-__all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
-
 
 async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
     ls.follow_user_file()
     session = ls.started
     documents = session.files.documents
-    digests = {"digests": {uri: digest(d.text) for uri, d in documents.items()}} if params.digests else {}
+    digests = {"digests": {uri: _digest(d.text) for uri, d in documents.items()}} if params.digests else {}
     return {
         **status_fields(session.engine.status),
         **digests,
@@ -40,7 +38,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
     }
 
 
-def digest(text: str) -> str:
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -65,10 +63,10 @@ async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
     reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
-    return {name: one_line(text) for name, text in {**reasons, "model": about_model(ls)}.items()}
+    return {name: one_line(text) for name, text in {**reasons, "model": _about_model(ls)}.items()}
 
 
-def about_model(ls: Server) -> str:
+def _about_model(ls: Server) -> str:
     """In one line; empty if there is nothing to say."""
     session = ls.started
     info, questions = session.engine.status.info, session.questions
@@ -86,7 +84,7 @@ async def why_command(ls: Server, uri: str = "", line: int = 0, character: int =
     reason = "no document is open"
     if place:
         reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"
-        if model := about_model(ls):
+        if model := _about_model(ls):
             reason = f"{reason}; {model}"
     reason = one_line(reason)
     ls.show(lsp.MessageType.Info, reason)

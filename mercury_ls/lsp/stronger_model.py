@@ -22,8 +22,6 @@ from mercury_ls.wording import abbreviated, one_line
 if TYPE_CHECKING:
     from mercury_ls.models.recommended import Prediction, Recommendation
 
-__all__ = ["StrongerModel"]
-
 log = logging.getLogger(__name__)
 
 USED_SECONDS = 3600.0
@@ -39,7 +37,7 @@ INSTALL, NOT_NOW, NEVER = "Install", "Not now", "Never"
 Report = Callable[[str], None]
 
 
-class Finished(Struct, frozen=True):
+class _Finished(Struct, frozen=True):
     """A command that has ended: what it printed, and the last that it said of its work."""
 
     code: int
@@ -115,7 +113,7 @@ class StrongerModel:
         return True
 
     async def _offer(self, choice: "Prediction") -> None:
-        message = f"mercury: this machine can run a stronger model: {described(choice)}"
+        message = f"mercury: this machine can run a stronger model: {_described(choice)}"
         actions = [lsp.MessageActionItem(title) for title in (INSTALL, NOT_NOW, NEVER)]
         asked = lsp.ShowMessageRequestParams(lsp.MessageType.Info, message, actions)
         answer = await self._server.window_show_message_request_async(asked)
@@ -133,7 +131,7 @@ class StrongerModel:
 
         name = parse(id)[1]
         verbs = (["model", "add", "--yes", "--name", name, id], ["model", "use", name])
-        async with Progress(self._server, f"mercury: installing {id}") as progress:
+        async with _Progress(self._server, f"mercury: installing {id}") as progress:
             for verb in verbs:
                 finished = await self._run(verb, progress.report)
                 if finished.code:
@@ -143,7 +141,7 @@ class StrongerModel:
         back = "`mercury-ls model use auto` goes back"
         self._server.show(lsp.MessageType.Info, f"{id} suggests from now on; {back}")
 
-    async def _run(self, arguments: Sequence[str], report: Report = lambda line: None) -> Finished:
+    async def _run(self, arguments: Sequence[str], report: Report = lambda line: None) -> _Finished:
         """Never in the folder where the editor was started: a project chooses no model."""
         user = self._server.wiring.user_file
         config = [] if user == user_file() else ["--config", str(user)]
@@ -159,14 +157,14 @@ class StrongerModel:
         assert process.stdout is not None, "it is a pipe"
         assert process.stderr is not None, "it is a pipe"
         try:
-            printed, remark = await asyncio.gather(process.stdout.read(), last_line(process.stderr, report))
-            return Finished(await process.wait(), printed, remark)
+            printed, remark = await asyncio.gather(process.stdout.read(), _last_line(process.stderr, report))
+            return _Finished(await process.wait(), printed, remark)
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
 
 
-async def last_line(stream: asyncio.StreamReader, report: Report) -> str:
+async def _last_line(stream: asyncio.StreamReader, report: Report) -> str:
     last = ""
     async for line in stream:
         if text := abbreviated(one_line(line.decode(errors="replace").strip())):
@@ -185,7 +183,7 @@ def strongest(recommendation: "Recommendation") -> "Prediction | None":
     return max(choices, key=lambda choice: choice.known.parameters, default=None)
 
 
-def described(choice: "Prediction") -> str:
+def _described(choice: "Prediction") -> str:
     from mercury_ls.models.hub import megabytes
 
     download = megabytes(DOWNLOADED_BYTES * choice.known.parameters)
@@ -193,7 +191,7 @@ def described(choice: "Prediction") -> str:
     return f"{choice.known.id} ({download} to download, {memory}, licence {choice.known.licence})"
 
 
-class Progress:
+class _Progress:
     """Work that the client may show, from its beginning to its end."""
 
     def __init__(self, server: Server, title: str) -> None:
@@ -201,7 +199,7 @@ class Progress:
         self._title = title
         self._token = uuid.uuid4().hex
 
-    async def __aenter__(self) -> "Progress":
+    async def __aenter__(self) -> "_Progress":
         window = self._server.protocol.client_capabilities.window
         if window and window.work_done_progress:
             await self._server.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(self._token))

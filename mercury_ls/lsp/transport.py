@@ -10,16 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO, Protocol
 
-__all__ = [
-    "ClientConnection",
-    "FrameError",
-    "MessageReader",
-    "OversizedError",
-    "frame",
-    "private_stdout",
-    "serve_stdio",
-]
-
 log = logging.getLogger(__name__)
 
 LARGEST_MESSAGE = 64 << 20
@@ -66,7 +56,7 @@ class MessageReader:
         self._largest = largest
         self._buffer = bytearray()
         self._expected: int | None = None
-        self._skipping: SkippedBody | None = None
+        self._skipping: _SkippedBody | None = None
         self._lost = False
 
     def __len__(self) -> int:
@@ -91,7 +81,7 @@ class MessageReader:
         if self._expected is None:
             return None
         if self._expected > self._largest:
-            self._skipping, self._expected = SkippedBody(self._expected), None
+            self._skipping, self._expected = _SkippedBody(self._expected), None
             return self._next()
         return self._body(self._expected)
 
@@ -103,7 +93,7 @@ class MessageReader:
         self._expected = None
         return body
 
-    def _skip(self, skipping: "SkippedBody") -> FrameError | None:
+    def _skip(self, skipping: "_SkippedBody") -> FrameError | None:
         skipping.take(self._buffer)
         if skipping.left:
             return None
@@ -120,7 +110,7 @@ class MessageReader:
                 raise FrameError(f"no end of headers within {LONGEST_HEADER} bytes")
             return None
         try:
-            length = content_length(bytes(self._buffer[:end]))
+            length = _content_length(bytes(self._buffer[:end]))
         except FrameError:
             self._lose(1)
             raise
@@ -138,7 +128,7 @@ class MessageReader:
         return not self._lost
 
 
-class SkippedBody:
+class _SkippedBody:
     """A body of which only the ends are kept."""
 
     def __init__(self, length: int) -> None:
@@ -153,15 +143,15 @@ class SkippedBody:
         self.tail = (self.tail + part)[-ENDS:]
 
 
-def content_length(block: bytes) -> int:
+def _content_length(block: bytes) -> int:
     for line in block.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
-            return checked_length(value.strip())
+            return _checked_length(value.strip())
     raise FrameError(f"no Content-Length in the headers {block[:80]!r}")
 
 
-def checked_length(value: bytes) -> int:
+def _checked_length(value: bytes) -> int:
     if not value.isdigit():
         raise FrameError(f"Content-Length {value[:40]!r} is not a number")
     if len(value) > 10 or int(value) > LARGEST_SKIPPED:
@@ -173,7 +163,7 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def deliver(connection: ClientConnection, items: list[bytes | FrameError]) -> None:
+def _deliver(connection: ClientConnection, items: list[bytes | FrameError]) -> None:
     for item in items:
         if isinstance(item, FrameError):
             connection.malformed(item)
@@ -193,7 +183,7 @@ async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], Non
 
     connection = connect(write)
     loop = asyncio.get_running_loop()
-    threading.Thread(target=read_stdin, args=(connection, loop), daemon=True).start()
+    threading.Thread(target=_read_stdin, args=(connection, loop), daemon=True).start()
     await connection.finished.wait()
     await connection.closed()
     return connection.exit_code
@@ -206,10 +196,10 @@ def private_stdout() -> BinaryIO:
     return own
 
 
-def read_stdin(connection: ClientConnection, loop: asyncio.AbstractEventLoop) -> None:
+def _read_stdin(connection: ClientConnection, loop: asyncio.AbstractEventLoop) -> None:
     """Reads the descriptor: a buffered reader would hold its lock while the interpreter shuts down."""
     try:
-        pump(lambda: os.read(0, 1 << 16), lambda items: loop.call_soon_threadsafe(deliver, connection, items))
+        pump(lambda: os.read(0, 1 << 16), lambda items: loop.call_soon_threadsafe(_deliver, connection, items))
     finally:
         with suppress(RuntimeError):  # the loop is already closed
             loop.call_soon_threadsafe(connection.finished.set)

@@ -32,8 +32,6 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.wording import counted, millions, readable
 
-__all__ = ["AddOrder", "AddedModel", "Plan", "Precision", "add", "bytes_of", "described"]
-
 Precision = Literal["int8", "int4"]
 SMALL_MODEL = 1_000_000_000
 """Below so many parameters four bits cost more quality than they save time."""
@@ -110,42 +108,42 @@ def add(
     source, usual = parse(order.source)
     name = checked_name(order.name or usual, models.installed())
     if isinstance(source, ServerSource):
-        return add_server(source, name, order, network, agreed)
+        return _add_server(source, name, order, network, agreed)
     if server_options := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
         raise EngineError(f"{', '.join(server_options)}: only for servers, and {order.source} is none: leave it out")
     for option, value in (("--revision", order.revision), ("--file", order.file)):
         if value and not isinstance(source, Hub):
             raise EngineError(f"{option} is for models on the hub, and {order.source} is none: leave it out")
-    with drafted(order.source) as draft:
+    with _drafted(order.source) as draft:
         mark = f"{order.source} {order.revision}" + (f" {order.file}" if order.file else "")
         previous = library.left(name, mark)
         supply = supplied(source, draft, previous, report, revision=order.revision, file=order.file)
-        plan = planned(name, supply, order)
-        check_room(plan, supply)
+        plan = _planned(name, supply, order)
+        _check_room(plan, supply)
         if not agreed(plan):
             return None
         with library.workplace(name, mark) as place:
             folder = supply.gather(place, report)
             made = places.empty(place, library.MADE)
             added.convert(folder, made, plan.record, report)
-            model = examined_made(made, plan.record, order, open_made)
+            model = _examined_made(made, plan.record, order, open_made)
             gc.collect()  # an engine may have its files open, which keeps Windows from moving them
             library.finish(model.record, made, place)
             return model
 
 
-def examined_made(folder: Path, record: ModelRecord, order: AddOrder, open_made: OpenMade) -> AddedModel:
+def _examined_made(folder: Path, record: ModelRecord, order: AddOrder, open_made: OpenMade) -> AddedModel:
     try:
         with open_made(folder, record) as engine:
             formats = added.other_formats(record)
             verdict = canary.judged(engine, formats, lambda prompt: added.asked_in(engine, record, False, prompt))
     except EngineError as error:
         return AddedModel(record, problem=str(error))
-    return AddedModel(*in_its_format(record, record, verdict, order))
+    return AddedModel(*_in_its_format(record, record, verdict, order))
 
 
 @contextmanager
-def drafted(source: str) -> Iterator[Path]:
+def _drafted(source: str) -> Iterator[Path]:
     """What is wrong with a file there is reported as the source's: the draft is gone then."""
     with TemporaryDirectory(prefix="mercury-ls-") as draft:
         try:
@@ -154,7 +152,7 @@ def drafted(source: str) -> Iterator[Path]:
             raise EngineError(str(error).replace(draft, source)) from error
 
 
-def planned(name: str, supply: Supply, order: AddOrder) -> Plan:
+def _planned(name: str, supply: Supply, order: AddOrder) -> Plan:
     identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])), order.prompt)
     precision = order.precision or ("int8" if supply.parameters < SMALL_MODEL else "int4")
     keeps = bytes_of(supply.parameters, precision)
@@ -184,7 +182,7 @@ def bytes_of(parameters: int, precision: str) -> int:
     return int(parameters * BITS[precision] / 8)
 
 
-def check_room(plan: Plan, supply: Supply) -> None:
+def _check_room(plan: Plan, supply: Supply) -> None:
     home, has = models.added_home(), free_disk()
     needs = supply.writes + plan.keeps + SPARE_DISK
     if needs > has:
@@ -224,7 +222,7 @@ def described(plan: Plan) -> Iterator[str]:
     yield f"  in memory    about {megabytes(plan.memory)}"
 
 
-def add_server(
+def _add_server(
     server: ServerSource, name: str, order: AddOrder, network: bool, agreed: Callable[[Plan], bool]
 ) -> AddedModel | None:
     if order.precision or order.revision:
@@ -237,8 +235,8 @@ def add_server(
         order = replace(order, protocol=order.protocol or added.CHAT)
     elif order.prompt:
         added.named_kind(order.prompt)
-    record = asked_server(server, name, order)
-    record, note = examined(record, order, network)
+    record = _asked_server(server, name, order)
+    record, note = _examined(record, order, network)
     if not agreed(Plan(record=record, answers="what its model can", notes=(note,) if note else ())):
         return None
     with library.workplace(name, order.source) as place:
@@ -246,7 +244,7 @@ def add_server(
     return AddedModel(record, note)
 
 
-def examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[ModelRecord, str]:
+def _examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[ModelRecord, str]:
     """The record, in the format that the model answers in unless the user named one, and what is said of that. Nothing
     of a provider, whose answers cost money."""
     if record.address in [provider.address for provider in HOSTED.values()]:
@@ -260,10 +258,10 @@ def examined(record: ModelRecord, order: AddOrder, network: bool) -> tuple[Model
             )
     except EngineError as error:
         return record, f"could not be examined: {error}"
-    return in_its_format(record, start, verdict, order)
+    return _in_its_format(record, start, verdict, order)
 
 
-def in_its_format(
+def _in_its_format(
     record: ModelRecord, start: ModelRecord, verdict: canary.Verdict, order: AddOrder
 ) -> tuple[ModelRecord, str]:
     """`start` is the record as it was asked first."""
@@ -273,7 +271,7 @@ def in_its_format(
     return (start if verdict.fits else record), str(verdict)
 
 
-def asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecord:
+def _asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecord:
     """What a server says of itself; a provider's is known, and not asked for money."""
     protocol = order.protocol or server.protocol
     usual = HOSTED[protocol].model if protocol in HOSTED else ""
@@ -285,7 +283,7 @@ def asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecor
         protocol=order.protocol,
         address=server.address,
         model=order.model or server.model or usual,
-        key=checked_key(order.key or server.key),
+        key=_checked_key(order.key or server.key),
         headers=checked_headers(order.headers),
         ca=checked_file("--ca", order.ca),
         certificate=checked_file("--cert", order.certificate),
@@ -297,7 +295,7 @@ def asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecor
     prompt = ""
     if server not in HOSTED.values():
         served = added.probe(record)
-        model = checked_model(record.model, [served.name for served in served.models], server.address)
+        model = _checked_model(record.model, [served.name for served in served.models], server.address)
         offered = next((served for served in served.models if served.name == model), None)
         protocol, prompt = served.protocol, offered.prompt if offered else ""
         record = replace(record, model=model, context=offered.context if offered else 0)
@@ -306,7 +304,7 @@ def asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelRecor
     return replace(record, protocol=protocol, prompt=order.prompt or added.next_edit_format(record.model) or prompt)
 
 
-def checked_key(key: str) -> str:
+def _checked_key(key: str) -> str:
     if key and key.partition(":")[0] not in ("env", "keyring"):
         raise EngineError(
             "--key is where the key is, not the key: env:NAME for a variable, keyring:SERVICE/NAME for the keyring"
@@ -314,7 +312,7 @@ def checked_key(key: str) -> str:
     return key
 
 
-def checked_model(name: str, names: Sequence[str], address: str) -> str:
+def _checked_model(name: str, names: Sequence[str], address: str) -> str:
     """Names are typed exactly: a wrong one is answered with what there is."""
     if name and names and name not in names:
         raise EngineError(f"{address} has no model {name}: it has {', '.join(names)}")

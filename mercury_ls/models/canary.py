@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Engine, EngineError, InfillRequest, Span, Window
 
-__all__ = ["GAPS", "REWRITES", "KnownGap", "Rewrite", "Verdict", "examined", "judged"]
-
 CURSOR = "‸"
 SECONDS = 10.0
 OWN_SECONDS = 6.0
@@ -46,7 +44,7 @@ class KnownGap(Struct, frozen=True):
 
     def is_right(self, answer: str) -> bool:
         line = answer.strip().split("\n")[0]
-        return any(bare(line) == bare(right_line) for right_line in self.right_lines)
+        return any(_bare(line) == _bare(right_line) for right_line in self.right_lines)
 
 
 class Rewrite(Struct, frozen=True):
@@ -211,13 +209,13 @@ def examined(
     there is no time left. `EngineError` if it could answer none."""
     modes = engine.info().answers
     right, asked, problem = 0, 0, None
-    for question in questions(modes)[:limit]:
+    for question in _questions(modes)[:limit]:
         if (now := clock()) >= until or right >= needed or right + limit - asked < needed:
             break
         asked += 1
         deadline_ms = min(DEADLINE_MS, 1000 * (until - now))
         try:
-            right += question.is_right(answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
+            right += question.is_right(_answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
         except EngineError as error:
             problem = error if problem or asked == 1 else None
         else:
@@ -227,18 +225,18 @@ def examined(
     return Verdict(right, asked)
 
 
-def questions(modes: Iterable[str]) -> Sequence[Question]:
+def _questions(modes: Iterable[str]) -> Sequence[Question]:
     if "region" not in modes:
         return GAPS
     return [*chain.from_iterable(zip(GAPS, REWRITES, strict=True))] if {"line", "block"} & {*modes} else REWRITES
 
 
-def answer(engine: Engine, request: InfillRequest) -> str:
+def _answer(engine: Engine, request: InfillRequest) -> str:
     text = ""
     for draft in engine.infill(request):
         text = draft.spans[0].text
     return text
 
 
-def bare(line: str) -> str:
+def _bare(line: str) -> str:
     return "".join(line.split()).rstrip(";")

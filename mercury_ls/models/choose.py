@@ -12,8 +12,6 @@ from mercury_ls.settings import models
 from mercury_ls.settings.assign import assign
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["check", "switch", "write"]
-
 PATIENCE_SECONDS = 2.0
 """An editor that lost its engine starts the next one at once."""
 LOADING_SECONDS = 60.0
@@ -43,20 +41,20 @@ def switch(
         return ""
     status_now = None
     for _ in range(int(PATIENCE_SECONDS / POLL_SECONDS)):
-        if status_now := current(status):
+        if status_now := _current(status):
             break
         sleep(POLL_SECONDS)
     for _ in range(int(LOADING_SECONDS / POLL_SECONDS)):
         if status_now is None or status_now.state not in ("starting", "loading"):
             break
         sleep(POLL_SECONDS)
-        status_now = current(status)
+        status_now = _current(status)
     if status_now is None or status_now.info is None or models.answers(name, status_now.info):
         return ""
     return models.FAKE if status_now.info.engine == models.FAKE else status_now.info.model
 
 
-def current(status: Callable[[], Status | None]) -> Status | None:
+def _current(status: Callable[[], Status | None]) -> Status | None:
     try:
         return status()
     except (OSError, EngineError):

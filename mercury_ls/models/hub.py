@@ -28,8 +28,6 @@ from mercury_ls.serve.models import Report
 if TYPE_CHECKING:
     from httpx2 import Request, Response
 
-__all__ = ["Repository", "RepositoryFile", "fetch", "head", "look", "megabytes", "present"]
-
 WEIGHTS = ".safetensors"
 GGUF = re.compile(r"[A-Za-z0-9][\w.-]*(?<!-of-[0-9]{5})\.gguf", re.ASCII | re.IGNORECASE)
 """A whole model: one in several files is not read."""
@@ -52,7 +50,7 @@ Size = Annotated[int, Meta(ge=0, le=1 << 50)]
 
 
 class RepositoryFile(Struct, frozen=True):
-    """`digest` is the file's SHA-256 or, for a small one, the hash that git gives it; "" if the hub does not say."""
+    """`_digest` is the file's SHA-256 or, for a small one, the hash that git gives it; "" if the hub does not say."""
 
     name: str
     size: int
@@ -127,13 +125,13 @@ def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Reposito
     """What the repository holds, pinned to the full hash of its revision."""
     hub = library()
     if hub.is_offline_mode():
-        return cached(id, revision)
-    with explained(id):
+        return _cached(id, revision)
+    with _explained(id):
         hub.utils.validate_repo_id(id)
         path = f"api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
-        with opened(f"{path}?blobs=true", id, revision) as response:
+        with _opened(f"{path}?blobs=true", id, revision) as response:
             data = bytearray()
-            for piece in pieces(response, id, DownloadPace(f"{id}: its description", clock)):
+            for piece in _pieces(response, id, _DownloadPace(f"{id}: its description", clock)):
                 data += piece
                 if len(data) > LONGEST_ANSWER:
                     raise EngineError(
@@ -147,13 +145,13 @@ def described(data: bytes, id: str, revision: str) -> Repository:
     try:
         answer = msgspec.json.decode(data, type=_HubAnswer)
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"{id}: the hub's description of it is none ({shown(error)}); {AGAIN}") from error
-    formed(HASH, answer.sha, id, "its revision")
-    formed(ID, answer.id, id, "its name")
+        raise EngineError(f"{id}: the hub's description of it is none ({_shown(error)}); {AGAIN}") from error
+    _formed(HASH, answer.sha, id, "its revision")
+    _formed(ID, answer.id, id, "its name")
     library().utils.validate_repo_id(answer.id)
     if HASH.fullmatch(revision) and answer.sha != revision:
         raise EngineError(f"{id}: revision {revision} was asked for, and the hub has {answer.sha} for it; {AGAIN}")
-    files = tuple(file_of(sibling, id) for sibling in answer.siblings or () if is_wanted(sibling.rfilename))
+    files = tuple(_file_of(sibling, id) for sibling in answer.siblings or () if is_wanted(sibling.rfilename))
     places.check(file.name for file in files)
     if len(files) > MOST_FILES:
         raise EngineError(f"{id}: has {len(files):,} files, and {MOST_FILES:,} are the most; choose another model")
@@ -161,19 +159,19 @@ def described(data: bytes, id: str, revision: str) -> Repository:
         id=answer.id,
         revision=answer.sha,
         files=files,
-        licence=licence_of(answer.card_data if isinstance(answer.card_data, dict) else {}, answer.tags or ()),
+        licence=_licence_of(answer.card_data if isinstance(answer.card_data, dict) else {}, answer.tags or ()),
         gated=bool(answer.gated),
         parameters=answer.safetensors.total if answer.safetensors else 0,
     )
 
 
-def formed(form: re.Pattern[str], text: str, id: str, field: str) -> str:
+def _formed(form: re.Pattern[str], text: str, id: str, field: str) -> str:
     if not form.fullmatch(text):
-        raise EngineError(f"{id}: the hub says that {field} is {shown(text)}, which cannot be one; {AGAIN}")
+        raise EngineError(f"{id}: the hub says that {field} is {_shown(text)}, which cannot be one; {AGAIN}")
     return text
 
 
-def shown(foreign: object) -> str:
+def _shown(foreign: object) -> str:
     """A stranger's words in a message: on one line, and not many."""
     text = repr(foreign) if isinstance(foreign, str) else str(foreign)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
@@ -185,17 +183,17 @@ def is_wanted(name: str) -> bool:
     return name in LARGEST or is_weights or bool(GGUF.fullmatch(name))
 
 
-def file_of(sibling: _Sibling, id: str) -> RepositoryFile:
+def _file_of(sibling: _Sibling, id: str) -> RepositoryFile:
     name, size = sibling.rfilename, sibling.size
     if size is None:
-        raise EngineError(f"{id}: the hub does not say how large {shown(name)} is, so it is not loaded; {AGAIN}")
+        raise EngineError(f"{id}: the hub does not say how large {_shown(name)} is, so it is not loaded; {AGAIN}")
     if size > (limit := LARGEST.get(name, size)):
         raise EngineError(f"{id}: {name} has {size:,} bytes, and {limit:,} are read at most; choose another model")
     digest = sibling.lfs.sha256 if sibling.lfs else sibling.blob_id or ""
-    return RepositoryFile(name, size, digest and formed(HASH, digest, id, f"the checksum of {shown(name)}"))
+    return RepositoryFile(name, size, digest and _formed(HASH, digest, id, f"the checksum of {_shown(name)}"))
 
 
-def licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
+def _licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
     """As the model's card states it, or "" if it does not, or not in the words of a licence's name."""
     licence = card.get("license_name") if card.get("license") in (None, "other") else card.get("license")
     tagged = next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), "")
@@ -203,7 +201,7 @@ def licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
     return stated if isinstance(stated, str) and LICENCE.fullmatch(stated) else ""
 
 
-def cached(id: str, revision: str) -> Repository:
+def _cached(id: str, revision: str) -> Repository:
     """What an earlier program loaded, because HF_HUB_OFFLINE forbids to ask."""
     hub = library()
     try:
@@ -231,13 +229,13 @@ def fetch(
     target, part = places.inside(folder, file.name), places.inside(folder, f"{file.name}.part")
     if target.exists():
         return target
-    if not part.exists() and (copy := near(repository, file, copy)):
+    if not part.exists() and (copy := _near(repository, file, copy)):
         shutil.copyfile(copy, part)
-    with explained(repository.id):
-        pace = DownloadPace(f"{repository.id}: {file.name}", clock)
-        while present(part) < file.size and transfer(repository, file, part, pace, report):
+    with _explained(repository.id):
+        pace = _DownloadPace(f"{repository.id}: {file.name}", clock)
+        while present(part) < file.size and _transfer(repository, file, part, pace, report):
             pass
-    if present(part) != file.size or (file.digest and digest(part, len(file.digest)) != file.digest):
+    if present(part) != file.size or (file.digest and _digest(part, len(file.digest)) != file.digest):
         part.unlink(missing_ok=True)
         raise EngineError(
             f"{file.name} of {repository.id} arrived damaged: it is not the {file.size:,} bytes ({file.digest[:12]}…) "
@@ -253,10 +251,10 @@ def head(repository: Repository, file: RepositoryFile, size: int, clock: Clock =
     data = bytearray()
     path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
     with (
-        explained(repository.id),
-        opened(path, repository.id, repository.revision, stop=size) as response,
+        _explained(repository.id),
+        _opened(path, repository.id, repository.revision, stop=size) as response,
     ):
-        for piece in pieces(response, repository.id, DownloadPace(f"{repository.id}: {file.name}", clock)):
+        for piece in _pieces(response, repository.id, _DownloadPace(f"{repository.id}: {file.name}", clock)):
             data += piece
             if len(data) >= size:
                 break
@@ -265,13 +263,13 @@ def head(repository: Repository, file: RepositoryFile, size: int, clock: Clock =
     return bytes(data[:size])
 
 
-def near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
+def _near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
     cached = library().try_to_load_from_cache(repository.id, file.name, revision=repository.revision)
     candidates = (copy, Path(cached) if isinstance(cached, str) else None)
     return next((path for path in candidates if path and path.is_file() and path.stat().st_size == file.size), None)
 
 
-class DownloadPace:
+class _DownloadPace:
     """Ends a transfer that hardly moves, over however many connections."""
 
     def __init__(self, about: str, clock: Clock) -> None:
@@ -292,36 +290,36 @@ class DownloadPace:
         self._since, self._bytes = time, 0
 
 
-def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: DownloadPace, report: Report) -> bool:
+def _transfer(repository: Repository, file: RepositoryFile, part: Path, pace: _DownloadPace, report: Report) -> bool:
     """Adds to the part until the connection ends or has brought too much; whether it has become longer."""
     path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
     with part.open("ab") as output:
         start = size = output.tell()
         try:
-            with opened(path, repository.id, repository.revision, size) as response:
+            with _opened(path, repository.id, repository.revision, size) as response:
                 if response.status_code == 416:  # all that the hub has is here
                     return False
                 if size and response.status_code != 206:
                     size = output.truncate(0)
-                for piece in pieces(response, repository.id, pace):
+                for piece in _pieces(response, repository.id, pace):
                     output.write(piece)
                     size += len(piece)
                     report(min(size / max(file.size, 1), 1.0), file.name)
                     if size > file.size:
                         break
         except OSError as error:
-            raise full_disk(error, part, file.size - size) from error
+            raise _full_disk(error, part, file.size - size) from error
         except library().errors.HTTPError as error:
             if size <= start:
                 raise EngineError(
                     f"{repository.id}: {file.name} was interrupted after {megabytes(size)} of {megabytes(file.size)} "
-                    f"({shown(error)}): run the command again, it resumes there"
+                    f"({_shown(error)}): run the command again, it resumes there"
                 ) from error
     return size > start
 
 
 @contextmanager
-def opened(path: str, id: str, revision: str, resume: int = 0, stop: int = 0) -> "Iterator[Response]":
+def _opened(path: str, id: str, revision: str, resume: int = 0, stop: int = 0) -> "Iterator[Response]":
     """The hub's answer from the byte `resume` on, up to `stop` if that is not 0, wherever it leads for it, before its
     body is read."""
     hub = library()
@@ -337,7 +335,7 @@ def opened(path: str, id: str, revision: str, resume: int = 0, stop: int = 0) ->
         response = client.send(request, stream=True, follow_redirects=False)
         try:
             if response.next_request is None:
-                check_status(response, id, revision)
+                _check_status(response, id, revision)
                 yield response
                 return
             request = response.next_request
@@ -352,12 +350,12 @@ def check_target(request: "Request", id: str) -> None:
     hub, target = str(library().constants.ENDPOINT), str(request.url)
     place = f"{request.url.scheme}://{request.url.host}"
     if not target.startswith("https:") and hub.startswith("https:"):
-        raise EngineError(f"{id}: the hub leads to {shown(place)}, which is not encrypted; {AGAIN}")
+        raise EngineError(f"{id}: the hub leads to {_shown(place)}, which is not encrypted; {AGAIN}")
     if is_here(target) and not is_here(hub):
-        raise EngineError(f"{id}: the hub leads to this machine ({shown(place)}); {AGAIN}")
+        raise EngineError(f"{id}: the hub leads to this machine ({_shown(place)}); {AGAIN}")
 
 
-def check_status(response: "Response", id: str, revision: str) -> None:
+def _check_status(response: "Response", id: str, revision: str) -> None:
     """The hub's refusals in sentences, with what to do about them. What else it writes about them is not read."""
     status, code = response.status_code, response.headers.get("X-Error-Code", "")
     if status < 400 or status == 416:
@@ -376,10 +374,10 @@ def check_status(response: "Response", id: str, revision: str) -> None:
     raise EngineError(f"the hub refuses {id} (HTTP {status}): try again later")
 
 
-def pieces(response: "Response", id: str, pace: DownloadPace) -> Iterator[bytes]:
+def _pieces(response: "Response", id: str, pace: _DownloadPace) -> Iterator[bytes]:
     """The body as it is sent: what is packed could be a thousand times as long."""
     if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
-        raise EngineError(f"{id}: the hub sends it packed ({shown(coding)}), which was not asked for; {AGAIN}")
+        raise EngineError(f"{id}: the hub sends it packed ({_shown(coding)}), which was not asked for; {AGAIN}")
     for piece in response.iter_raw():
         yield piece
         pace.add(len(piece))
@@ -390,7 +388,7 @@ def present(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
 
 
-def full_disk(error: OSError, part: Path, missing: int) -> Exception:
+def _full_disk(error: OSError, part: Path, missing: int) -> Exception:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return error
     return EngineError(
@@ -398,7 +396,7 @@ def full_disk(error: OSError, part: Path, missing: int) -> Exception:
     )
 
 
-def digest(path: Path, length: int) -> str:
+def _digest(path: Path, length: int) -> str:
     """SHA-256 if that long, else git's hash of a file."""
     header = b"blob %d\0" % path.stat().st_size
     begun = hashlib.sha256 if length == 64 else lambda: hashlib.sha1(header, usedforsecurity=False)
@@ -407,7 +405,7 @@ def digest(path: Path, length: int) -> str:
 
 
 @contextmanager
-def explained(id: str) -> Iterator[None]:
+def _explained(id: str) -> Iterator[None]:
     """What prevents to ask the hub, in sentences."""
     errors = library().errors
     try:
@@ -416,7 +414,7 @@ def explained(id: str) -> Iterator[None]:
         raise EngineError(f"{id} cannot be asked for: {str(error).splitlines()[0]}") from error
     except errors.HTTPError as error:
         raise EngineError(
-            f"the hub cannot be reached ({shown(error)}): check the connection, or give a folder that has the model"
+            f"the hub cannot be reached ({_shown(error)}): check the connection, or give a folder that has the model"
         ) from error
 
 

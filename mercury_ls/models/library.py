@@ -14,21 +14,6 @@ from mercury_ls.link import local
 from mercury_ls.models import places
 from mercury_ls.settings import models
 
-__all__ = [
-    "MADE",
-    "MeasuredSpeed",
-    "discard",
-    "finish",
-    "forget",
-    "left",
-    "measurements",
-    "note",
-    "records",
-    "remove",
-    "size",
-    "workplace",
-]
-
 MADE = "model"
 """Where in its hidden folder a model is made."""
 MARK = "source"
@@ -64,25 +49,25 @@ def records() -> dict[str, ModelRecord]:
 def workplace(name: str, source: str) -> Iterator[Path]:
     """The hidden folder in which a model is made, one at a time, once the user has agreed. What an earlier attempt left
     of the same source is there, and what this one leaves stays if weights have begun to arrive."""
-    with locked() as home:
-        folder = places.folder(home, hidden(name)) if left(name, source) else places.empty(home, hidden(name))
+    with _locked() as home:
+        folder = places.folder(home, _hidden(name)) if left(name, source) else places.empty(home, _hidden(name))
         (folder / MARK).write_text(source, encoding="utf-8")
         try:
             yield folder
         finally:
-            if not has_weights(folder):
+            if not _has_weights(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def left(name: str, source: str) -> Path | None:
     """What an earlier attempt left of the same source, to read from."""
-    folder = places.inside(models.added_home(), hidden(name))
+    folder = places.inside(models.added_home(), _hidden(name))
     mark = folder / MARK
     return folder if mark.is_file() and mark.read_text(encoding="utf-8") == source else None
 
 
 @contextmanager
-def locked() -> Iterator[Path]:
+def _locked() -> Iterator[Path]:
     """The folder of the models, for one process at a time."""
     home = models.added_home()
     home.mkdir(parents=True, exist_ok=True)
@@ -94,7 +79,7 @@ def locked() -> Iterator[Path]:
         yield home
 
 
-def has_weights(folder: Path) -> bool:
+def _has_weights(folder: Path) -> bool:
     """That were loaded or read, not linked to where they lie or converted."""
     paths = (path for form in ("*.safetensors*", "*.gguf*") for path in folder.rglob(form))
     return any(not path.is_symlink() and path.parent.name != MADE for path in paths)
@@ -130,16 +115,16 @@ def remove(name: str) -> int:
 
 def discard(name: str) -> int:
     """Removes what an interrupted `model add` left; the bytes that this frees, 0 if there is nothing."""
-    folder = places.inside(models.added_home(), hidden(name))
+    folder = places.inside(models.added_home(), _hidden(name))
     if not folder.exists():
         return 0
-    with locked():
+    with _locked():
         freed = size(folder)
         shutil.rmtree(folder, ignore_errors=True)
     return freed
 
 
-def hidden(name: str) -> str:
+def _hidden(name: str) -> str:
     return f".{name}.adding"
 
 
@@ -155,15 +140,15 @@ def measurements() -> dict[str, MeasuredSpeed]:
 
 
 def note(name: str, measured: MeasuredSpeed) -> None:
-    keep({**measurements(), name: measured})
+    _keep({**measurements(), name: measured})
 
 
 def forget(name: str) -> None:
     if name in (measured := measurements()):
-        keep({other: measured for other, measured in measured.items() if other != name})
+        _keep({other: measured for other, measured in measured.items() if other != name})
 
 
-def keep(measured: dict[str, MeasuredSpeed]) -> None:
+def _keep(measured: dict[str, MeasuredSpeed]) -> None:
     """Or not: a disk that is full or read-only costs a column of `model list`."""
     file = state_file()
     draft = file.with_suffix(".new")

@@ -19,8 +19,6 @@ from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 
-__all__ = ["SNIPPETS", "ModelMeasurement", "Sample", "SampleAnswer", "described", "measure", "test"]
-
 CURSOR = "‸"
 TOKENS = 32
 SHOWN = 60
@@ -117,7 +115,7 @@ def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> can
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
     """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
-    answers = tuple(asked(engine, snippet, clock) for snippet in SNIPPETS)
+    answers = tuple(_asked(engine, snippet, clock) for snippet in SNIPPETS)
     cold, warm = median(answer.cold_ms for answer in answers), median(answer.warm_ms for answer in answers)
     first = median(answer.first_ms for answer in answers)
     speed = median([answer.tokens_per_second for answer in answers if answer.tokens_per_second] or [0.0])
@@ -125,7 +123,7 @@ def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) ->
     return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
 
 
-class Timed(Struct, frozen=True):
+class _Timed(Struct, frozen=True):
     """An answer, when its first part and all of it were there, and what went to another program for it."""
 
     filled: Filled
@@ -140,11 +138,11 @@ class Timed(Struct, frozen=True):
         return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
-def asked(engine: Engine, snippet: Sample, clock: Clock) -> SampleAnswer:
+def _asked(engine: Engine, snippet: Sample, clock: Clock) -> SampleAnswer:
     answers = engine.info().answers
-    cold = timed(engine, request(snippet, answers), clock)
+    cold = _timed(engine, request(snippet, answers), clock)
     typed = cold.filled.text[:1] if "line" in answers else " "
-    warm = timed(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
+    warm = _timed(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
     return SampleAnswer(
         snippet.path,
         cold.filled.text,
@@ -157,13 +155,13 @@ def asked(engine: Engine, snippet: Sample, clock: Clock) -> SampleAnswer:
     )
 
 
-def timed(engine: Engine, request: InfillRequest, clock: Clock) -> Timed:
+def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> _Timed:
     started, first_ms, last, sent = clock(), 0.0, Filled(""), ""
     for draft in engine.infill(request):
         last, sent = draft.spans[0], draft.sent or sent
         first_ms = first_ms or (1000 * (clock() - started) if last.text.strip() else 0.0)
     all_ms = 1000 * (clock() - started)
-    return Timed(last, first_ms or all_ms, all_ms, sent)
+    return _Timed(last, first_ms or all_ms, all_ms, sent)
 
 
 def request(snippet: Sample, answers: tuple[str, ...], typed: str = "") -> InfillRequest:

@@ -14,8 +14,6 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import millions, one_line
 
-__all__ = ["ModelRow", "rows", "table"]
-
 UNKNOWN = "–"
 COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
 KINDS = {"fim": "completions", "next-edit": "next edits"}
@@ -46,24 +44,24 @@ def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
     chosen = None if settings.engine.address else models.resolve(settings.engine.model)
     measured_models = library.measurements()
-    installed_rows = [*map(shipped, models.shipped().values()), *map(of_record, library.records().values())]
-    rows = [measured(row, measured_models.get(row.name)) for row in installed_rows]
+    installed_rows = [*map(_shipped, models.shipped().values()), *map(_of_record, library.records().values())]
+    rows = [_measured(row, measured_models.get(row.name)) for row in installed_rows]
     rows = [replace(row, in_use=chosen is not None and chosen.name == row.name) for row in rows]
     addresses = {record.address for record in library.records().values()}
-    return [*rows, *(of_server(server) for server in added.running() if server.address not in addresses)]
+    return [*rows, *(_of_server(server) for server in added.running() if server.address not in addresses)]
 
 
-def measured(row: ModelRow, figures: library.MeasuredSpeed | None) -> ModelRow:
+def _measured(row: ModelRow, figures: library.MeasuredSpeed | None) -> ModelRow:
     if figures is None:
         return row
     return replace(row, memory=figures.memory, cold_ms=figures.cold_ms, warm_ms=figures.warm_ms)
 
 
-def shipped(folder: Path) -> ModelRow:
+def _shipped(folder: Path) -> ModelRow:
     return replace(OURS, name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))))
 
 
-def of_record(record: ModelRecord) -> ModelRow:
+def _of_record(record: ModelRecord) -> ModelRow:
     return ModelRow(
         name=record.name,
         kind=record.kind,
@@ -76,13 +74,13 @@ def of_record(record: ModelRecord) -> ModelRow:
     )
 
 
-def of_server(server: "added.ProbedServer") -> ModelRow:
+def _of_server(server: "added.ProbedServer") -> ModelRow:
     names = ", ".join(model.name for model in server.models) or "its own model"
     return ModelRow(name=f"({names})", kind="server", source=f"running: {server.server}", address=server.address)
 
 
 def table(rows: Sequence[ModelRow]) -> str:
-    lines = list(aligned([COLUMNS, *map(cells, rows)]))
+    lines = list(_aligned([COLUMNS, *map(_cells, rows)]))
     addresses = [row.address for row in rows if not row.is_added and row.address]
     if addresses:
         lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
@@ -94,12 +92,12 @@ def table(rows: Sequence[ModelRow]) -> str:
     return "\n".join(lines)
 
 
-def cells(row: ModelRow) -> tuple[str, ...]:
+def _cells(row: ModelRow) -> tuple[str, ...]:
     """What a server or a model's makers call things is foreign text."""
-    return tuple(map(one_line, texts(row)))
+    return tuple(map(one_line, _texts(row)))
 
 
-def texts(row: ModelRow) -> tuple[str, ...]:
+def _texts(row: ModelRow) -> tuple[str, ...]:
     return (
         "*" if row.in_use else " ",
         row.name,
@@ -113,7 +111,7 @@ def texts(row: ModelRow) -> tuple[str, ...]:
     )
 
 
-def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from mercury_engine.api import EngineError
 
-__all__ = ["check", "empty", "folder", "inside"]
-
 NAME = re.compile(r"\.?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9_-])?")
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 """Devices of Windows, in every folder and whatever is behind their first dot."""

@@ -14,18 +14,6 @@ from mercury_ls.link import local
 from mercury_ls.models.add import SMALL_MODEL, WORKING_MEMORY, Precision, bytes_of
 from mercury_ls.models.hub import megabytes
 
-__all__ = [
-    "Machine",
-    "Prediction",
-    "Recommendation",
-    "RecommendedModel",
-    "choices",
-    "described",
-    "known",
-    "machine",
-    "recommend",
-]
-
 TOKENS = {"completions": 16, "next edits": 40}
 """Of a usual line, and of the lines that a next edit rewrites."""
 SMOOTH_MS = 400.0
@@ -127,13 +115,13 @@ def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendat
         elif model.kind == "diffusion":
             too_slow.append(model)
         else:
-            fitting.append(choice(model, precision, memory, machine))
+            fitting.append(_choice(model, precision, memory, machine))
     return Recommendation(
         machine, tuple(sorted(fitting, key=lambda choice: choice.answer_ms)), tuple(too_large), tuple(too_slow)
     )
 
 
-def choice(model: RecommendedModel, precision: Precision, memory: int, machine: Machine) -> Prediction:
+def _choice(model: RecommendedModel, precision: Precision, memory: int, machine: Machine) -> Prediction:
     token_ms = 1000 * bytes_of(model.active or model.parameters, precision) / (EFFICIENCY * machine.bandwidth)
     answer_ms = TOKENS[model.job] * token_ms
     fit: Fit = "smooth" if answer_ms <= SMOOTH_MS else "on request" if answer_ms <= BEARABLE_MS else "too slow"

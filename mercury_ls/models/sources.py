@@ -11,20 +11,6 @@ from mercury_engine.api import EngineError
 from mercury_ls.models import places
 from mercury_ls.settings import models
 
-__all__ = [
-    "HOSTED",
-    "PLACE",
-    "GgufFile",
-    "Hub",
-    "ModelFolder",
-    "ServerSource",
-    "Source",
-    "checked_file",
-    "checked_headers",
-    "checked_name",
-    "parse",
-]
-
 HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
 HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
 ADDRESS = re.compile(r"https?://((?:\[[0-9a-fA-F:.]+\]|[^\s\[\]/:@?#]+)(?::[0-9]{1,5})?)(?:/[^\s@?#]*)?")
@@ -83,25 +69,25 @@ def parse(text: str) -> tuple[Source, str]:
         return HOSTED[text], text
     if text.startswith("ollama:"):
         model = text.removeprefix("ollama:")
-        return ServerSource(OLLAMA, model, "ollama"), named(f"ollama-{model}")
+        return ServerSource(OLLAMA, model, "ollama"), _named(f"ollama-{model}")
     if match := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
-        return Hub(match[1]), named(match[1].partition("/")[2])
+        return Hub(match[1]), _named(match[1].partition("/")[2])
     if match := ADDRESS.fullmatch(text):
-        return ServerSource(text.rstrip("/")), named(match[1])
+        return ServerSource(text.rstrip("/")), _named(match[1])
     if re.match("https?://.*[@?#]", text):
         raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
     path = Path(text).expanduser()
     if text and path.is_dir():
-        return ModelFolder(path.resolve()), named(path.resolve().name)
+        return ModelFolder(path.resolve()), _named(path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".gguf":
-        return GgufFile(path.resolve()), named(path.stem)
-    if is_path(text):
+        return GgufFile(path.resolve()), _named(path.stem)
+    if _is_path(text):
         wrong = "is neither a folder nor a .gguf file" if path.exists() else "does not exist"
         raise EngineError(f"{text} {wrong}: give {FORMS}")
     raise EngineError(f"{text!r} is no source of a model: give {FORMS}")
 
 
-def is_path(text: str) -> bool:
+def _is_path(text: str) -> bool:
     """Whether it can only be meant as a path."""
     return (
         text.startswith((".", "~", "/", "\\"))
@@ -110,7 +96,7 @@ def is_path(text: str) -> bool:
     )
 
 
-def named(text: str) -> str:
+def _named(text: str) -> str:
     """A name like the text, of the characters that names have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._").lower()[:100] or "model"
 

@@ -16,8 +16,6 @@ from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 
-__all__ = ["SPARE_DISK", "Supply", "free_disk", "supplied"]
-
 SPARE_DISK = 200_000_000
 GGUF_HEAD = 16 << 20
 """Bytes in which a GGUF file says what it holds, with the largest vocabularies in use."""
@@ -51,22 +49,22 @@ def supplied(
     """`previous` has what an earlier attempt loaded; `file` is one of the GGUF files of a repository."""
     match source:
         case Hub():
-            return from_hub(source, revision, file, draft, previous, report)
+            return _from_hub(source, revision, file, draft, previous, report)
         case ModelFolder():
-            return from_folder(source.path, draft)
+            return _from_folder(source.path, draft)
         case GgufFile():
-            return from_gguf(source.path, draft)
+            return _from_gguf(source.path, draft)
     raise AssertionError(source)
 
 
-def from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path | None, report: Report) -> Supply:
-    repository = looked(source.id, revision)
+def _from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path | None, report: Report) -> Supply:
+    repository = _looked(source.id, revision)
     before = previous and places.inside(previous, repository.revision)
     if gguf or not repository.weights:
-        supply = from_hub_gguf(repository, chosen_gguf(repository, gguf), draft, before)
-        return replace(supply, notes=(*notes_on(repository, source), *supply.notes))
+        supply = _from_hub_gguf(repository, _chosen_gguf(repository, gguf), draft, before)
+        return replace(supply, notes=(*_notes_on(repository, source), *supply.notes))
     if repository.folder:
-        supply = from_folder(repository.folder, draft)
+        supply = _from_folder(repository.folder, draft)
         return Supply(supply.folder, repository.id, supply.gather, supply.parameters, repository.revision)
     for file in repository.small:
         hub.fetch(repository, file, draft, report, before and places.inside(before, file.name))
@@ -76,7 +74,7 @@ def from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path 
     loads = sum(file.size for file in missing) - present
 
     def gather(place: Path, report: Report) -> Path:
-        folder = copied(draft, places.folder(place, repository.revision))
+        folder = _copied(draft, places.folder(place, repository.revision))
         for file in repository.weights:
             hub.fetch(repository, file, folder, report)
         return folder
@@ -85,34 +83,34 @@ def from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path 
         folder=draft,
         source=repository.id,
         gather=gather,
-        parameters=counted_parameters(repository),
+        parameters=_counted_parameters(repository),
         revision=repository.revision,
         licence=repository.licence,
         files=len(missing),
         loads=loads,
         writes=loads,
-        notes=notes_on(repository, source),
+        notes=_notes_on(repository, source),
     )
 
 
-def notes_on(repository: hub.Repository, source: Hub) -> tuple[str, ...]:
+def _notes_on(repository: hub.Repository, source: Hub) -> tuple[str, ...]:
     renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
     return (*renamed, *(("its makers ask for your agreement to their terms",) if repository.gated else ()))
 
 
-def from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: Path, before: Path | None) -> Supply:
+def _from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: Path, before: Path | None) -> Supply:
     """What a GGUF file holds is at its beginning; as much of it is loaded, and goes on where it ended."""
     others = ", ".join(other.name for other in repository.ggufs if other != file)
     notes = (f"{file.name}; --file chooses another: {others}" if others else file.name,)
     if repository.folder:
-        supply = from_gguf(repository.folder / file.name, draft)
+        supply = _from_gguf(repository.folder / file.name, draft)
         return replace(supply, source=repository.id, revision=repository.revision, notes=notes)
     if file.size > (free := free_disk()):
         raise EngineError(
             f"{file.name} has {megabytes(file.size)}, and {megabytes(free)} of disk are free: choose another"
         )
     head = hub.head(repository, file, GGUF_HEAD)
-    parameters = parameters_of_gguf(draft, file, head)
+    parameters = _parameters_of_gguf(draft, file, head)
     part = before and places.inside(before, f"{file.name}.part")
     is_here = bool(before) and places.inside(before, file.name).exists()
     loads = 0 if is_here else file.size - max(hub.present(part) if part else 0, len(head))
@@ -122,7 +120,7 @@ def from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: P
         part = places.inside(loaded, f"{file.name}.part")
         if not part.exists() and not places.inside(loaded, file.name).exists():
             part.write_bytes(head)
-        folder = copied(draft, places.empty(place, "gguf"))
+        folder = _copied(draft, places.empty(place, "gguf"))
         added.write_gguf(hub.fetch(repository, file, loaded, report), folder, report)
         return folder
 
@@ -140,7 +138,7 @@ def from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: P
     )
 
 
-def parameters_of_gguf(draft: Path, file: hub.RepositoryFile, head: bytes) -> int:
+def _parameters_of_gguf(draft: Path, file: hub.RepositoryFile, head: bytes) -> int:
     """Writes config and tokenizer, from the beginning of a file that is as long as the whole one."""
     path = places.inside(draft, file.name)
     with path.open("wb") as begun:
@@ -152,7 +150,7 @@ def parameters_of_gguf(draft: Path, file: hub.RepositoryFile, head: bytes) -> in
         path.unlink()
 
 
-def chosen_gguf(repository: hub.Repository, name: str) -> hub.RepositoryFile:
+def _chosen_gguf(repository: hub.Repository, name: str) -> hub.RepositoryFile:
     """The file of that name; if none is named, the best kind of file for which there is room."""
     names = [file.name for file in repository.ggufs]
     if not names:
@@ -165,7 +163,7 @@ def chosen_gguf(repository: hub.Repository, name: str) -> hub.RepositoryFile:
             raise EngineError(f"{repository.id} has no {name}: --file chooses one of {', '.join(names)}")
         return repository.ggufs[names.index(name)]
     latest = sorted(repository.ggufs, key=lambda file: file.name, reverse=True)
-    ranked = sorted(filter(kind_of, latest), key=lambda file: GGUF_KINDS.index(kind_of(file)))
+    ranked = sorted(filter(_kind_of, latest), key=lambda file: GGUF_KINDS.index(_kind_of(file)))
     if not ranked and len(names) == 1:
         return repository.ggufs[0]
     if not ranked:
@@ -174,25 +172,25 @@ def chosen_gguf(repository: hub.Repository, name: str) -> hub.RepositoryFile:
     return next((file for file in ranked if file.size < free), ranked[0])
 
 
-def kind_of(file: hub.RepositoryFile) -> str:
+def _kind_of(file: hub.RepositoryFile) -> str:
     """How its weights are stored, as far as its name says so."""
     match = re.search(rf"(?<![a-z0-9])(?:{'|'.join(GGUF_KINDS)})(?![a-z0-9_])", file.name.lower())
     return match[0] if match else ""
 
 
-def counted_parameters(repository: hub.Repository) -> int:
+def _counted_parameters(repository: hub.Repository) -> int:
     """As the hub says, if its files can hold as many, in one to four bytes; else as many as they hold in two."""
     size = sum(file.size for file in repository.weights)
     return repository.parameters if size / 4 <= repository.parameters <= size else size // 2
 
 
-def copied(draft: Path, folder: Path) -> Path:
+def _copied(draft: Path, folder: Path) -> Path:
     for path in draft.iterdir():
         shutil.copyfile(path, places.inside(folder, path.name))
     return folder
 
 
-def looked(id: str, revision: str) -> hub.Repository:
+def _looked(id: str, revision: str) -> hub.Repository:
     try:
         return hub.look(id, revision)
     except EngineError as error:
@@ -201,29 +199,29 @@ def looked(id: str, revision: str) -> hub.Repository:
         raise EngineError(f"{error}; for the folder that is here write ./{id}") from error
 
 
-def from_folder(folder: Path, draft: Path) -> Supply:
+def _from_folder(folder: Path, draft: Path) -> Supply:
     files = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     if not files:
         raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
     parameters = added.weigh(files)
     if not (folder / "tokenizer.json").exists() and (folder / "merges.txt").exists():
-        folder = linked(folder, draft)
+        folder = _linked(folder, draft)
         added.complete_tokenizer(folder)
     return Supply(folder, str(files[0].parent), lambda place, report: folder, parameters)
 
 
-def linked(folder: Path, draft: Path) -> Path:
+def _linked(folder: Path, draft: Path) -> Path:
     """A folder of our own with the same files, to which one can be added."""
     for path in folder.iterdir():
         (draft / path.name).symlink_to(path)
     return draft
 
 
-def from_gguf(file: Path, draft: Path) -> Supply:
+def _from_gguf(file: Path, draft: Path) -> Supply:
     parameters = added.describe_gguf(file, draft)
 
     def gather(place: Path, report: Report) -> Path:
-        folder = copied(draft, places.empty(place, "gguf"))
+        folder = _copied(draft, places.empty(place, "gguf"))
         added.write_gguf(file, folder, report)
         return folder
 

@@ -13,8 +13,6 @@ import msgspec
 
 from mercury_ls.names.known import NameList, NamesProject, NamesRequest
 
-__all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is_installed"]
-
 JEDI = (sys.executable, "-P", "-m", "mercury_ls.names.jedi_process")  # -P: import nothing from the current folder
 LONGEST_ANSWER = 4 << 20
 ENVIRONMENTS = (".venv", "venv", "env", ".env", ".conda")
@@ -97,14 +95,14 @@ def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tupl
     """The packages of the projects' virtual environments, else of the active one; they are read, never run."""
     folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
     packages = [
-        path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in packages_in(folder)
+        path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in _packages_in(folder)
     ]
     if not packages and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
-        packages = packages_in(Path(active))
+        packages = _packages_in(Path(active))
     return tuple(str(path) for path in packages)
 
 
-def packages_in(environment: Path) -> list[Path]:
+def _packages_in(environment: Path) -> list[Path]:
     """Not by links out of the environment: a project may have one to anywhere."""
     patterns, inside = ("lib/python3*/site-packages", "Lib/site-packages"), environment.resolve()
     found = (path for pattern in patterns for path in sorted(environment.glob(pattern)) if path.is_dir())

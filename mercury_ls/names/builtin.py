@@ -5,8 +5,6 @@ from functools import cache
 
 from mercury_engine.api import NameKind
 
-__all__ = ["builtin_names"]
-
 JAVASCRIPT = """
 Array ArrayBuffer BigInt Blob Boolean Buffer Date Error Event EventTarget FormData Function Headers Infinity Intl JSON
 Map Math NaN Number Object Promise Proxy RangeError ReadableStream Reflect RegExp Request Response Set String Symbol
@@ -46,16 +44,16 @@ def builtin_names(language: str) -> dict[str, NameKind]:
     if language == "python":
         names: dict[str, NameKind] = dict.fromkeys(MODULE_NAMES, "variable")
         names["__import__"] = "function"
-        names |= {name: kind_of(getattr(builtins, name)) for name in dir(builtins) if not name.startswith("__")}
+        names |= {name: _kind_of(getattr(builtins, name)) for name in dir(builtins) if not name.startswith("__")}
         return names
-    return {name: kind_of_spelling(name) for name in LISTS.get(language, "").split()}
+    return {name: _kind_of_spelling(name) for name in LISTS.get(language, "").split()}
 
 
-def kind_of_spelling(name: str) -> NameKind:
+def _kind_of_spelling(name: str) -> NameKind:
     return "class" if name[0].isupper() else "function"
 
 
-def kind_of(value: object) -> NameKind:
+def _kind_of(value: object) -> NameKind:
     if isinstance(value, type):
         return "class"
     return "function" if callable(value) else "constant"

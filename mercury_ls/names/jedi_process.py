@@ -19,8 +19,6 @@ from mercury_engine.api import NameKind
 from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
 from mercury_ls.project.privacy import Privacy
 
-__all__ = ["Jedi", "main", "refusal"]
-
 MEMORY = 1 << 30
 """Bytes of address space, where the system can limit it: a project that needs more gets no names."""
 
@@ -46,12 +44,12 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # jedi's own output must not get into the answers
     project = msgspec.json.decode(requests.readline(), type=NamesProject)
-    limit()
+    _limit()
     with suppress(MemoryError, BrokenPipeError):
-        serve(requests, answers, Jedi(project))
+        _serve(requests, answers, Jedi(project))
 
 
-def limit() -> None:
+def _limit() -> None:
     if hasattr(os, "nice"):
         os.nice(10)  # pyright: ignore[reportAttributeAccessIssue]
     with suppress(ImportError, OSError, ValueError):
@@ -60,7 +58,7 @@ def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
+def _serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
     sys.addaudithook(refusal(jedi.why_hidden))
     for line in requests:
         answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=NamesRequest))) + b"\n")
@@ -107,7 +105,7 @@ class Jedi:
         jedi.settings.auto_import_modules = []
         self._script = jedi.Script
         self._environment = jedi.InterpreterEnvironment()
-        self._library = tuple(standard_library())
+        self._library = tuple(_standard_library())
         own = (os.path.dirname(str(module.__file__)) for module in (jedi, parso.cache))
         trusted = map(os.path.realpath, (*self._library, *own, *project.packages))
         self._trusted = tuple(path + os.sep for path in trusted)
@@ -125,11 +123,11 @@ class Jedi:
         try:
             script = self._about(ask)
             if ask.role == "keyword":
-                return parameters(script.get_signatures(ask.line, ask.column))
+                return _parameters(script.get_signatures(ask.line, ask.column))
             completions = script.complete(ask.line, ask.column)
             if ask.role == "import":  # to say more about modules not yet imported, jedi would have to read them all
                 return NameList(tuple(Name(completion.name) for completion in completions))
-            return NameList(tuple(map(named, completions)))
+            return NameList(tuple(map(_named, completions)))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
@@ -152,16 +150,16 @@ class Jedi:
         inside = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
         root = max(inside, key=len, default=os.path.dirname(path))
         if root not in self._projects:
-            added = [*source_folders(root), *self._packages]
+            added = [*_source_folders(root), *self._packages]
             self._projects[root] = jedi.Project(root, sys_path=self._library, added_sys_path=added)
         return self._projects[root]
 
 
-def named(completion: Any) -> Name:
+def _named(completion: Any) -> Name:
     return Name(completion.name, KINDS.get(completion.type, ""))
 
 
-def parameters(signatures: Sequence[Any]) -> NameList:
+def _parameters(signatures: Sequence[Any]) -> NameList:
     """The parameters of all signatures of a function; incomplete if one of these is variadic."""
     params = [param for signature in signatures for param in signature.params]
     takes_others = any(param.kind is Parameter.VAR_KEYWORD for param in params)
@@ -169,7 +167,7 @@ def parameters(signatures: Sequence[Any]) -> NameList:
     return NameList.of(names, complete=bool(signatures) and not takes_others)
 
 
-def standard_library() -> Iterator[str]:
+def _standard_library() -> Iterator[str]:
     """The folders of this interpreter's own modules."""
     base = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     for path in sys.path:
@@ -178,7 +176,7 @@ def standard_library() -> Iterator[str]:
             yield path
 
 
-def source_folders(root: str) -> list[str]:
+def _source_folders(root: str) -> list[str]:
     """Folders of a project that hold packages without being packages: `src`."""
     with suppress(OSError):
         holding = {package.parent.parent for package in Path(root).glob("[!.]*/*/__init__.py")}

@@ -7,8 +7,6 @@ from msgspec import Struct
 from mercury_engine.api import NameKind, NameRole
 from mercury_ls.settings.schema import PrivacySettings
 
-__all__ = ["Name", "NameList", "NamesProject", "NamesRequest"]
-
 
 class Name(Struct, frozen=True):
     """A name that exists; its kind is "" if unknown."""

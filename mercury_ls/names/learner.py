@@ -18,8 +18,6 @@ from mercury_ls.names.analyser import Analyser
 from mercury_ls.names.known import NameList
 from mercury_ls.names.places import NamePlace, asked
 
-__all__ = ["Learner", "Wanted"]
-
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 5.0
@@ -44,7 +42,7 @@ class Wanted(Struct, frozen=True):
         return self.snapshot.uri, *self.place.key
 
 
-class Learned(Struct, frozen=True):
+class _Learned(Struct, frozen=True):
     """What was known of a place in one version of its file, and when."""
 
     known: NameList
@@ -67,7 +65,7 @@ class Learner:
         self.analyser = analyser
         self._clock = clock
         self._patience = patience
-        self._learned: OrderedDict[tuple[str, ...], Learned] = OrderedDict()
+        self._learned: OrderedDict[tuple[str, ...], _Learned] = OrderedDict()
         self._wanted: deque[Wanted] = deque()
         self._work: asyncio.Task[None] | None = None
         self._rest = FIRST_REST
@@ -131,7 +129,7 @@ class Learner:
             if answer is None:
                 continue
             names = answer if answer.names or before is None else before.known
-            self._learned[query.key] = Learned(names, query.snapshot.text, self._clock())
+            self._learned[query.key] = _Learned(names, query.snapshot.text, self._clock())
             self._learned.move_to_end(query.key)
             if len(self._learned) > MOST_PLACES:
                 self._learned.popitem(last=False)
@@ -148,10 +146,10 @@ class Learner:
             self._rest = min(2 * self._rest, LONGEST_REST)
             return None
         self._rest = FIRST_REST
-        return answer and cleaned(answer)
+        return answer and _cleaned(answer)
 
 
-def cleaned(answer: NameList) -> NameList:
+def _cleaned(answer: NameList) -> NameList:
     """Drop what is not a name, and all beyond a limit."""
     names = [name for name in answer.names if NAME.fullmatch(name.text)]
     is_whole = len(names) == len(answer.names) and len(names) <= MOST_NAMES

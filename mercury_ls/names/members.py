@@ -17,8 +17,6 @@ from mercury_ls.names.learner import PATIENCE_SECONDS, Learner, Wanted
 from mercury_ls.names.places import NamePlace, at_cursor, given, near, uses
 from mercury_ls.names.written import WrittenNames
 
-__all__ = ["NameSources"]
-
 MOST_NAMES = 256
 """Per receiver; those that the file uses come first."""
 MOST_IN_SCOPE = 512
@@ -50,13 +48,13 @@ class NameSources:
 
     def about(self, snapshot: Snapshot, offset: int) -> tuple[Members, ...]:
         """What is known now about the places at and near the cursor, and what is in scope."""
-        members = [listed(names, snapshot, place, offset) for place, names in self.known(snapshot, offset)]
+        members = [_listed(names, snapshot, place, offset) for place, names in self.known(snapshot, offset)]
         return (*members, *self._in_scope(snapshot, offset))
 
     def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[NamePlace, NameList]]:
         """The same in full, except for what is in scope."""
         for query in self._places(snapshot, offset):
-            names = merged([*self._said(query), self._read(query, offset)])
+            names = _merged([*self._said(query), self._read(query, offset)])
             if names.names:
                 yield query.place, names
 
@@ -135,10 +133,10 @@ class NameSources:
         if answer.names and self._written is not None:
             counted = self._written.counted(snapshot)
             names = sorted(answer.names, key=lambda name: -counted[name.text])
-            yield members_of(names[:MOST_IN_SCOPE], counted, answer.complete and len(names) <= MOST_IN_SCOPE)
+            yield _members_of(names[:MOST_IN_SCOPE], counted, answer.complete and len(names) <= MOST_IN_SCOPE)
 
 
-def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Members:
+def _members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Members:
     return Members(
         receiver="",
         names=tuple(name.text for name in names),
@@ -149,7 +147,7 @@ def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Mem
     )
 
 
-def merged(answers: Iterable[NameList]) -> NameList:
+def _merged(answers: Iterable[NameList]) -> NameList:
     """All names known to any source, each as the first source describes it; complete if any source says so, unless the
     receiver creates members on demand."""
     answers = [*answers]
@@ -158,11 +156,11 @@ def merged(answers: Iterable[NameList]) -> NameList:
     return NameList.of(names, complete=not is_dynamic and any(answer.complete for answer in answers))
 
 
-def listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> Members:
+def _listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> Members:
     """The names, first those that the file uses behind this receiver, which exist even if no analyser knows them. At
     the cursor, only those that continue what is typed; for a call, without the arguments that it already has."""
     if place.role == "keyword":
-        names = not_given(names, snapshot, place, offset)
+        names = _not_given(names, snapshot, place, offset)
     used = uses(snapshot.text, place)
     kinds: dict[str, NameKind] = {name.text: name.kind for name in names.names}
     fitting = (name for name in dict.fromkeys([*used, *kinds]) if name.startswith(place.typed))
@@ -178,7 +176,7 @@ def listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -
     )
 
 
-def not_given(answer: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
+def _not_given(answer: NameList, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
     count, names = given(snapshot, place, offset)
     remaining = (name for at, name in enumerate(answer.names) if at >= count or name.kind == "keyword")
     return replace(answer, names=tuple(name for name in remaining if name.text not in names))

@@ -13,8 +13,6 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import family
 from mercury_ls.names.known import NamesRequest
 
-__all__ = ["NamePlace", "asked", "at_cursor", "given", "may_bind_behind", "near", "uses"]
-
 MOST_NEAR = 8
 NEAR_LINES = 40
 LONGEST_FUNCTION = 500
@@ -81,12 +79,12 @@ def at_cursor(snapshot: Snapshot, offset: int) -> list[NamePlace]:
     """The import being written, or the member and the argument; none in comments and strings."""
     if syntax.inside(snapshot, offset) is not None:
         return []
-    if imported := import_at(snapshot, offset):
+    if imported := _import_at(snapshot, offset):
         return [imported]
-    return [place for place in (member_at(snapshot, offset), argument_at(snapshot, offset)) if place is not None]
+    return [place for place in (_member_at(snapshot, offset), _argument_at(snapshot, offset)) if place is not None]
 
 
-def import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
+def _import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     language = languages.find(snapshot.language, snapshot.path)
     pattern = language and IMPORTS.get(language.family)
     match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
@@ -99,9 +97,9 @@ def import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     return NamePlace(module, "", offset - len(match["typed"]), match["typed"], is_cursor=True, role="import")
 
 
-def argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
+def _argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     """The argument at any place in the parentheses of a call, or in the braces of a struct."""
-    opening = opening_before(snapshot.text, offset)
+    opening = _opening_before(snapshot.text, offset)
     if opening is None or snapshot.text[opening] == "[":
         return None
     head = snapshot.text[snapshot.line_start(snapshot.line_of(opening)) : opening].rstrip()
@@ -115,7 +113,7 @@ def argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     return NamePlace(receiver[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
 
 
-def opening_before(text: str, offset: int) -> int | None:
+def _opening_before(text: str, offset: int) -> int | None:
     """The innermost bracket open at the offset, as far as the text alone tells."""
     closed: list[str] = []
     start = text.rfind("\n", 0, max(0, offset - LONGEST_CALL)) + 1
@@ -135,7 +133,7 @@ def opening_before(text: str, offset: int) -> int | None:
 def may_bind_behind(text: str, offset: int) -> bool:
     """True if a comprehension may be written here, which binds names after their first use."""
     inside: int | None = offset
-    while (inside := opening_before(text, inside)) is not None:
+    while (inside := _opening_before(text, inside)) is not None:
         is_call = text[inside] == "(" and bool(RECEIVER.search(text[max(0, inside - LONGEST_HEADER) : inside]))
         if not is_call or "," not in text[inside:offset]:
             return True
@@ -149,7 +147,7 @@ def given(snapshot: Snapshot, place: NamePlace, offset: int) -> tuple[int, froze
     return named.count(""), frozenset(filter(None, named))
 
 
-def member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
+def _member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
     head = snapshot.text[snapshot.line_start(snapshot.line_of(offset)) : offset]
     member = MEMBER.search(head)
     if member is None:
@@ -167,7 +165,7 @@ def member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
     """The receivers likely to be written next: those in the function, then its other names, nearest first."""
     line = snapshot.line_of(offset)
-    header = function_line(snapshot, offset)
+    header = _function_line(snapshot, offset)
     first = snapshot.line_start(max(0, line - NEAR_LINES) if header is None else header)
     text, above = snapshot.text[first:offset], snapshot.text[first : snapshot.line_start(line)]
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
@@ -178,12 +176,12 @@ def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
 
 def scope(snapshot: Snapshot, offset: int) -> str:
     """The first line of the function around an offset; "" outside functions."""
-    header = function_line(snapshot, offset)
+    header = _function_line(snapshot, offset)
     return "" if header is None else snapshot.line(header).strip()
 
 
 @cached
-def function_line(snapshot: Snapshot, offset: int) -> int | None:
+def _function_line(snapshot: Snapshot, offset: int) -> int | None:
     """The line where the function around an offset begins, by indentation: code that is being written parses badly."""
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or not language.header:
@@ -207,13 +205,13 @@ def asked(snapshot: Snapshot, place: NamePlace) -> NamesRequest:
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
     if place.is_cursor:
-        return asking(snapshot, snapshot.text, line, place.at - start, place.role)
+        return _asking(snapshot, snapshot.text, line, place.at - start, place.role)
     indent = own[: len(own) - len(own.lstrip())]
     text = f"{snapshot.text[:start]}{indent}{place.receiver}._\n{snapshot.text[start:]}"
-    return asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
+    return _asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
 
 
-def asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole = "member") -> NamesRequest:
+def _asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole = "member") -> NamesRequest:
     return NamesRequest(snapshot.path, text, line + 1, column, role, snapshot.uri, snapshot.version)
 
 

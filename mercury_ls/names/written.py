@@ -23,8 +23,6 @@ from mercury_ls.names.known import Name, NameList
 from mercury_ls.names.places import NamePlace, may_bind_behind
 from mercury_ls.project.workspace import Workspace
 
-__all__ = ["KEYWORDS", "WrittenNames"]
-
 MOST_FILES = 32
 AT_ONCE = 128
 MOST_BASES = 8
@@ -53,7 +51,7 @@ KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
 """Languages in which arguments may be passed by name."""
 
 
-class FileNames(Struct, frozen=True):
+class _FileNames(Struct, frozen=True):
     """What one version of a text declares, by owner: "" is the top of the file."""
 
     text: str
@@ -68,7 +66,7 @@ class FileNames(Struct, frozen=True):
         return self.owned.get("", {})
 
 
-UNREAD = FileNames("", {}, {}, Counter())
+UNREAD = _FileNames("", {}, {}, Counter())
 
 
 class WrittenNames:
@@ -76,7 +74,7 @@ class WrittenNames:
 
     def __init__(self, index: Workspace) -> None:
         self._index = index
-        self._files: OrderedDict[str, FileNames] = OrderedDict()
+        self._files: OrderedDict[str, _FileNames] = OrderedDict()
         self._declared: dict[str, tuple[Declared, ...]] = {}
         self._modules: dict[tuple[str, str], str | None] = {}
         self._uses: dict[tuple[str, str], list[Used]] = {}
@@ -89,12 +87,12 @@ class WrittenNames:
         if cached is not None and cached.text == snapshot.text:
             return
         declared: list[Declared] = []
-        for declaration in islice(declarations(as_if_finished(snapshot, offset)), MOST):
+        for declaration in islice(declarations(_as_if_finished(snapshot, offset)), MOST):
             declared.append(declaration)
             if len(declared) % AT_ONCE == 0:
                 yield
         if declared or cached is None:  # else it is too broken to parse for the moment
-            self._keep(snapshot, by_owner(once(declared)))
+            self._keep(snapshot, _by_owner(once(declared)))
 
     def _keep(self, snapshot: Snapshot, owned: dict[str, dict[str, Declared]]) -> None:
         self._forget_others()
@@ -104,7 +102,7 @@ class WrittenNames:
             for declaration in self._declared_in(path)
             if not declaration.owner and not declaration.module
         }
-        self._files[snapshot.uri] = FileNames(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
+        self._files[snapshot.uri] = _FileNames(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
         self._files.move_to_end(snapshot.uri)
         if len(self._files) > MOST_FILES:
             self._files.popitem(last=False)
@@ -125,18 +123,18 @@ class WrittenNames:
         file = self._file(snapshot)
         if language is None or file is UNREAD:
             return NameList((), complete=False)
-        own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
+        own = file.owned.get(_enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
         declarations_in_reach = (
-            *in_reach(snapshot, offset),
+            *_in_reach(snapshot, offset),
             *own.values(),
             *file.top.values(),
             *file.elsewhere.values(),
         )
         modules = self._modules_used(snapshot.path) if language.id == "rust" else ()
         names = [
-            *map(named, declarations_in_reach),
+            *map(_named, declarations_in_reach),
             *starmap(Name, builtin_names(language.id).items()),
-            *map(module_named, modules),
+            *map(_module_named, modules),
         ]
         is_open = language.id != "python" or STARRED.search(snapshot.text) is not None
         return NameList.of(names, complete=not is_open and not may_bind_behind(snapshot.text, offset))
@@ -157,7 +155,7 @@ class WrittenNames:
         if not place.simple:
             return NameList((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
-        names = map(named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
+        names = map(_named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
         return NameList.of(names, complete=False)
 
     def parameters(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
@@ -170,28 +168,28 @@ class WrittenNames:
         kind = "keyword" if is_named else "parameter"
         listed = parameter_names(function.parameters, language.id) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
-        return NameList.of([*(Name(name, kind) for name in listed), *map(named, used)], complete=False)
+        return NameList.of([*(Name(name, kind) for name in listed), *map(_named, used)], complete=False)
 
     def importable(self, snapshot: Snapshot, place: NamePlace) -> NameList:
         """The names that the module of an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
         if not place.receiver and family(snapshot.path) != "javascript":
-            return NameList.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
+            return NameList.of(map(_module_named, self._modules_used(snapshot.path)), complete=False)
         declared = [declaration for declaration in self._declared_in(path) if not declaration.owner] if path else []
-        names = map(named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
+        names = map(_named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
         return NameList.of(names, complete=False)
 
     def _forget_others(self) -> None:
         for memory in (self._declared, self._modules, self._uses, self._outermost):
             memory.clear()
 
-    def _file(self, snapshot: Snapshot) -> FileNames:
+    def _file(self, snapshot: Snapshot) -> _FileNames:
         return self._files.get(snapshot.uri, UNREAD)
 
     def _members(self, snapshot: Snapshot, at: int, parts: list[str]) -> Iterator[Declared]:
         file, first = self._file(snapshot), parts[0]
         if first in symbols.SELVES:
-            kind = enclosing_type(snapshot, at)
+            kind = _enclosing_type(snapshot, at)
         else:
             owners = self._in_sight(snapshot, at, first)
             if owners is not None and owners.kind == "module" and len(parts) == 1:
@@ -228,12 +226,12 @@ class WrittenNames:
 
     def _in_sight(self, snapshot: Snapshot, at: int, name: str) -> Declared | None:
         file = self._file(snapshot)
-        local = next((declaration for declaration in in_reach(snapshot, at) if declaration.name == name), None)
+        local = next((declaration for declaration in _in_reach(snapshot, at) if declaration.name == name), None)
         return local or file.top.get(name) or file.elsewhere.get(name)
 
-    def _type(self, snapshot: Snapshot, file: FileNames, declared: Declared, steps: int = MOST_STEPS) -> str:
+    def _type(self, snapshot: Snapshot, file: _FileNames, declared: Declared, steps: int = MOST_STEPS) -> str:
         """The name of an object's type, or of a function's return type."""
-        type_name = type_in(declared.type)
+        type_name = _type_in(declared.type)
         if not type_name.endswith("()") or not steps:
             return type_name.removesuffix("()")
         name = type_name.removesuffix("()")
@@ -245,7 +243,7 @@ class WrittenNames:
         return name
 
     def _of_type(
-        self, snapshot: Snapshot, file: FileNames, name: str, visited: frozenset[str] = frozenset()
+        self, snapshot: Snapshot, file: _FileNames, name: str, visited: frozenset[str] = frozenset()
     ) -> Iterator[Declared]:
         if not name or name in visited or len(visited) > MOST_BASES:
             return
@@ -308,41 +306,41 @@ class WrittenNames:
         if function is None or function.kind != "class":
             return function
         if snapshot.text[place.at - 1] == "{":
-            return with_fields(function.name, self._of_type(snapshot, file, function.name))
+            return _with_fields(function.name, self._of_type(snapshot, file, function.name))
         members = {member.name: member for member in reversed([*self._of_type(snapshot, file, function.name)])}
         constructor = next((members[name] for name in CONSTRUCTORS if name in members), None)
         if constructor is not None or family(snapshot.path) != "python":
             return constructor
-        return with_fields(function.name, (member for member in members.values() if member.type))
+        return _with_fields(function.name, (member for member in members.values() if member.type))
 
 
-def with_fields(name: str, members: Iterable[Declared]) -> Declared:
+def _with_fields(name: str, members: Iterable[Declared]) -> Declared:
     """The constructor of what is built from its fields: a struct, a data class."""
     fields = (member for member in members if member.kind == "property")
     return Declared(name, "function", "", ", ".join(f"{field.name}: {field.type}" for field in fields))
 
 
-def by_owner(declarations: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
+def _by_owner(declarations: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
     owned: dict[str, dict[str, Declared]] = {}
     for declaration in declarations:
         owned.setdefault(declaration.owner, {})[declaration.name] = declaration
     return owned
 
 
-def named(declaration: Declared | Used) -> Name:
+def _named(declaration: Declared | Used) -> Name:
     return Name(declaration.name, declaration.kind)
 
 
-def module_named(name: str) -> Name:
+def _module_named(name: str) -> Name:
     return Name(name, "module")
 
 
 @cached
-def in_reach(snapshot: Snapshot, offset: int) -> list[Declared]:
-    return locals_at(as_if_finished(snapshot, offset), offset)
+def _in_reach(snapshot: Snapshot, offset: int) -> list[Declared]:
+    return locals_at(_as_if_finished(snapshot, offset), offset)
 
 
-def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
+def _as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
     """The text with a name inserted at the cursor and the brackets of its line closed, so that it is likely to
     parse."""
     end = snapshot.line_end(snapshot.line_of(offset))
@@ -353,7 +351,7 @@ def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
 
 
 @cached
-def enclosing_type(snapshot: Snapshot, offset: int) -> str:
+def _enclosing_type(snapshot: Snapshot, offset: int) -> str:
     """The name of the type whose method or body is at the offset; judged by the lines above where the text does not
     parse."""
     node = scopes.node_at(snapshot, max(offset - 1, 0))
@@ -366,7 +364,7 @@ def enclosing_type(snapshot: Snapshot, offset: int) -> str:
     return ""
 
 
-def type_in(text: str) -> str:
+def _type_in(text: str) -> str:
     """The name of the one type in a text, "" if there may be several; it ends in "()" if it is that of a call."""
     text = LIFETIME.sub("", text)
     while match := WRAPPERS.match(text.lstrip("&*")):

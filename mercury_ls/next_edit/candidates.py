@@ -23,8 +23,6 @@ from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
 
-__all__ = ["Candidate", "batches", "clashes", "distinct", "find", "lines_of", "permitted", "scored"]
-
 MOST_RANKED = 200
 ABOUT = 0.7
 SURE = 0.9
@@ -67,13 +65,13 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     renames = Renames.of(learned, files, project)
     for file in files:
         candidates: list[Candidate] = []
-        for batch in following(file, situation, learned, homes, project):
+        for batch in _following(file, situation, learned, homes, project):
             candidates += batch
             yield []
         yield permitted(candidates, renames, {file.uri: file})
 
 
-def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
+def _of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
     """A place without a text is a call whose new argument a model has to write."""
     return Candidate(
         uri=snapshot.uri,
@@ -117,10 +115,10 @@ def permitted(candidates: list[Candidate], renames: Renames, files: Mapping[str,
 
 def scored(candidates: Iterable[Candidate]) -> list[Candidate]:
     fitted = ranking.load()
-    return [with_score(candidate, fitted) for candidate in candidates]
+    return [_with_score(candidate, fitted) for candidate in candidates]
 
 
-def with_score(candidate: Candidate, fitted: ranking.Ranking) -> Candidate:
+def _with_score(candidate: Candidate, fitted: ranking.Ranking) -> Candidate:
     if candidate.certain:
         # Nothing has the old name by now.
         return replace(candidate, p_edit=SURE, p_due=1.0)
@@ -140,8 +138,8 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     by_file: dict[str, list[Candidate]] = {}
     for candidate in ranked:
         in_file = by_file.setdefault(candidate.uri, [])
-        covered = any(is_part_of(candidate, whole) for whole in templates)
-        if not covered and not any(collide(candidate, offered) for offered in in_file):
+        covered = any(_is_part_of(candidate, whole) for whole in templates)
+        if not covered and not any(_collide(candidate, offered) for offered in in_file):
             in_file.append(candidate)
     return tuple(
         sorted(
@@ -151,7 +149,7 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     )
 
 
-def following(
+def _following(
     snapshot: Snapshot, situation: Situation, learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project
 ) -> Iterator[list[Candidate]]:
     """For each rule its places in this file, except where the user has typed since or an accepted offer has been.
@@ -160,16 +158,16 @@ def following(
     accepted = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
     edited = [(age, number) for age, (start, end) in lines_typed for number in lines_of(snapshot, start, end)]
     for rule in learned:
-        elsewhere = is_made_once_elsewhere(rule, snapshot, situation)
+        elsewhere = _is_made_once_elsewhere(rule, snapshot, situation)
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
         home, touched = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *accepted]
         if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
             continue
-        places = places_of(rule, snapshot, home, project)
-        if elsewhere and not all(place.certain for place in places) and not is_declared(rule, home):
+        places = _places_of(rule, snapshot, home, project)
+        if elsewhere and not all(place.certain for place in places) and not _is_declared(rule, home):
             places = [place for place in places if place.certain]
-        free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in touched)]
+        free = [place for place in places if not any(age <= rule.since and _overlap(place, r) for age, r in touched)]
         lines = sorted(snapshot.line_of(place.start) for place in free)
         locals_of_rule = ranges_of_locals(rule, snapshot, home) if free else {}
         around = Surroundings(snapshot, situation, lines, edited, locals_of_rule)
@@ -177,26 +175,26 @@ def following(
         fitting = [
             place
             for place in free
-            if not is_foreign(rule, place, around)
+            if not _is_foreign(rule, place, around)
             and not kind.suppress(rule, place, snapshot)
             and not is_about_its_place(rule, place, snapshot)
-            and not repeats_neighbour(place, around)
+            and not _repeats_neighbour(place, around)
         ]
-        yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
+        yield [_of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
 
 
-def is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation) -> bool:
+def _is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation) -> bool:
     """Whether the edit was made once, and neither in this file nor is the user in it now."""
     return rule.count == 1 and snapshot.path not in (rule.path, situation.snapshot.path)
 
 
-def is_declared(rule: Rule, home: Snapshot | None) -> bool:
+def _is_declared(rule: Rule, home: Snapshot | None) -> bool:
     """Whether the file of the edit declares what the edit is about: other files may know it from there."""
-    return home is not None and rule.known_as in declared_names(home)
+    return home is not None and rule.known_as in _declared_names(home)
 
 
 @cached
-def declared_names(snapshot: Snapshot) -> frozenset[str]:
+def _declared_names(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(definition.name for definition in definitions(snapshot))
 
 
@@ -204,7 +202,7 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
     return range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
 
 
-def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
+def _places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """At most 64 in the order of the text, but all certain places of a rename."""
     places: list[Place] = []
     for place in kind_of(rule).find(rule, snapshot, home, project):
@@ -215,12 +213,12 @@ def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Pr
     return places
 
 
-def is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
+def _is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
     """Whether code that was written once would bring in names that are unknown there."""
     return rule.count == 1 and rule.copies_code and foreign_names(place, around) > 0
 
 
-def repeats_neighbour(place: Place, around: Surroundings) -> bool:
+def _repeats_neighbour(place: Place, around: Surroundings) -> bool:
     """Whether its line would say the same as the one above or below, which differs on purpose. Where the user has just
     written that one, both may have been the same before."""
     snapshot, number = around.snapshot, around.snapshot.line_of(place.start)
@@ -237,14 +235,14 @@ def repeats_neighbour(place: Place, around: Surroundings) -> bool:
     return len(tokens_of(after)) > 1 and any(snapshot.line(neighbour).strip() == after for neighbour in neighbours)
 
 
-def overlap(place: Place, typed: tuple[int, int]) -> bool:
+def _overlap(place: Place, typed: tuple[int, int]) -> bool:
     start, end = typed
     if place.start == place.end:
         return start < place.start < end or (place.start in (start, end) and start < end)
     return place.start < end and place.end > start
 
 
-def is_part_of(part: Candidate, whole: Candidate) -> bool:
+def _is_part_of(part: Candidate, whole: Candidate) -> bool:
     """Whether `whole` does for the line what `part` does for a part of it, and is about as likely."""
     if part.reach is not None or whole.rule is None or part.rule is None or whole.reach is None:
         return False
@@ -254,7 +252,7 @@ def is_part_of(part: Candidate, whole: Candidate) -> bool:
     return inside and whole.rule.age == part.rule.age and whole.p_edit >= about * part.p_edit
 
 
-def collide(first: Candidate, second: Candidate) -> bool:
+def _collide(first: Candidate, second: Candidate) -> bool:
     """Whether they change the same text; insertions also collide where they touch. Questions about a line do not
     collide with edits of it."""
     if first.uri != second.uri or (first.text is None) != (second.text is None):

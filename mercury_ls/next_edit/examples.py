@@ -22,8 +22,6 @@ from mercury_ls.code.differences import (
 from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Example", "ExampleHunk", "Piece", "PieceRule", "balanced", "example", "is_rename", "moves_a_block"]
-
 NEIGHBOURS = 4
 
 
@@ -103,7 +101,7 @@ class Example(Struct, frozen=True):
 
 
 def example(before: str, after: str) -> Example:
-    if blanks := changed_blanks(before, after):
+    if blanks := _changed_blanks(before, after):
         return Example(before, after, blanks=blanks)
     if not before.strip():
         return Example(before, after, added=((0, after),))
@@ -111,19 +109,19 @@ def example(before: str, after: str) -> Example:
         return Example(before, after, removed=((0, before),))
     if moves_a_block(before, after):
         # Line by line it would leave code that is broken.
-        return Example(before, after, (hunk(before, after, 0, is_block=True),))
+        return Example(before, after, (_hunk(before, after, 0, is_block=True),))
     hunks: list[ExampleHunk] = []
     added: list[tuple[int, str]] = []
     removed: list[tuple[int, str]] = []
     for line, old, new in changed_lines(before, after):
         if old and new and "".join((*old, *new)).strip():
             pairs = pair_lines(old, new) if len(old) + len(new) > 2 else []
-            hunks += hunks_of(old, new, pairs, line)
+            hunks += _hunks_of(old, new, pairs, line)
             added += [(line + at, text) for at, text in unpaired_lines(new, [at for _, at in pairs])] if pairs else []
         else:
             added.append((line, "".join(new)))
             removed.append((line, "".join(old)))
-    return Example(before, after, tuple(hunks), not_blank(added), not_blank(removed))
+    return Example(before, after, tuple(hunks), _not_blank(added), _not_blank(removed))
 
 
 def moves_a_block(before: str, after: str) -> bool:
@@ -135,11 +133,11 @@ def moves_a_block(before: str, after: str) -> bool:
     return False
 
 
-def not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+def _not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     return tuple(line for line in lines if line[1].strip())
 
 
-def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
+def _changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
     """Which blanks changed, if nothing else did: at the ends of lines, or between words."""
     old, new = before.split("\n"), after.split("\n")
     pairs = [(old_line, new_line) for old_line, new_line in zip(old, new, strict=False) if old_line != new_line]
@@ -151,33 +149,33 @@ def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
     return "inner" if is_alike else ""
 
 
-def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[ExampleHunk]:
+def _hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[ExampleHunk]:
     """Line by line where the lines can be paired, and all of it as one block."""
     before, after = "".join(old), "".join(new)
     if not pairs:
-        yield hunk(before, after, line)
+        yield _hunk(before, after, line)
         return
     own = [number for _, number in pairs]
     for at, number in pairs:
         goes_on = number + 1 < len(new) and number + 1 not in own
-        yield hunk(old[at], new[number], line + number, goes_on=goes_on)
-    yield hunk(before, after, line, is_block=True)
+        yield _hunk(old[at], new[number], line + number, goes_on=goes_on)
+    yield _hunk(before, after, line, is_block=True)
 
 
-def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> ExampleHunk:
+def _hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> ExampleHunk:
     if not similar(before, after):
         return ExampleHunk(before, after, line, is_rewritten=True, goes_on=goes_on)
     touches = token_changes(before, after)
     differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
     share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
     example = ExampleHunk(before, after, line, touches, (), share, False, goes_on)
-    return example if is_block else replace(example, pieces=tuple(pieces_of(example)))
+    return example if is_block else replace(example, pieces=tuple(_pieces_of(example)))
 
 
-def pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
+def _pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
     before, after, old = hunk.before, hunk.after, tokens(hunk.before)
     for touch in balanced(before, after, hunk.touches):
-        if not moved(before, after, touch, hunk.touches):
+        if not _moved(before, after, touch, hunk.touches):
             went, came = texts_of(before, after, touch)
             right = tuple(token.text for token in old if token.start >= touch.end)
             yield Piece(
@@ -195,15 +193,15 @@ def pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
             )
 
 
-def moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenChange]) -> bool:
+def _moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenChange]) -> bool:
     """Whether the piece was moved within these lines, which teaches nothing by itself. A difference may begin it with
     another token where it came than where it went."""
-    went, came = (bag(text) for text in texts_of(before, after, touch))
-    other_bags = [[bag(text) for text in texts_of(before, after, other)] for other in touches if other != touch]
+    went, came = (_bag(text) for text in texts_of(before, after, touch))
+    other_bags = [[_bag(text) for text in texts_of(before, after, other)] for other in touches if other != touch]
     return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in other_bags)
 
 
-def bag(text: str) -> list[str]:
+def _bag(text: str) -> list[str]:
     return sorted(token for token in TOKEN.findall(text) if token not in ",.")
 
 

@@ -15,8 +15,6 @@ from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation
 
-__all__ = ["Surroundings", "features_of", "foreign_names", "ranges_of_locals"]
-
 MOST_NAMES = 32
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 
@@ -38,20 +36,20 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     if rule.is_rare:
         return {"age": math.log2(1 + rule.age)}
     snapshot, lines = around.snapshot, around.lines
-    line, column = snapshot.line_of(place.start), line_at(snapshot, place)
+    line, column = snapshot.line_of(place.start), _line_at(snapshot, place)
     edited = [number for path, number in rule.places if path == snapshot.path]
     since = [number for age, number in around.edited if age <= rule.since]
     declared = not place.declaration_gone
-    old, new = words_of(rule.lines_before), words_of(column)
+    old, new = _words_of(rule.lines_before), _words_of(column)
     return {
-        "above": float(declared and is_above(rule, line, around)),
+        "above": float(declared and _is_above(rule, line, around)),
         "declaration gone": float(place.declaration_gone),
         "visited": float(declared and line in since),
         "skipped": float(declared and bool(since) and min(since) < line < max(since)),
         "likeness": place.likeness,
         "words alike": len(old & new) / max(len(old | new), 1),
         "names alike": kinship(rule.lines_before or rule.lines_after, column),
-        "neighbours": neighbours_alike(rule, line, snapshot, home),
+        "neighbours": _neighbours_alike(rule, line, snapshot, home),
         "like above": place.around[0],
         "like below": place.around[1],
         "other role": float(not place.same_role),
@@ -68,7 +66,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     }
 
 
-def is_above(rule: Rule, line: int, around: Surroundings) -> bool:
+def _is_above(rule: Rule, line: int, around: Surroundings) -> bool:
     """Whether it is above the edit, or above the cursor if the edit was made in another file."""
     snapshot, situation = around.snapshot, around.situation
     if rule.path == snapshot.path:
@@ -76,14 +74,14 @@ def is_above(rule: Rule, line: int, around: Surroundings) -> bool:
     return snapshot is situation.snapshot and line < snapshot.line_of(situation.offset)
 
 
-def line_at(snapshot: Snapshot, place: Place) -> str:
+def _line_at(snapshot: Snapshot, place: Place) -> str:
     """The lines that the place touches."""
     start, end = snapshot.line_of(place.start), snapshot.line_of(place.end)
     return snapshot.text[snapshot.line_start(start) : snapshot.line_end(end)]
 
 
 @lru_cache(maxsize=1 << 14)
-def words_of(text: str) -> frozenset[str]:
+def _words_of(text: str) -> frozenset[str]:
     return frozenset(tokens_of(text))
 
 
@@ -103,17 +101,17 @@ def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> d
     return {name: scopes.binding_ranges(snapshot, name) for name in local}
 
 
-def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot | None) -> float:
+def _neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot | None) -> float:
     """The share of the two lines above and below that have the shape of those around the edit."""
     if home is None:
         return 0.0
     grown = rule.lines_after.count("\n") or 1
     removed = rule.lines_before.count("\n")
-    old = [*(shape_at(home, rule.line - n) for n in (1, 2)), *(shape_at(home, rule.line + grown + n) for n in (0, 1))]
-    new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + removed + n) for n in (0, 1))]
+    old = [*(_shape_at(home, rule.line - n) for n in (1, 2)), *(_shape_at(home, rule.line + grown + n) for n in (0, 1))]
+    new = [*(_shape_at(snapshot, line - n) for n in (1, 2)), *(_shape_at(snapshot, line + removed + n) for n in (0, 1))]
     return sum(mine == theirs for mine, theirs in zip(old, new, strict=True)) / len(old)
 
 
 @cached
-def shape_at(snapshot: Snapshot, number: int) -> str:
+def _shape_at(snapshot: Snapshot, number: int) -> str:
     return shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""

@@ -20,8 +20,6 @@ from mercury_ls.next_edit.once import is_prose
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
 
-__all__ = ["WrittenEdit", "place_of", "requests", "unwelcome", "written_edits"]
-
 CandidatePlace = tuple[str, int, int, str | None]
 
 WORD = re.compile(r"\w+")
@@ -33,7 +31,7 @@ LEAST_CHANCE = 0.05
 """A model is not asked about less likely places."""
 
 
-class AskedRegion(Struct, frozen=True):
+class _AskedRegion(Struct, frozen=True):
     """Whole lines of a file that a model is asked to rewrite; `chance` is how likely it is that they change."""
 
     snapshot: Snapshot
@@ -59,12 +57,12 @@ class WrittenEdit(Struct, frozen=True):
 
 def requests(
     question: NextQuestion, candidates: Sequence[Candidate]
-) -> list[tuple[tuple[AskedRegion, ...], InfillRequest]]:
+) -> list[tuple[tuple[_AskedRegion, ...], InfillRequest]]:
     """Nearby regions share a request, as long as the text between them fits into the model's context; the likeliest
     come first."""
     room = question.budget.characters // 4
-    close: list[list[AskedRegion]] = []
-    for region in regions_of(question, candidates):
+    close: list[list[_AskedRegion]] = []
+    for region in _regions_of(question, candidates):
         if region.end - region.start > room:
             continue
         together = close and close[-1][0].snapshot is region.snapshot and region.end - close[-1][0].start <= room
@@ -76,23 +74,23 @@ def requests(
     return [(tuple(together), request(question, together, room)) for together in close[:MOST_REQUESTS]]
 
 
-def regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[AskedRegion]:
+def _regions_of(question: NextQuestion, candidates: Sequence[Candidate]) -> list[_AskedRegion]:
     """The lines around the likeliest places whose text no rule knows."""
     ranked = sorted(
-        (candidate for candidate in candidates if is_worth_asking(question, candidate)),
+        (candidate for candidate in candidates if _is_worth_asking(question, candidate)),
         key=lambda candidate: -candidate.p_edit,
     )
-    lines = sorted(asked_lines(question, ranked))
-    regions: list[AskedRegion] = []
+    lines = sorted(_asked_lines(question, ranked))
+    regions: list[_AskedRegion] = []
     for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
         numbers = [number for _, (_, number) in stretch]
         snapshot = question.files[uri]
         start, end = snapshot.line_start(numbers[0]), snapshot.line_stop(numbers[-1])
-        regions.append(AskedRegion(snapshot, start, end, chance_of_change(snapshot, start, end, ranked)))
+        regions.append(_AskedRegion(snapshot, start, end, _chance_of_change(snapshot, start, end, ranked)))
     return regions
 
 
-def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
+def _is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     """Not if nothing that is written there can be shown."""
     if candidate.text is not None or candidate.p_edit < LEAST_CHANCE:
         return False
@@ -100,7 +98,7 @@ def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     return question.asks == "always" or ranking.can_be_shown(question.rescoring, candidate.p_edit, bar)
 
 
-def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
+def _asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
     """The likeliest places, each with the lines above and below, where the change may be."""
     files, places = question.files, 0
     lines_asked: set[tuple[str, int]] = set()
@@ -114,7 +112,7 @@ def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tupl
     return lines_asked
 
 
-def chance_of_change(snapshot: Snapshot, start: int, end: int, places: Iterable[Candidate]) -> float:
+def _chance_of_change(snapshot: Snapshot, start: int, end: int, places: Iterable[Candidate]) -> float:
     """That of the likeliest of these places there, 0 if there is none."""
     inside = (
         candidate.p_edit for candidate in places if candidate.uri == snapshot.uri and start <= candidate.start < end
@@ -122,7 +120,7 @@ def chance_of_change(snapshot: Snapshot, start: int, end: int, places: Iterable[
     return max(inside, default=0.0)
 
 
-def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -> InfillRequest:
+def request(question: NextQuestion, regions: Sequence[_AskedRegion], room: int) -> InfillRequest:
     snapshot = regions[0].snapshot
     first = snapshot.line_of(max(regions[0].start - room, 0))
     last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
@@ -138,19 +136,19 @@ def request(question: NextQuestion, regions: Sequence[AskedRegion], room: int) -
 
 
 def written_edits(
-    question: NextQuestion, regions: Sequence[AskedRegion], candidates: Sequence[Candidate], draft: Draft
+    question: NextQuestion, regions: Sequence[_AskedRegion], candidates: Sequence[Candidate], draft: Draft
 ) -> list[WrittenEdit]:
     """What the model has made of these regions."""
     collected: list[WrittenEdit] = []
     for region, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, region.snapshot.text), region.snapshot)
-        if filled.complete and (edit := written_edit(question, region, text, candidates)):
+        if filled.complete and (edit := _written_edit(question, region, text, candidates)):
             collected.append(WrittenEdit(edit, filled.p_accept))
     return collected
 
 
-def written_edit(
-    question: NextQuestion, region: AskedRegion, text: str, candidates: Iterable[Candidate]
+def _written_edit(
+    question: NextQuestion, region: _AskedRegion, text: str, candidates: Iterable[Candidate]
 ) -> Candidate | None:
     """The model's edit of a region; whole lines stay whole lines."""
     if text.split() == region.old.split():
@@ -169,7 +167,7 @@ def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates
     in code it writes the new name for something else that has the old one; empty if it does neither."""
     files = question.files
     reversals = [edit for edit in own_edits if question.is_reversal(edit.uri, edit)]
-    if not all(mends_a_word(files[edit.uri], edit) for edit in reversals):
+    if not all(_mends_a_word(files[edit.uri], edit) for edit in reversals):
         return "it would undo what was done a moment ago"
     learned = rules(question.edits)
     renames = Renames.of(learned, files.values(), (question.project or Project()).with_files(files.values()))
@@ -178,7 +176,7 @@ def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates
     return "" if is_welcome else "it would rename something else too"
 
 
-def mends_a_word(snapshot: Snapshot, edit: Candidate) -> bool:
+def _mends_a_word(snapshot: Snapshot, edit: Candidate) -> bool:
     """True if the edit makes one word of another, after which the file has fewer syntax errors."""
     old = snapshot.text[edit.start : edit.end]
     change = minimal(old, edit.text or "")

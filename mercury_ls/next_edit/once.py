@@ -9,8 +9,6 @@ from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["is_about_its_place"]
-
 SHORT_WORD = 2
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
@@ -25,19 +23,19 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if rule.count > 1 or place.certain or place.text is None:
         return False
     before, after = rule.before, rule.after
-    if frozenset({before.lower(), after.lower()}) == TRUTHS or (not place.text and removes_another(place, snapshot)):
+    if frozenset({before.lower(), after.lower()}) == TRUTHS or (not place.text and _removes_another(place, snapshot)):
         return True
-    if (not before.strip() and STRING.fullmatch(after.strip(" ,\t"))) or removes_from_another(rule, place, snapshot):
+    if (not before.strip() and STRING.fullmatch(after.strip(" ,\t"))) or _removes_from_another(rule, place, snapshot):
         return True
     numbers = NUMBERS.fullmatch(before) is not None and NUMBERS.fullmatch(after) is not None
     if syntax.inside(snapshot, place.start) is not None:
         is_short = WORD.fullmatch(before) is not None and len(before) <= SHORT_WORD and before.lower() != after.lower()
         return is_short or (numbers and is_prose(snapshot, place.start))
     head = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
-    return is_keyword_for_name(before, after) or (numbers and COMPARED.search(head) is not None)
+    return _is_keyword_for_name(before, after) or (numbers and COMPARED.search(head) is not None)
 
 
-def is_keyword_for_name(before: str, after: str) -> bool:
+def _is_keyword_for_name(before: str, after: str) -> bool:
     """Whether a word that is a keyword in some language became a name."""
     return before in KEYWORDS and after not in KEYWORDS and WORD.fullmatch(after) is not None
 
@@ -50,7 +48,7 @@ def is_prose(snapshot: Snapshot, offset: int) -> bool:
     return any(node.type == "string" and node.parent and node.parent.type == "expression_statement" for node in around)
 
 
-def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+def _removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether words of the language would go from behind another operand: `a is not None` became `a`."""
     words = re.findall(r"\w+", rule.before)
     if not words or rule.after.strip() or not (KEYWORDS | CONSTANTS).issuperset(words):
@@ -61,7 +59,7 @@ def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     return (edited_operand and edited_operand.group().strip()) != (operand and operand.group().strip())
 
 
-def removes_another(place: Place, snapshot: Snapshot) -> bool:
+def _removes_another(place: Place, snapshot: Snapshot) -> bool:
     """Whether a definition of another name would go."""
     return place.likeness < 1.0 and any(
         place.start <= definition.start < place.end for definition in syntax.definitions(snapshot)

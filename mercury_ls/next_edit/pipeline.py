@@ -33,8 +33,6 @@ from mercury_ls.next_edit.model import requests, written_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 
-__all__ = ["admissible", "answers", "next_edits"]
-
 ABOUT = 0.7
 """The share of the likeliest edit's probability that others need to be shown with it."""
 TURN_SECONDS = 0.01
@@ -53,7 +51,7 @@ T = TypeVar("T")
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
-    candidates = await in_turns(searching(question.situation))
+    candidates = await _in_turns(searching(question.situation))
     reason = candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS
     if isinstance(candidates, Silence):
         if engine is None or not question.is_for_a_rewriter:
@@ -65,7 +63,7 @@ async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGene
             yield answer
 
 
-async def in_turns(work: Generator[None, None, T]) -> T:
+async def _in_turns(work: Generator[None, None, T]) -> T:
     """Runs the generator to its end and returns its value, yielding to the event loop every few milliseconds."""
     began = time.thread_time()
     while True:
@@ -83,17 +81,17 @@ async def answers(
 ) -> AsyncGenerator[Answer]:
     """The answer by these candidates alone, then with what the model writes as well. `reason` says why there are
     no candidates, if there are none."""
-    answer = await checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
+    answer = await _checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
-        asking = rewritten_by if "region" in question.modes else written_by
+        asking = _rewritten_by if "region" in question.modes else _written_by
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
-    yield replace(await noted(question, candidates, answer), final=True)
+    yield replace(await _noted(question, candidates, answer), final=True)
 
 
-async def noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
+async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
     """The answer with what a rename says of the places that it does not change."""
     offer, files = answer.offer, question.files
     edits = offer.edits if offer is not None and offer.kind == "rename" else ()
@@ -104,11 +102,11 @@ async def noted(question: NextQuestion, candidates: Sequence[Candidate], answer:
     if offer is None or rule is None or home is None:
         return answer
     project = (question.project or Project()).with_files(files.values())
-    note = await in_turns(note_of(rule, home, files.values(), project, places))
+    note = await _in_turns(note_of(rule, home, files.values(), project, places))
     return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
 
 
-async def rewritten_by(
+async def _rewritten_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is
@@ -125,17 +123,17 @@ async def rewritten_by(
         infill = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
         rewrite: region.RegionRewrite | Silence = Silence(region.LATE)
         async with aclosing(engine.infill(infill)) as drafts:
-            while draft := await next_draft(drafts, until):
+            while draft := await _next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
                 if draft.final and draft.step:
                     rewrite = region.rewritten(question, snapshot, offset, draft.spans[0], candidates)
                 else:
                     yield answer
-        better = await with_written(question, candidates, rewrite, by_rule)
+        better = await _with_written(question, candidates, rewrite, by_rule)
         yield (answer := replace(better, step=answer.step, sent=answer.sent))
 
 
-async def next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draft | None:
+async def _next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draft | None:
     """The next draft, None after the last one and if none comes until then, by the loop's clock."""
     with suppress(TimeoutError):
         async with asyncio.timeout_at(until):
@@ -143,27 +141,27 @@ async def next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draf
     return None
 
 
-async def with_written(
+async def _with_written(
     question: NextQuestion, candidates: Sequence[Candidate], rewrite: region.RegionRewrite | Silence, by_rule: Answer
 ) -> Answer:
     """The answer by the rules and what the model has written, or why that adds nothing."""
     if isinstance(rewrite, Silence):
         return by_rule if by_rule.offer else replace(by_rule, silence=f"{by_rule.silence}; {rewrite.reason}")
-    answer = await checked(question, region.merged_candidates(question, candidates, rewrite.edits), ranking.load().bar)
-    return with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, rewrite)
+    answer = await _checked(question, region.merged_candidates(question, candidates, rewrite.edits), ranking.load().bar)
+    return _with_evidence(question, answer if answer.offer or not by_rule.offer else by_rule, rewrite)
 
 
-def with_evidence(question: NextQuestion, answer: Answer, rewrite: region.RegionRewrite) -> Answer:
+def _with_evidence(question: NextQuestion, answer: Answer, rewrite: region.RegionRewrite) -> Answer:
     """The answer with what the model's edits are judged by, whether they are in it or not."""
     evidence = rewrite.evidence
     if answer.offer and answer.offer.kind == "region":
         return replace(answer, offers=(replace(answer.offer, evidence=evidence),))
-    edits = tuple(TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in in_order(rewrite.edits))
+    edits = tuple(TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in _in_order(rewrite.edits))
     base = {edit.uri: question.files[edit.uri] for edit in edits}
     return replace(answer, unshown=Offer(edits, rewrite.edits[0].p_edit, base, kind="region", evidence=evidence))
 
 
-async def written_by(
+async def _written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
     """The answer with what a model writes where a rule leaves open what to write."""
@@ -175,7 +173,7 @@ async def written_by(
         async with aclosing(engine.infill(deadline.limited(infill))) as drafts:
             async for draft in drafts:
                 written = [edit.scored(question) for edit in written_edits(question, regions, candidates, draft)]
-                latest = await checked(question, distinct([*candidates, *earlier, *written]), bar)
+                latest = await _checked(question, distinct([*candidates, *earlier, *written]), bar)
                 yield replace(latest, step=draft.step, sent=draft.sent)
         earlier += written
 
@@ -201,11 +199,11 @@ def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float
     ]
     if not sure:
         return []
-    leader = leading(question, sure)
-    sure += [candidate for candidate in candidates if candidate not in sure and is_rest_of(candidate, leader)]
-    chosen = [candidate for candidate in sure if candidate is leader or goes_with(candidate, leader)]
-    lines = {line_of(question, candidate) for candidate in chosen}
-    visible = [candidate for candidate in sure if line_of(question, candidate) in lines]
+    leader = _leading(question, sure)
+    sure += [candidate for candidate in candidates if candidate not in sure and _is_rest_of(candidate, leader)]
+    chosen = [candidate for candidate in sure if candidate is leader or _goes_with(candidate, leader)]
+    lines = {_line_of(question, candidate) for candidate in chosen}
+    visible = [candidate for candidate in sure if _line_of(question, candidate) in lines]
     if leader.certain:
         # Certain renames are right as they are, and what else may follow from them comes afterwards.
         return [candidate for candidate in visible if candidate.certain]
@@ -214,26 +212,26 @@ def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float
     return visible + [candidate for candidate in bound if candidate not in visible]
 
 
-def leading(question: NextQuestion, sure: Sequence[Candidate]) -> Candidate:
+def _leading(question: NextQuestion, sure: Sequence[Candidate]) -> Candidate:
     """The likeliest of those that come first, or one nearly as likely of a later edit."""
-    first = [candidate for candidate in sure if follows_from_fresh(question, candidate)] or sure
+    first = [candidate for candidate in sure if _follows_from_fresh(question, candidate)] or sure
     likeliest = max(candidate.p_edit for candidate in first)
-    return min((candidate for candidate in first if candidate.p_edit >= AS_LIKELY * likeliest), key=latest)
+    return min((candidate for candidate in first if candidate.p_edit >= AS_LIKELY * likeliest), key=_latest)
 
 
-def follows_from_fresh(question: NextQuestion, candidate: Candidate) -> bool:
+def _follows_from_fresh(question: NextQuestion, candidate: Candidate) -> bool:
     """Whether it follows from the edits that come first: what a next-edit model writes follows from the latest."""
     if candidate.kind == "region":
         return question.fresh > 0
     return candidate.rule is not None and candidate.rule.age < question.fresh
 
 
-def latest(candidate: Candidate) -> tuple[int, float]:
+def _latest(candidate: Candidate) -> tuple[int, float]:
     """Sorts candidates of later edits first, then likelier ones."""
     return candidate.rule.age if candidate.rule else 0, -candidate.p_edit
 
 
-def goes_with(candidate: Candidate, leader: Candidate) -> bool:
+def _goes_with(candidate: Candidate, leader: Candidate) -> bool:
     """Whether the same edit taught both and they are about as likely; a rename is shown whole."""
     rule, leading = candidate.rule, leader.rule
     if rule is None or leading is None or rule.age != leading.age:
@@ -241,45 +239,45 @@ def goes_with(candidate: Candidate, leader: Candidate) -> bool:
     return candidate.p_edit >= ABOUT * leader.p_edit or (rule == leading and rule.is_indivisible)
 
 
-def is_rest_of(candidate: Candidate, leader: Candidate) -> bool:
+def _is_rest_of(candidate: Candidate, leader: Candidate) -> bool:
     """Whether leaving it out would tear apart what the leader begins, though it alone would not be shown."""
     if candidate.text is None or leader.rule is None or not leader.rule.is_indivisible:
         return False
     return candidate.rule == leader.rule and candidate.p_edit >= ABOUT * leader.p_edit
 
 
-def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
+def _line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
     return candidate.uri, question.files[candidate.uri].line_of(candidate.start)
 
 
-async def checked(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> Answer:
+async def _checked(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> Answer:
     """The answer; what the parser has to say is computed first, in turns."""
     chosen = group(question, candidates, fitted)
-    await in_turns(parses(question, chosen))
-    return answered(question, candidates, chosen, fitted)
+    await _in_turns(_parses(question, chosen))
+    return _answered(question, candidates, chosen, fitted)
 
 
-def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[None, None, None]:
+def _parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[None, None, None]:
     for uri, snapshot in question.files.items():
-        together = in_order(candidate for candidate in chosen if candidate.uri == uri and not candidate.certain)
-        alone = together if parses_worse(snapshot, together, PATIENCE) else ()
+        together = _in_order(candidate for candidate in chosen if candidate.uri == uri and not candidate.certain)
+        alone = together if _parses_worse(snapshot, together, PATIENCE) else ()
         yield
         for candidate in alone:
-            parses_worse(snapshot, [candidate])
+            _parses_worse(snapshot, [candidate])
             yield
 
 
-def answered(
+def _answered(
     question: NextQuestion, candidates: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float
 ) -> Answer:
     """The chosen edits, without those that make a file parse worse."""
     if not chosen:
-        return Answer(silence=unsure(question, candidates, fitted))
+        return Answer(silence=_unsure(question, candidates, fitted))
     files = question.files
     parsed = [
         candidate
         for uri, snapshot in files.items()
-        for candidate in parsing(snapshot, [c for c in chosen if c.uri == uri])
+        for candidate in _parsing(snapshot, [c for c in chosen if c.uri == uri])
     ]
     if not parsed:
         return Answer(silence="the file would have more syntax errors than before")
@@ -287,10 +285,10 @@ def answered(
     leader = max(parsed, key=lambda candidate: candidate.p_edit)
     p_accept = sum(candidate.p_edit for candidate in parsed) / len(parsed)
     base = {edit.uri: files[edit.uri] for edit in edits}
-    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader)),))
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=_label(leader)),))
 
 
-def unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> str:
+def _unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> str:
     if not candidates:
         return NOTHING_FOLLOWS
     edits = [candidate for candidate in candidates if candidate.text is not None]
@@ -300,32 +298,32 @@ def unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: floa
     chance, bar = likeliest.p_edit, question.bar_for(likeliest, fitted)
     if bar == fitted / likeliest.p_due:  # what counts is whether anything is due at all
         chance, bar = chance * likeliest.p_due, fitted
-    return f"unsure: {label(likeliest)} is {chance:.0%} likely, under the bar of {bar:.0%}"
+    return f"unsure: {_label(likeliest)} is {chance:.0%} likely, under the bar of {bar:.0%}"
 
 
-def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
+def _parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
     """All of them if the file parses no worse with them, otherwise those that do no harm one by one."""
-    ordered = in_order(chosen)
+    ordered = _in_order(chosen)
     if all(candidate.certain for candidate in ordered):
         # One name for another makes no difference to a parser.
         return ordered
-    if not parses_worse(snapshot, ordered, PATIENCE):
+    if not _parses_worse(snapshot, ordered, PATIENCE):
         return ordered
-    harmless = [candidate for candidate in ordered if not parses_worse(snapshot, [candidate])]
-    return [] if parses_worse(snapshot, harmless, PATIENCE) else harmless
+    harmless = [candidate for candidate in ordered if not _parses_worse(snapshot, [candidate])]
+    return [] if _parses_worse(snapshot, harmless, PATIENCE) else harmless
 
 
-def in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
+def _in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
     return sorted(chosen, key=lambda candidate: candidate.start)
 
 
-def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
+def _parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
     changes = tuple(TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in reversed(chosen))
-    return bool(changes) and is_worse_with(snapshot, changes, patience)
+    return bool(changes) and _is_worse_with(snapshot, changes, patience)
 
 
 @cached
-def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
+def _is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
     """Remembered, since most drafts propose the same."""
     language = find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None:
@@ -334,11 +332,11 @@ def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: i
     before = syntax.problems(snapshot.tree)
     if tree is None or not 0 < before < syntax.problems(tree):
         return tree is None or syntax.problems(tree) > before
-    old, new = touched(snapshot.text, changes)
+    old, new = _touched(snapshot.text, changes)
     return syntax.problems(tree, new) > syntax.problems(snapshot.tree, old)
 
 
-def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[range]]:
+def _touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[range]]:
     """The rows of a text that these changes, the last one first, replace, and those that they make of them."""
     old: list[range] = []
     new: list[range] = []
@@ -352,6 +350,6 @@ def touched(text: str, changes: Sequence[TextEdit]) -> tuple[list[range], list[r
     return old, new
 
 
-def label(candidate: Candidate) -> str:
+def _label(candidate: Candidate) -> str:
     """What the offer is called, after its likeliest edit; where the edits are, each editor shows in its own way."""
     return kind_of(candidate.rule).label(candidate.rule) if candidate.rule is not None else "edit"

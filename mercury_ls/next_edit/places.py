@@ -12,8 +12,6 @@ from mercury_ls.code.lexemes import tokens_of
 from mercury_ls.code.scopes import whole
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["MOST_PLACES", "Place", "defines", "matching", "nearest", "sequence", "sides", "with_likeness"]
-
 MOST_PLACES = 64
 NEIGHBOURS = 4
 DECLARING = frozenset(
@@ -49,8 +47,8 @@ def with_likeness(place: Place, left: Sequence[str], right: Sequence[str], snaps
     before, after = sides(snapshot, place.start, place.end)
     return replace(
         place,
-        likeness=(agreeing(left[::-1], before[::-1]) + agreeing(right, after)) / compared(left, right),
-        same_role=role(left, right) == role(before, after),
+        likeness=(_agreeing(left[::-1], before[::-1]) + _agreeing(right, after)) / _compared(left, right),
+        same_role=_role(left, right) == _role(before, after),
     )
 
 
@@ -60,17 +58,17 @@ def sides(snapshot: Snapshot, start: int, end: int) -> tuple[list[str], list[str
     return tokens_of(snapshot.text[first:start]), tokens_of(snapshot.text[end:last])
 
 
-def agreeing(old: Sequence[str], new: Sequence[str]) -> int:
+def _agreeing(old: Sequence[str], new: Sequence[str]) -> int:
     """How many of the nearest tokens agree; the end of the line counts as one."""
     pairs = zip([*old[:NEIGHBOURS], ""][:NEIGHBOURS], [*new[:NEIGHBOURS], ""], strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def compared(*sides: Sequence[str]) -> int:
+def _compared(*sides: Sequence[str]) -> int:
     return sum(min(len(side) + 1, NEIGHBOURS) for side in sides)
 
 
-def role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
+def _role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
     """Whether it is a member, is called, and names an argument."""
     member = bool(left) and left[-1] in (".", "->", "::", "?.")
     named = tuple(right[:1]) == ("=",) and bool(left) and left[-1] in ("(", ",")

@@ -11,8 +11,6 @@ from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.situation import Situation
 
-__all__ = ["NextQuestion"]
-
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`neighbours` are the files besides the current one that may be edited as well: open ones, and those of the

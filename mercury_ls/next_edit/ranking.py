@@ -14,8 +14,6 @@ from msgspec import Struct
 from mercury_engine.api import RescoringWeights
 from mercury_ls.completion.judge import logistic
 
-__all__ = ["Ranking", "can_be_shown", "load", "written_probability"]
-
 
 class Ranking(Struct, frozen=True):
     """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds; `due` tells from the
@@ -37,7 +35,7 @@ class Ranking(Struct, frozen=True):
         """The chance that anything is left to do where this edit is the likeliest."""
         if not self.due:
             return 1.0
-        values = {"bias": 1.0, "ranked": odds(probability), **features}
+        values = {"bias": 1.0, "ranked": _odds(probability), **features}
         return logistic(sum(self.due.get(name, 0.0) * value for name, value in values.items()))
 
 
@@ -49,7 +47,7 @@ def load() -> Ranking:
 
 def written_probability(rescoring: RescoringWeights, probability: float, p_model: float) -> float:
     """The chance of an edit that a model wrote, so sure of it, where an edit was so likely."""
-    ranked, model = odds(probability), odds(p_model)
+    ranked, model = _odds(probability), _odds(p_model)
     score = rescoring.bias + rescoring.ranked * ranked + rescoring.model * model
     return logistic(score + rescoring.own + rescoring.own_ranked * ranked + rescoring.own_model * model)
 
@@ -59,6 +57,6 @@ def can_be_shown(rescoring: RescoringWeights, probability: float, bar: float) ->
     return written_probability(rescoring, probability, rescoring.surest) >= bar
 
 
-def odds(probability: float) -> float:
+def _odds(probability: float) -> float:
     bounded = min(max(probability, 0.001), 0.999)
     return math.log(bounded / (1.0 - bounded))

@@ -23,17 +23,6 @@ from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
-__all__ = [
-    "LATE",
-    "SURE_ENOUGH",
-    "RegionRewrite",
-    "edits_of",
-    "merged_candidates",
-    "places",
-    "request",
-    "rewritten",
-]
-
 SURE_ENOUGH = 0.6
 """A rule's edit as likely as this does not wait for long for a model that may know more."""
 MOST_LINES = 64
@@ -70,13 +59,13 @@ def request(
         spans=(Span(0, 0, end - start, "region"),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
-        diagnostics=tuple(diagnostic(snapshot, problem) for problem in diagnostics if start <= problem.start <= end),
+        diagnostics=tuple(_diagnostic(snapshot, problem) for problem in diagnostics if start <= problem.start <= end),
         effort=question.effort,
         cursor=offset - start,
     )
 
 
-def diagnostic(snapshot: Snapshot, reported: FileDiagnostic) -> Diagnostic:
+def _diagnostic(snapshot: Snapshot, reported: FileDiagnostic) -> Diagnostic:
     line = snapshot.line_of(reported.start)
     return Diagnostic(
         snapshot.path, line, reported.start - snapshot.line_start(line), reported.message, reported.severity
@@ -100,13 +89,13 @@ def rewritten(
     if not filled.complete:
         return Silence(LATE)
     if without_sentinels(filled.text, snapshot.text) != filled.text:
-        return discarded("it contains special tokens")
+        return _discarded("it contains special tokens")
     edits = edits_of(snapshot, region, filled.text, question.offset)
     if not edits:
         is_same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
-        return Silence("the model changes nothing here") if is_same else discarded("it rewrites or removes too much")
+        return Silence("the model changes nothing here") if is_same else _discarded("it rewrites or removes too much")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in edits):
-        return discarded("it was rejected before")
+        return _discarded("it was rejected before")
     evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in edits))
     chance = question.judge.chance(evidence)
     candidates_of_model = [
@@ -114,10 +103,10 @@ def rewritten(
         for edit in edits
     ]
     reason = unwelcome(question, candidates_of_model, candidates)
-    return discarded(reason) if reason else RegionRewrite(tuple(candidates_of_model), evidence)
+    return _discarded(reason) if reason else RegionRewrite(tuple(candidates_of_model), evidence)
 
 
-def discarded(reason: str) -> Silence:
+def _discarded(reason: str) -> Silence:
     return Silence(f"the model's edit was discarded: {reason}")
 
 
@@ -130,18 +119,18 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
         new.append("")
     elif old[-1] and len(new) > 1 and not new[-1]:
         new.pop()
-    changed = [change for change in differing(old, new) if is_visible(old, new, change)]
+    changed = [change for change in _differing(old, new) if _is_visible(old, new, change)]
     removed, added = sum(j - i for i, j, _, _ in changed), sum(m - k for _, _, k, m in changed)
     if removed + added > MOST_LINES or removed - added > MOST_REMOVED:
         return []
     edits: list[TextEdit] = []
     for i, j, k, m in changed:
         lines = in_the_files_style("\n".join(["", *new[k:m]]), snapshot).split(line_break(snapshot.text))[1:]
-        edits += hunk(snapshot, first + i, first + j, lines, last, cursor)
+        edits += _hunk(snapshot, first + i, first + j, lines, last, cursor)
     return edits
 
 
-def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+def _differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Which lines became which; all between the first difference and the last one if they are too many to compare."""
     bare = [[line.rstrip() for line in lines] for lines in (old, new)]
     equal = [old_line == new_line for old_line, new_line in zip(*bare, strict=False)]
@@ -157,22 +146,22 @@ def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int
             yield head + i, head + j, head + k, head + m
 
 
-def is_visible(old: Sequence[str], new: Sequence[str], lines: tuple[int, int, int, int]) -> bool:
+def _is_visible(old: Sequence[str], new: Sequence[str], lines: tuple[int, int, int, int]) -> bool:
     """Whether more than blank lines differ."""
     i, j, k, m = lines
     return any(line.strip() for line in (*old[i:j], *new[k:m]))
 
 
-def hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: int, cursor: int) -> list[TextEdit]:
+def _hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: int, cursor: int) -> list[TextEdit]:
     """The lines from `first` to `stop` become others: only what differs, line by line if their number stays."""
     end_of_line, number = line_break(snapshot.text), stop - first
     if number and number == len(came):
         lines = zip(range(first, stop), came, strict=True)
-        return [moved(minimal(snapshot.line(at), line), snapshot.line_start(at)) for at, line in lines]
+        return [_moved(minimal(snapshot.line(at), line), snapshot.line_start(at)) for at, line in lines]
     if number and came:
         start = snapshot.line_start(first)
         before = snapshot.text[start : snapshot.line_end(stop - 1)]
-        return [moved(minimal(before, end_of_line.join(came)), start)]
+        return [_moved(minimal(before, end_of_line.join(came)), start)]
     above = snapshot.line_end(first - 1) if first else 0
     if stop > last or (came and above == cursor > snapshot.line_start(max(first - 1, 0))):
         end = snapshot.line_end(stop - 1) if number else above
@@ -181,7 +170,7 @@ def hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: i
     return [TextEdit(snapshot.line_start(first), snapshot.line_start(stop), text)]
 
 
-def moved(edit: TextEdit, distance: int) -> TextEdit:
+def _moved(edit: TextEdit, distance: int) -> TextEdit:
     return replace(edit, start=edit.start + distance, end=edit.end + distance)
 
 
@@ -190,38 +179,38 @@ def merged_candidates(
 ) -> list[Candidate]:
     """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
     the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
-    parts = [[candidate for candidate in candidates if is_part(question, candidate, edit)] for edit in rewrite]
+    parts = [[candidate for candidate in candidates if _is_part(question, candidate, edit)] for edit in rewrite]
     whole = [
-        [candidate for candidate in steps if is_same(question, candidate, edit)]
+        [candidate for candidate in steps if _is_same(question, candidate, edit)]
         for steps, edit in zip(parts, rewrite, strict=True)
     ]
     if all(whole):
         agreed = [(candidate, edit) for equals, edit in zip(whole, rewrite, strict=True) for candidate in equals]
-        likelier = {place_of(candidate): strengthened(candidate, edit) for candidate, edit in agreed}
+        likelier = {place_of(candidate): _strengthened(candidate, edit) for candidate, edit in agreed}
         return list(distinct([likelier.get(place_of(candidate), candidate) for candidate in candidates]))
     replaced = {place_of(candidate): candidate.p_edit for steps in parts for candidate in steps}
     likeliest = max(replaced.values(), default=0.0)
-    own = [replace(edit, p_edit=chance_of_either(edit.p_edit, likeliest)) for edit in rewrite]
+    own = [replace(edit, p_edit=_chance_of_either(edit.p_edit, likeliest)) for edit in rewrite]
     return list(distinct([*(candidate for candidate in candidates if place_of(candidate) not in replaced), *own]))
 
 
-def strengthened(ruled: Candidate, rewritten: Candidate) -> Candidate:
+def _strengthened(ruled: Candidate, rewritten: Candidate) -> Candidate:
     return replace(
         ruled,
-        p_edit=chance_of_either(ruled.p_edit, rewritten.p_edit),
-        p_due=chance_of_either(ruled.p_due, rewritten.p_edit),
+        p_edit=_chance_of_either(ruled.p_edit, rewritten.p_edit),
+        p_due=_chance_of_either(ruled.p_due, rewritten.p_edit),
     )
 
 
-def is_same(question: NextQuestion, first: Candidate, second: Candidate) -> bool:
-    return same_result(question.files[second.uri].text, edit_of(first), edit_of(second))
+def _is_same(question: NextQuestion, first: Candidate, second: Candidate) -> bool:
+    return same_result(question.files[second.uri].text, _edit_of(first), _edit_of(second))
 
 
-def is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
+def _is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
     """Whether making one edit is making the other, or a step towards it."""
     if part.uri != whole.uri or part.text is None:
         return False
-    if is_same(question, part, whole):
+    if _is_same(question, part, whole):
         return True
     text = question.files[whole.uri].text
     if not whole.start <= part.start <= part.end <= whole.end:
@@ -231,10 +220,10 @@ def is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
     return is_step_towards(old, after, whole.text or "")
 
 
-def edit_of(candidate: Candidate) -> TextEdit:
+def _edit_of(candidate: Candidate) -> TextEdit:
     return TextEdit(candidate.start, candidate.end, candidate.text or "")
 
 
-def chance_of_either(first: float, second: float) -> float:
+def _chance_of_either(first: float, second: float) -> float:
     """The chance that one of two independent signs is right."""
     return 1.0 - (1.0 - first) * (1.0 - second)

@@ -20,8 +20,6 @@ from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Renames", "may_use", "renamed_symbols", "sought"]
-
 SHORT_NAME = 3
 LATEST = 3
 LONGEST_NAME = 64
@@ -39,7 +37,7 @@ class Renames(Struct, frozen=True):
     @classmethod
     def of(cls, learned: Iterable[Rule], files: Iterable[Snapshot], project: Project) -> "Renames":
         homes = {file.path: file for file in files}
-        return cls(frozenset((rule.before, rule.after) for rule in at_declarations(learned, homes, project)))
+        return cls(frozenset((rule.before, rule.after) for rule in _at_declarations(learned, homes, project)))
 
     def made_by(self, snapshot: Snapshot, start: int, end: int, text: str) -> Iterator[int]:
         """Where an edit would write the new name for the old one."""
@@ -49,7 +47,7 @@ class Renames(Struct, frozen=True):
         before = snapshot.text[first:last]
         after = snapshot.text[first:start] + text + snapshot.text[end:last]
         for touch in token_changes(before, after):
-            went, came = (words_of(piece) for piece in texts_of(before, after, touch))
+            went, came = (_words_of(piece) for piece in texts_of(before, after, touch))
             replaced = {old for old, new in self.names if old in went and new in came}
             at = first + touch.start
             yield from (
@@ -57,7 +55,7 @@ class Renames(Struct, frozen=True):
             )
 
 
-def at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rename]:
+def _at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rename]:
     for learned_rule in learned:
         rule = where_declared(learned_rule, homes, project)
         if isinstance(rule, Rename) and rule.path in homes and is_declared(rule, homes[rule.path], project):
@@ -69,11 +67,13 @@ def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozens
     its type, or of the function whose parameter it is."""
     learned = [rule for rule in rules(edits[-LATEST:]) if rule.age == 0]
     return [
-        names for rule in at_declarations(learned, homes, Project()) if (names := names_of_use(rule, homes[rule.path]))
+        names
+        for rule in _at_declarations(learned, homes, Project())
+        if (names := _names_of_use(rule, homes[rule.path]))
     ]
 
 
-def names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:
+def _names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:
     symbol = renamed_symbol(rule, home)
     if rule.before in KEYWORDS or (symbol.local is not None and not symbol.function):
         return frozenset()
@@ -101,5 +101,5 @@ def may_use(text: str, names: frozenset[str]) -> bool:
     return any(not occupied.isdisjoint(re.findall(r"\w+", line)) for line in IMPORTING.findall(text) if occupied)
 
 
-def words_of(text: str) -> list[str]:
+def _words_of(text: str) -> list[str]:
     return [token.text for token in tokens(text)]

@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from mercury_ls.code.documents import Snapshot
 
-__all__ = ["Rule", "quoted"]
-
 LONGEST_LABEL = 40
 
 

@@ -7,8 +7,6 @@ from mercury_ls.next_edit.candidates import Candidate, batches, clashes, distinc
 from mercury_ls.next_edit.settled import unsettled
 from mercury_ls.next_edit.situation import Situation
 
-__all__ = ["candidates_after", "searching"]
-
 MOST_CANDIDATES = 64
 
 

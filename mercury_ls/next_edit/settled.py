@@ -8,8 +8,6 @@ from mercury_ls.code.differences import texts_of, token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import openness
 
-__all__ = ["unsettled"]
-
 
 def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
     """Why the last edit is not settled; empty if it is."""
@@ -20,19 +18,19 @@ def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
     if not first <= snapshot.line_of(offset) < stop:
         return ""
     start = snapshot.line_start(edit.line)
-    replaced_names = {replaced for earlier in edits[:-1] for replaced in replacements(earlier)}
+    replaced_names = {replaced for earlier in edits[:-1] for replaced in _replacements(earlier)}
     for touch in token_changes(edit.before, edit.after):
         went, came = texts_of(edit.before, edit.after, touch)
         shortened = came and went != came and went.startswith(came)
         if start + touch.new_end == offset and shortened and (went, came) not in replaced_names:
             return "a word is being deleted at the cursor"
-    incomplete = broken(snapshot, first, min(stop, snapshot.line_count)) or unbalanced(snapshot, edit)
-    if incomplete and not broken_before(snapshot, edit):
+    incomplete = _broken(snapshot, first, min(stop, snapshot.line_count)) or _unbalanced(snapshot, edit)
+    if incomplete and not _broken_before(snapshot, edit):
         return "the statement at the cursor is not complete"
     return ""
 
 
-def broken_before(snapshot: Snapshot, edit: Edit) -> bool:
+def _broken_before(snapshot: Snapshot, edit: Edit) -> bool:
     """Whether the file parsed no better without the edit: then it is not this statement that is incomplete."""
     start = snapshot.line_start(edit.line)
     if not snapshot.text.startswith(edit.after, start):
@@ -41,11 +39,11 @@ def broken_before(snapshot: Snapshot, edit: Edit) -> bool:
     return 0 < without >= syntax.problems(snapshot.tree)
 
 
-def replacements(edit: Edit) -> list[tuple[str, str]]:
+def _replacements(edit: Edit) -> list[tuple[str, str]]:
     return [texts_of(edit.before, edit.after, touch) for touch in token_changes(edit.before, edit.after)]
 
 
-def unbalanced(snapshot: Snapshot, edit: Edit) -> bool:
+def _unbalanced(snapshot: Snapshot, edit: Edit) -> bool:
     """Whether the file does not parse and this edit has left a bracket or quote alone."""
     if snapshot.tree is None or not snapshot.tree.root_node.has_error:
         return False
@@ -53,7 +51,7 @@ def unbalanced(snapshot: Snapshot, edit: Edit) -> bool:
     return odd or openness(edit.before) != openness(edit.after)
 
 
-def broken(snapshot: Snapshot, first: int, stop: int) -> bool:
+def _broken(snapshot: Snapshot, first: int, stop: int) -> bool:
     """Whether the parser stumbles over these lines."""
     if snapshot.tree is None or not snapshot.tree.root_node.has_error:
         return False

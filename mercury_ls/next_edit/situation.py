@@ -10,8 +10,6 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import balanced
 
-__all__ = ["Situation", "edited_lines", "typed_ranges"]
-
 
 class Situation(Struct, frozen=True):
     """The cursor is at `offset` of the snapshot; `edits` are the user's last ones, oldest first, `accepted` those that

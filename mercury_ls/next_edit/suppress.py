@@ -10,8 +10,6 @@ from mercury_ls.code.syntax import outward
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["STRING", "is_no_habit", "never"]
-
 MODIFIERS = frozenset(
     re.findall(
         r"\w+",
@@ -45,7 +43,7 @@ def never(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether nobody who saw the edit once would think of this place, or its function knows nothing of what the edit
     brings. Modifiers, negations and what is commented out are decided one by one."""
-    if is_out_of_place(rule, place, snapshot):
+    if _is_out_of_place(rule, place, snapshot):
         return True
     changed, marks = f"{rule.before} {rule.after}", [text for text in (rule.before, rule.after) if text.strip()]
     words = WORD.findall(changed)
@@ -56,9 +54,9 @@ def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     )
 
 
-def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+def _is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether the edit brings a word such as `await` or `self` into a function that cannot have it."""
-    words = contextual_words(place, snapshot)
+    words = _contextual_words(place, snapshot)
     around = [*outward(scopes.node_at(snapshot, place.start))] if words else []
     functions = [node for node in around if node.type in scopes.FUNCTIONS]
     if not functions:
@@ -71,7 +69,7 @@ def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     return not all(EVIDENCE[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
 
 
-def contextual_words(place: Place, snapshot: Snapshot) -> set[str]:
+def _contextual_words(place: Place, snapshot: Snapshot) -> set[str]:
     """New words that mean something in some functions only; `?` is one in Rust alone."""
     texts = snapshot.text[place.start : place.end], place.text or ""
     old, new = (set(CONTEXTUAL.findall(STRING.sub("", text))) for text in texts)

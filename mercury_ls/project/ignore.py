@@ -5,9 +5,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-__all__ = ["IgnoreRule", "Rules"]
-
-
 MAX_WILDCARDS = 20_000
 """Per file: this many compile in a second and match in milliseconds. No hand-written file has a tenth as many."""
 
@@ -35,16 +32,16 @@ class Rules:
         self.lines = tuple(lines)
         self._flags = (re.IGNORECASE if ignore_case else re.NOFLAG) | re.DOTALL
         self._fold = str.casefold if ignore_case else str
-        self._names, self._paths = RuleTable(), RuleTable()
-        self._endings, self._beginnings = RuleTable(), RuleTable()
+        self._names, self._paths = _RuleTable(), _RuleTable()
+        self._endings, self._beginnings = _RuleTable(), _RuleTable()
         self._others: list[tuple[int, str, IgnoreRule]] = []
         self._compiled: dict[int, re.Pattern[str] | None] = {}
-        for rule in limit_wildcards(parse_rules(self.lines)):
+        for rule in _limit_wildcards(_parse_rules(self.lines)):
             self._add(rule)
         self._others.reverse()
 
     def _add(self, rule: IgnoreRule) -> None:
-        glob, wildcards = self._fold(rule.glob), wildcards_in(rule.glob)
+        glob, wildcards = self._fold(rule.glob), _wildcards_in(rule.glob)
         if not wildcards:
             (self._paths if rule.anchored else self._names).add(glob, rule)
         elif wildcards == ["*"] and not rule.anchored and glob.startswith("*"):
@@ -52,7 +49,7 @@ class Rules:
         elif wildcards == ["*"] and not rule.anchored and glob.endswith("*"):
             self._beginnings.add(glob[:-1], rule)
         else:
-            self._others.append((rule.line, longest_text(glob), rule))
+            self._others.append((rule.line, _longest_text(glob), rule))
 
     def find(self, path: str, folder: bool = False) -> IgnoreRule | None:
         """The rule that decides on this path alone; the caller asks about the folders above it."""
@@ -81,7 +78,7 @@ class Rules:
         return pattern is not None and pattern.fullmatch(path if rule.anchored else name) is not None
 
 
-class RuleTable:
+class _RuleTable:
     """The last rule for each literal text: for files and folders, and for either."""
 
     def __init__(self) -> None:
@@ -99,9 +96,9 @@ class RuleTable:
         return (self._folders if folder else self._any).get(text)
 
 
-def parse_rules(lines: tuple[str, ...]) -> Iterator[IgnoreRule]:
+def _parse_rules(lines: tuple[str, ...]) -> Iterator[IgnoreRule]:
     for number, line in enumerate(lines, 1):
-        text = trim_trailing_spaces(line.rstrip("\r\n"))
+        text = _trim_trailing_spaces(line.rstrip("\r\n"))
         if not text or text.startswith("#"):
             continue
         glob = text.removeprefix("!")
@@ -117,11 +114,11 @@ def parse_rules(lines: tuple[str, ...]) -> Iterator[IgnoreRule]:
             )
 
 
-def limit_wildcards(rules: Iterable[IgnoreRule]) -> Iterator[IgnoreRule]:
+def _limit_wildcards(rules: Iterable[IgnoreRule]) -> Iterator[IgnoreRule]:
     """Hide everything, to be safe, if there are too many wildcards to match in time."""
     wildcards = 0
     for rule in rules:
-        wildcards += len(wildcards_in(rule.glob))
+        wildcards += len(_wildcards_in(rule.glob))
         if wildcards > MAX_WILDCARDS:
             text = f"more than {MAX_WILDCARDS} wildcards, so everything is hidden"
             yield IgnoreRule(line=rule.line, text=text, glob="*", hides=True, folders_only=False, anchored=False)
@@ -129,7 +126,7 @@ def limit_wildcards(rules: Iterable[IgnoreRule]) -> Iterator[IgnoreRule]:
         yield rule
 
 
-def wildcards_in(glob: str) -> list[str]:
+def _wildcards_in(glob: str) -> list[str]:
     return WILDCARD.findall(glob)
 
 
@@ -140,7 +137,7 @@ BRACKETS = re.compile(r"[]\[\\]")
 SIMPLE_CLASS = re.compile(r"\[[!^]?[^]\[\\/!^][^]\[\\/]*\]")
 
 
-def longest_text(glob: str) -> str:
+def _longest_text(glob: str) -> str:
     """The longest literal text that every match contains. Slashes do not count, since `**/` may match nothing; neither
     does anything between the first and the last bracket or backslash if these nest."""
     plain = SIMPLE_CLASS.sub("*", glob)
@@ -150,7 +147,7 @@ def longest_text(glob: str) -> str:
     return max(re.split(r"[*?/]+", plain), key=len)
 
 
-def trim_trailing_spaces(line: str) -> str:
+def _trim_trailing_spaces(line: str) -> str:
     """The line without trailing spaces, except for one after a backslash."""
     text = line.rstrip(" ")
     backslashes = len(text) - len(text.rstrip("\\"))
@@ -172,7 +169,7 @@ def to_regex(glob: str) -> str | None:
     its first occurrence. Only the last star has to reach the end.
     """
     out: list[str] = []
-    folders, star = AtomicGroup(out), AtomicGroup(out)
+    folders, star = _AtomicGroup(out), _AtomicGroup(out)
     for token in TOKEN.finditer(glob):
         match token.lastgroup:
             case "folders":
@@ -186,7 +183,7 @@ def to_regex(glob: str) -> str | None:
                 out.append(".*")
             case "one":
                 out.append("[^/]")
-            case "class" if (regex := class_regex(token["class"], bool(token["not"]))) is not None:
+            case "class" if (regex := _class_regex(token["class"], bool(token["not"]))) is not None:
                 out.append(regex)
             case "class" | "broken":
                 return None
@@ -197,7 +194,7 @@ def to_regex(glob: str) -> str | None:
     return "".join(out)
 
 
-class AtomicGroup:
+class _AtomicGroup:
     """A wildcard and what follows it, as an atomic group unless it is the last one of its kind."""
 
     def __init__(self, out: list[str]) -> None:
@@ -234,7 +231,7 @@ NAMED_CLASSES = {
 CLASS_ITEM = re.compile(r"\[:(?P<name>\w*):\]|(?:\\(.)|(.))(?:-(?:\\(.)|([^\]])))?", re.DOTALL)
 
 
-def class_regex(items: str, negated: bool) -> str | None:
+def _class_regex(items: str, negated: bool) -> str | None:
     out = []
     for item in CLASS_ITEM.finditer(items):
         if item["name"] is not None:

@@ -14,8 +14,6 @@ from mercury_ls.project.ignore import IgnoreRule, Rules
 from mercury_ls.project.repository import exclude_file, git_directory, personal_exclude_file, top_of
 from mercury_ls.settings.schema import PrivacySettings
 
-__all__ = ["IGNORE_FILES", "SECRET_FILES", "SECRET_FOLDERS", "Privacy"]
-
 SECRET_FILES = (
     ".env*",
     "*.env",
@@ -94,7 +92,7 @@ RACY_NS = 2_000_000_000
 """A change this soon after the last check may not change the timestamp: FAT has a resolution of two seconds."""
 
 
-class IgnoreFile(Struct, frozen=True):
+class _IgnoreFile(Struct, frozen=True):
     """An ignore file as it was at the last check; `error` says why its rules are unknown."""
 
     path: str
@@ -104,12 +102,12 @@ class IgnoreFile(Struct, frozen=True):
     error: str = ""
 
 
-class Folder(Struct, frozen=True):
+class _Folder(Struct, frozen=True):
     """A folder as it was at the last check. `files` are .gitignore, .mercuryignore, then git's other ignore files."""
 
     path: str
     real: str
-    files: tuple[IgnoreFile, ...]
+    files: tuple[_IgnoreFile, ...]
     stamp: tuple[int, ...]
     looked: int
 
@@ -137,7 +135,7 @@ class Privacy:
         self._ignore = Rules(settings.ignore, ignore_case=ignore_case)
         self._personal = personal_exclude_file()
         self._tops: dict[str, str | None] = {}
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, _Folder] = {}
         self._names: dict[tuple[str, bool], str | None] = {}
         self._verdicts: dict[str, tuple[list[Rules], str | None]] = {}
 
@@ -178,7 +176,7 @@ class Privacy:
         if key not in self._names:
             parent = os.path.dirname(path)
             above = self._by_name(parent, True) if parent != path else None
-            remember(self._names, key, above or self._own_name(path, is_folder))
+            _remember(self._names, key, above or self._own_name(path, is_folder))
         return self._names[key]
 
     def _own_name(self, path: str, is_folder: bool) -> str | None:
@@ -190,8 +188,11 @@ class Privacy:
 
     def _last(self, rules: Rules, path: str, is_folder: bool) -> IgnoreRule | None:
         """The last rule that matches the path relative to a root, or to the root of the file system."""
-        places = [relative_to(root, path) for root in self._roots if contains(root, path)]
-        candidates = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
+        places = [_relative_to(root, path) for root in self._roots if _contains(root, path)]
+        candidates = [
+            *places,
+            _relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path,
+        ]
         matching = [rule for place in candidates if (rule := rules.find(place, is_folder))]
         return max(matching, key=lambda rule: rule.line, default=None)
 
@@ -200,58 +201,58 @@ class Privacy:
         top = self._top(parent)
         if not self._respects_ignore_files or top is None or path == top:
             return None
-        return self._verdict(path, is_folder, [self._folder(folder) for folder in folders_between(top, parent)])
+        return self._verdict(path, is_folder, [self._folder(folder) for folder in _folders_between(top, parent)])
 
     def _top(self, folder: str) -> str | None:
         """The outermost folder whose ignore files count: the top of the repository around the root or the folder."""
         if folder not in self._tops:
-            root = next((root for root in self._roots if contains(root, folder)), None)
-            remember(self._tops, folder, top_of(root or folder) or root)
+            root = next((root for root in self._roots if _contains(root, folder)), None)
+            _remember(self._tops, folder, top_of(root or folder) or root)
         return self._tops[folder]
 
-    def _verdict(self, path: str, is_folder: bool, folders: list[Folder]) -> str | None:
+    def _verdict(self, path: str, is_folder: bool, folders: list[_Folder]) -> str | None:
         """The verdict, cached for as long as the rules of all folders above stay the same."""
         rules = [file.rules for folder in folders for file in folder.files]
         verdict = self._verdicts.get(path)
         if verdict is None or verdict[0] != rules:
             above = self._verdict(folders[-1].path, True, folders[:-1]) if len(folders) > 1 else None
-            verdict = rules, above or decide(path, is_folder, folders)
-            remember(self._verdicts, path, verdict)
+            verdict = rules, above or _decide(path, is_folder, folders)
+            _remember(self._verdicts, path, verdict)
         return verdict[1]
 
-    def _folder(self, path: str) -> Folder:
-        stamp = stamp_of(path)
+    def _folder(self, path: str) -> _Folder:
+        stamp = _stamp_of(path)
         cached = self._folders.get(path)
-        if cached is None or has_changed(cached, stamp):
+        if cached is None or _has_changed(cached, stamp):
             folder = self._look(path, stamp, cached.files if cached else ())
         else:
             folder = self._refreshed(cached)
         if folder is not cached:
-            remember(self._folders, path, folder)
+            _remember(self._folders, path, folder)
         return folder
 
-    def _look(self, path: str, stamp: tuple[int, ...], before: tuple[IgnoreFile, ...]) -> Folder:
+    def _look(self, path: str, stamp: tuple[int, ...], before: tuple[_IgnoreFile, ...]) -> _Folder:
         looked = self._clock_ns()
         directory = git_directory(path)
         shared = (exclude_file(directory), self._personal) if directory else ()
         by_path = {file.path: file for file in before}
         names = (*(os.path.join(path, name) for name in IGNORE_FILES), *shared)
-        files = tuple(self._fresh(by_path.get(name) or IgnoreFile(name, NO_RULES)) for name in names)
-        return Folder(path, os.path.realpath(path), files, stamp, looked)
+        files = tuple(self._fresh(by_path.get(name) or _IgnoreFile(name, NO_RULES)) for name in names)
+        return _Folder(path, os.path.realpath(path), files, stamp, looked)
 
-    def _refreshed(self, folder: Folder) -> Folder:
+    def _refreshed(self, folder: _Folder) -> _Folder:
         """The folder with its changed ignore files read again; none was added or removed."""
         own = (file if not file.stamp else self._fresh(file) for file in folder.files[:2])
         files = (*own, *map(self._fresh, folder.files[2:]))
         return folder if files == folder.files else replace(folder, files=files)
 
-    def _fresh(self, file: IgnoreFile) -> IgnoreFile:
-        stamp = stamp_of(file.path)
-        if not has_changed(file, stamp):
+    def _fresh(self, file: _IgnoreFile) -> _IgnoreFile:
+        stamp = _stamp_of(file.path)
+        if not _has_changed(file, stamp):
             return file
         looked = self._clock_ns()
         try:
-            lines, error = read_lines(file.path), ""
+            lines, error = _read_lines(file.path), ""
         except OSError as problem:
             lines, error = (
                 ("*",),
@@ -259,15 +260,15 @@ class Privacy:
             )
         is_unchanged = lines == file.rules.lines and error == file.error
         rules = file.rules if is_unchanged else Rules(lines, ignore_case=self._ignore_case)
-        return IgnoreFile(file.path, rules, stamp, looked, error)
+        return _IgnoreFile(file.path, rules, stamp, looked, error)
 
 
-def has_changed(previous: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
+def _has_changed(previous: _Folder | _IgnoreFile, stamp: tuple[int, ...]) -> bool:
     """True if the file has changed, or may have changed, since the last check."""
     return stamp != previous.stamp or bool(stamp and previous.looked - stamp[0] < RACY_NS)
 
 
-def stamp_of(path: str) -> tuple[int, ...]:
+def _stamp_of(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
     except (OSError, ValueError):  # an untrusted file may name an impossible path
@@ -275,7 +276,7 @@ def stamp_of(path: str) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
-def read_lines(path: str) -> tuple[str, ...]:
+def _read_lines(path: str) -> tuple[str, ...]:
     try:
         content = read_small(path, LARGEST_IGNORE_FILE)
     except (FileNotFoundError, NotADirectoryError):
@@ -283,32 +284,32 @@ def read_lines(path: str) -> tuple[str, ...]:
     return tuple(content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"))
 
 
-def decide(path: str, is_folder: bool, folders: list[Folder]) -> str | None:
+def _decide(path: str, is_folder: bool, folders: list[_Folder]) -> str | None:
     """What git's and our ignore files say about this one path. For each kind, the nearest file with a match decides."""
     near = [(folder.path, folder.files) for folder in reversed(folders)]
     git = [(base, files[0]) for base, files in near] + [(base, file) for base, files in near for file in files[2:]]
     mercury = [(base, files[1]) for base, files in near]
-    return first_match(git, path, is_folder) or first_match(mercury, path, is_folder)
+    return _first_match(git, path, is_folder) or _first_match(mercury, path, is_folder)
 
 
-def first_match(files: list[tuple[str, IgnoreFile]], path: str, is_folder: bool) -> str | None:
+def _first_match(files: list[tuple[str, _IgnoreFile]], path: str, is_folder: bool) -> str | None:
     for base, file in files:
-        rule = file.rules.find(relative_to(base, path), is_folder)
+        rule = file.rules.find(_relative_to(base, path), is_folder)
         if rule is not None:
             why = file.error or f"line {rule.line}: {rule.text}"
             return f"{file.path} {why}" if rule.hides else None
     return None
 
 
-def contains(root: str, path: str) -> bool:
+def _contains(root: str, path: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def relative_to(base: str, path: str) -> str:
+def _relative_to(base: str, path: str) -> str:
     return path[len(base) :].replace(os.sep, "/").lstrip("/")
 
 
-def folders_between(top: str, folder: str) -> list[str]:
+def _folders_between(top: str, folder: str) -> list[str]:
     """The folders from `top` down to `folder`, both included."""
     line = [folder]
     while line[-1] != top:
@@ -316,7 +317,7 @@ def folders_between(top: str, folder: str) -> list[str]:
     return line[::-1]
 
 
-def remember(cache: dict, key: Hashable, value: Any) -> None:
+def _remember(cache: dict, key: Hashable, value: Any) -> None:
     if len(cache) >= LARGEST_CACHE:
         cache.clear()
     cache[key] = value

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from mercury_ls.code.files import read_small
 
-__all__ = ["exclude_file", "git_directory", "head", "personal_exclude_file", "top_of"]
-
 
 def top_of(folder: str) -> str | None:
     """The top of the working tree around `folder`."""
@@ -20,7 +18,7 @@ def git_directory(folder: str) -> str | None:
     dot_git = os.path.join(folder, ".git")
     if os.path.isdir(dot_git):
         return dot_git
-    text = read_text(dot_git)
+    text = _read_text(dot_git)
     if text is None or not text.startswith("gitdir:") or "\0" in text:
         return None
     return os.path.normpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
@@ -28,7 +26,7 @@ def git_directory(folder: str) -> str | None:
 
 def exclude_file(directory: str) -> str:
     """`info/exclude` of a git directory. Linked worktrees share that of their repository."""
-    common = read_text(os.path.join(directory, "commondir"))
+    common = _read_text(os.path.join(directory, "commondir"))
     return os.path.join(os.path.normpath(os.path.join(directory, common or "")), "info", "exclude")
 
 
@@ -37,7 +35,7 @@ def personal_exclude_file() -> str:
     folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     for config in (os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")):
         named = re.search(
-            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', read_text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
+            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', _read_text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
         )
         if named:
             return os.path.expanduser(named[1].strip())
@@ -47,10 +45,10 @@ def personal_exclude_file() -> str:
 def head(folder: str) -> str | None:
     """The branch or commit that is checked out; None outside a repository."""
     directory = git_directory(folder)
-    return directory and read_text(os.path.join(directory, "HEAD"))
+    return directory and _read_text(os.path.join(directory, "HEAD"))
 
 
-def read_text(path: str, limit: int = 4096) -> str | None:
+def _read_text(path: str, limit: int = 4096) -> str | None:
     try:
         return read_small(path, limit).decode("utf-8", "surrogateescape").strip()
     except OSError:

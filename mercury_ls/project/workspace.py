@@ -26,8 +26,6 @@ from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.repository import head, top_of
 from mercury_ls.settings.schema import ContextSettings
 
-__all__ = ["NearbyDefinition", "Workspace"]
-
 log = logging.getLogger(__name__)
 
 LARGEST_FILE = 1 << 20
@@ -94,7 +92,7 @@ class NearbyDefinition(Struct, frozen=True):
     modified_ns: int
 
 
-class IndexedFile(Struct, frozen=True):
+class _IndexedFile(Struct, frozen=True):
     """The contents of a file with this modification time and size: nothing if it is not hand-written code. `words` are
     the sorted checksums of its names; `declared` are its declarations, encoded in a tenth of the memory."""
 
@@ -128,7 +126,7 @@ class Workspace:
         self._most = settings.max_files if settings.workspace_definitions else 0
         self._declares = settings.analysed_names
         self._read = read
-        self._files: dict[str, IndexedFile] = {}
+        self._files: dict[str, _IndexedFile] = {}
         self._places: dict[str, dict[str, None]] = {}
         self._folders: dict[str, dict[str, None]] = {}
         self._used: dict[tuple[str | None, str, str], Counter[Used]] = {}
@@ -154,9 +152,9 @@ class Workspace:
         if self._reading is None and (self._urgent or (self._queue and self._walk is None)):
             self._reading = self._index(self._next())
         if self._reading is not None:
-            self._reading = advance(self._reading)
+            self._reading = _advance(self._reading)
         elif self._walk is not None:
-            self._walk = advance(self._walk)
+            self._walk = _advance(self._walk)
         return self._busy()
 
     def changed(self, paths: Sequence[str]) -> None:
@@ -171,7 +169,7 @@ class Workspace:
         """These files or folders were deleted."""
         removed = set(paths)
         for path in list(self._files) if removed else ():
-            if path in removed or not removed.isdisjoint(folders_above(path)):
+            if path in removed or not removed.isdisjoint(_folders_above(path)):
                 self._forget(path)
 
     def branch_switched(self) -> bool:
@@ -190,9 +188,9 @@ class Workspace:
 
     def find(self, name: str, near: str) -> Iterator[NearbyDefinition]:
         """Definitions in other files of the same language, nearest first; none if many files define the name."""
-        language = family_of(near)
+        language = _family_of(near)
         places = [path for path in self._places.get(name, ()) if path != near]
-        places = [path for path in places if language is None or family_of(path) == language]
+        places = [path for path in places if language is None or _family_of(path) == language]
         if len(places) > HOMONYMS:
             return
         definitions = [definition for path in places for definition in self._named(name, path, near)]
@@ -206,18 +204,18 @@ class Workspace:
         file = self._files[path]
         for defined, kind, text in file.definitions:
             if defined == name:
-                yield NearbyDefinition(path, name, kind, text, distance_between(path, near), file.stamp[0])
+                yield NearbyDefinition(path, name, kind, text, _distance_between(path, near), file.stamp[0])
 
     def homes(self, name: str, near: str) -> list[str]:
         """The files of the same language that define this name, nearest first; none if many do."""
-        places = [path for path in self._places.get(name, ()) if path != near and family_of(path) == family_of(near)]
-        return sorted(places, key=lambda path: (distance_between(path, near), path)) if len(places) <= HOMONYMS else []
+        places = [path for path in self._places.get(name, ()) if path != near and _family_of(path) == _family_of(near)]
+        return sorted(places, key=lambda path: (_distance_between(path, near), path)) if len(places) <= HOMONYMS else []
 
     def beside(self, near: str) -> list[str]:
         """The other files of the same language in the same folder."""
-        family = family_of(near)
+        family = _family_of(near)
         return [
-            path for path in self._folders.get(os.path.dirname(near), ()) if path != near and family_of(path) == family
+            path for path in self._folders.get(os.path.dirname(near), ()) if path != near and _family_of(path) == family
         ]
 
     def declared(self, path: str) -> tuple[Declared, ...]:
@@ -229,13 +227,13 @@ class Workspace:
 
     def used(self, module: str, origin: str, near: str) -> list[Used]:
         """What other files of the same language import from a module, or use behind a name, most used first."""
-        counts = self._used.get((family_of(near), module, origin), Counter())
+        counts = self._used.get((_family_of(near), module, origin), Counter())
         own = self._files[near].used if near in self._files else ()
         return [use for use, count in counts.most_common(MOST_USED) if count > 1 or use not in own]
 
     def modules(self, near: str) -> list[str]:
         """The modules from which files of the same language import something."""
-        family = family_of(near)
+        family = _family_of(near)
         return list(
             dict.fromkeys(
                 module
@@ -247,13 +245,13 @@ class Workspace:
     def mentioning(self, name_sets: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
         sums = [[crc32(name.encode()) for name in names] for names in name_sets]
-        family = family_of(near)
+        family = _family_of(near)
         mentioning_paths = [
             path
             for path, file in self._files.items()
-            if any(all(map(file.has, names)) for names in sums) and path != near and family_of(path) == family
+            if any(all(map(file.has, names)) for names in sums) and path != near and _family_of(path) == family
         ]
-        return sorted(mentioning_paths, key=lambda path: (distance_between(path, near), path))
+        return sorted(mentioning_paths, key=lambda path: (_distance_between(path, near), path))
 
     def gap(self) -> str:
         """The reason why the index may lack files, if there is one."""
@@ -277,11 +275,11 @@ class Workspace:
 
     def around(self, near: str) -> Iterator[tuple[str, str]]:
         """The path and text of files of the same language, nearest first."""
-        family = family_of(near)
+        family = _family_of(near)
         defining = (path for path, file in self._files.items() if file.stamp[1] <= LARGEST_DEFINING)
-        kin = [path for path in defining if path != near and family_of(path) == family]
+        kin = [path for path in defining if path != near and _family_of(path) == family]
         away = {
-            folder: distance_between(path, near)
+            folder: _distance_between(path, near)
             for folder, path in {os.path.dirname(path): path for path in kin}.items()
         }
         for path in heapq.nsmallest(LOOKED_THROUGH, kin, key=lambda path: (away[os.path.dirname(path)], path)):
@@ -294,7 +292,7 @@ class Workspace:
 
     def _is_current(self, path: str) -> bool:
         """True if the file is unchanged since it was read, and not hidden; otherwise it is read again."""
-        if stamp_of(path) == self._files[path].stamp and not self._privacy.why_hidden(path):
+        if _stamp_of(path) == self._files[path].stamp and not self._privacy.why_hidden(path):
             return True
         self._urgent[path] = None
         return False
@@ -323,7 +321,7 @@ class Workspace:
             visited.add(folder)
             for count, entry in enumerate(entries_of(folder), 1):
                 if entry.is_dir(follow_symlinks=False):
-                    if not is_skipped(entry.name):
+                    if not _is_skipped(entry.name):
                         folders.append(entry.path)
                 elif stamp := self._admitted(entry.path):
                     files[entry.path] = stamp
@@ -345,19 +343,19 @@ class Workspace:
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
         """Its modification time and size if the file may be read and is worth reading."""
-        stamp = stamp_of(path) if is_source(path) else None
+        stamp = _stamp_of(path) if _is_source(path) else None
         if stamp is None or not 0 < stamp[1] <= LARGEST_FILE or self._privacy.why_hidden(path):
             return None
         return stamp
 
     def _is_too_large(self, path: str) -> bool:
-        return is_source(path) and (stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
+        return _is_source(path) and (_stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
 
     def _is_ours(self, path: str) -> bool:
         """True if the file is inside a root and not reached by a link, like those that a scan finds."""
         roots = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
         inside = [(root, Path(path).relative_to(root)) for root in roots]
-        reached = [(root, below) for root, below in inside if not any(map(is_skipped, below.parts[:-1]))]
+        reached = [(root, below) for root, below in inside if not any(map(_is_skipped, below.parts[:-1]))]
         return any(os.path.realpath(path) == os.path.join(os.path.realpath(root), below) for root, below in reached)
 
     def _index(self, path: str) -> Iterator[None]:
@@ -368,10 +366,10 @@ class Workspace:
             return
         text = self._text(path)
         if text is None:
-            return self._keep(path, IndexedFile(stamp))
+            return self._keep(path, _IndexedFile(stamp))
         words = array("I", sorted({crc32(word.encode()) for word in WORD.findall(text)}))
         if stamp[1] > LARGEST_DEFINING:
-            return self._keep(path, IndexedFile(stamp, (), words))
+            return self._keep(path, _IndexedFile(stamp, (), words))
         yield
         snapshot = Document("", path, "", 0, text).snapshot()
         _ = snapshot.tree  # parsed on demand: half of the work
@@ -382,10 +380,10 @@ class Workspace:
         yield
         used = used_in_file(snapshot) if self._declares else ()
         yield
-        if stamp_of(path) == stamp:
-            self._keep(path, IndexedFile(stamp, tuple(describe(snapshot, definitions)), words, declared, used))
+        if _stamp_of(path) == stamp:
+            self._keep(path, _IndexedFile(stamp, tuple(_describe(snapshot, definitions)), words, declared, used))
 
-    def _keep(self, path: str, file: IndexedFile) -> None:
+    def _keep(self, path: str, file: _IndexedFile) -> None:
         self._files[path] = file
         self._characters += file.characters
         self._words += len(file.words)
@@ -393,7 +391,7 @@ class Workspace:
             self._places.setdefault(name, {})[path] = None
         self._folders.setdefault(os.path.dirname(path), {})[path] = None
         for use in file.used:
-            self._used.setdefault((family_of(path), use.module, use.origin), Counter())[use] += 1
+            self._used.setdefault((_family_of(path), use.module, use.origin), Counter())[use] += 1
         while len(self._files) > self._most or self._characters > LARGEST_INDEX or self._words > MAX_WORDS:
             self._left_out += 1
             self._forget(min(self._files, key=lambda path: (self._files[path].stamp[0], path)))
@@ -420,7 +418,7 @@ class Workspace:
                 del self._places[name]
         self._folders[os.path.dirname(path)].pop(path, None)
         for use in file.used:
-            self._used[family_of(path), use.module, use.origin] -= Counter({use: 1})
+            self._used[_family_of(path), use.module, use.origin] -= Counter({use: 1})
 
     def _checked_out(self) -> list[str | None]:
         tops = (top_of(root) for root in self._roots)
@@ -439,25 +437,25 @@ def entries_of(folder: str) -> list[os.DirEntry[str]]:
     return sorted((entry for entry in entries if not entry.is_symlink()), key=lambda entry: entry.name)
 
 
-def is_source(path: str) -> bool:
+def _is_source(path: str) -> bool:
     """True if the name is that of a hand-written source file."""
     language = languages.find("", path)
     is_code = language is not None and bool(language.definitions)
     return is_code and not GENERATED_NAME.fullmatch(os.path.basename(path))
 
 
-def is_skipped(folder: str) -> bool:
+def _is_skipped(folder: str) -> bool:
     return folder.startswith(".") or folder in SKIPPED_FOLDERS
 
 
-def folders_above(path: str) -> Iterator[str]:
+def _folders_above(path: str) -> Iterator[str]:
     """The folders above a path, except the root. Called for every file of the index: `Path.parents` is too slow."""
     while (end := path.rfind(os.sep)) > 0:
         path = path[:end]
         yield path
 
 
-def stamp_of(path: str) -> tuple[int, int] | None:
+def _stamp_of(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -465,7 +463,7 @@ def stamp_of(path: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def advance(task: Iterator[None]) -> Iterator[None] | None:
+def _advance(task: Iterator[None]) -> Iterator[None] | None:
     """Take one step of a task; None if it is finished. A failure is logged, and the next scan repairs the rest."""
     try:
         return task if next(task, task) is None else None
@@ -474,7 +472,7 @@ def advance(task: Iterator[None]) -> Iterator[None] | None:
         return None
 
 
-def describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str, str]]:
+def _describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str, str]]:
     """The name, kind and text of each definition: its signature and a few more lines, or all of a short one."""
     for definition in definitions:
         first = snapshot.line_of(definition.start)
@@ -482,16 +480,16 @@ def describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[
         if last - first >= SHORT_LINES:
             last = min(last, snapshot.line_of(definition.signature_end) + BODY_LINES)
         text = snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]
-        yield definition.name, definition.kind, truncate(dedent(text))
+        yield definition.name, definition.kind, _truncate(_dedent(text))
 
 
-def dedent(text: str) -> str:
+def _dedent(text: str) -> str:
     """The text without the indentation of its first line."""
     indentation = text[: len(text) - len(text.lstrip(" \t"))]
     return text.removeprefix(indentation).replace("\n" + indentation, "\n")
 
 
-def truncate(text: str) -> str:
+def _truncate(text: str) -> str:
     """The text up to a maximum length, in whole lines unless the first one is too long."""
     if len(text) <= LONGEST_SNIPPET:
         return text
@@ -499,18 +497,18 @@ def truncate(text: str) -> str:
     return text[: text.rfind("\n")] if "\n" in text else text
 
 
-def distance_between(path: str, near: str) -> int:
+def _distance_between(path: str, near: str) -> int:
     """The number of folders between two files."""
-    return path.count(os.sep) + near.count(os.sep) - 2 * shared_folders(os.path.dirname(path), os.path.dirname(near))
+    return path.count(os.sep) + near.count(os.sep) - 2 * _shared_folders(os.path.dirname(path), os.path.dirname(near))
 
 
-def shared_folders(path: str, other: str) -> int:
+def _shared_folders(path: str, other: str) -> int:
     """The number of folders that two paths have in common."""
     pairs = zip(path.split(os.sep), other.split(os.sep), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def family_of(path: str) -> str | None:
+def _family_of(path: str) -> str | None:
     """The language of the file, or a related one with which it shares definitions."""
     language = languages.find("", path)
     return language and ("c" if language.id == "cpp" else language.family)

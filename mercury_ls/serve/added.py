@@ -20,27 +20,6 @@ if TYPE_CHECKING:
     from mercury_engine.families.family import Family
     from mercury_engine.remote.probe import ProbedServer
 
-__all__ = [
-    "CHAT",
-    "ModelIdentity",
-    "asked_in",
-    "complete_tokenizer",
-    "convert",
-    "describe_gguf",
-    "identify",
-    "in_format",
-    "made",
-    "named_kind",
-    "next_edit_format",
-    "opened",
-    "other_formats",
-    "probe",
-    "running",
-    "served",
-    "weigh",
-    "write_gguf",
-]
-
 CHAT = "chat"
 """The protocol and prompt format of chat-only models."""
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
@@ -64,19 +43,19 @@ def identify(folder: Path, name: str, prompt: str = "") -> ModelIdentity:
     `name` is the model's name at its source: some families differ in nothing else. `prompt` is the prompt format that
     the user gave.
     """
-    config = small_file(folder / "config.json")
+    config = _small_file(folder / "config.json")
     tokens = added_tokens(folder, config.get("vocab_size"))
     named = config.get("architectures")
     architecture = ", ".join(map(str, named)) if named and isinstance(named, list) else "not named"
     if quantised := config.get("quantization_config"):
         method = quantised.get("quant_method", "unknown") if isinstance(quantised, dict) else quantised
         raise EngineError(f"{name}: {QUANTISED.format('its weights', method)}")
-    kind, prompt, answers = named_kind(prompt) if prompt else found_kind(config, tokens, name, architecture)
-    check_architecture(folder / "config.json", config)
+    kind, prompt, answers = named_kind(prompt) if prompt else _found_kind(config, tokens, name, architecture)
+    _check_architecture(folder / "config.json", config)
     return ModelIdentity(kind, prompt, architecture, answers)
 
 
-def found_kind(
+def _found_kind(
     config: Mapping[str, Any], tokens: Collection[str], name: str, architecture: str
 ) -> tuple[Kind, str, str]:
     from mercury_engine.families.family import family_for
@@ -123,7 +102,7 @@ def next_edit_format(name: str) -> str:
     return edit_format.name if edit_format else ""
 
 
-def check_architecture(path: Path, config: Mapping[str, Any]) -> None:
+def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
     from mercury_engine.model.architectures import config_of
 
     config_of(path, dict(config), {}, 0)
@@ -135,7 +114,7 @@ def complete_tokenizer(folder: Path) -> None:
         return
     from mercury_engine.tokens.byte_level import from_files
 
-    kind = str(small_file(folder / "tokenizer_config.json").get("tokenizer_class"))
+    kind = str(_small_file(folder / "tokenizer_config.json").get("tokenizer_class"))
     if not kind.startswith(FROM_QWEN):
         raise EngineError(f"{folder}: has no tokenizer.json, and mercury-ls does not know how a {kind} splits text")
     from_files(folder).save(str(folder / "tokenizer.json"))
@@ -145,7 +124,7 @@ def added_tokens(folder: Path, room: Any) -> frozenset[str]:
     """The tokenizer; an error if it is unusable or, where `room` is a number, has more tokens than the model."""
     from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-    small_file(path := folder / "tokenizer.json")
+    _small_file(path := folder / "tokenizer.json")
     tokenizer = PretrainedTokenizer(path)
     if isinstance(room, int) and tokenizer.vocabulary > room:
         raise EngineError(
@@ -155,7 +134,7 @@ def added_tokens(folder: Path, room: Any) -> frozenset[str]:
     return tokenizer.added
 
 
-def small_file(path: Path) -> dict[str, Any]:
+def _small_file(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(small_bytes(path))
     except FileNotFoundError as error:

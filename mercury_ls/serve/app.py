@@ -27,19 +27,6 @@ from mercury_ls.link.wire import (
 )
 from mercury_ls.serve.worker import DraftStream, Worker
 
-__all__ = [
-    "Activity",
-    "App",
-    "Handler",
-    "RefusedError",
-    "check_host",
-    "check_origin",
-    "check_token",
-    "guarded",
-    "header",
-    "until_disconnected",
-]
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -100,7 +87,7 @@ class App:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await refusing(self._route, scope, receive, send)
+        await _refusing(self._route, scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         handler = self.routes.get((scope["method"], scope["path"]))
@@ -128,38 +115,38 @@ class App:
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Report health to anyone who can connect; this reveals nothing about the user or the model."""
         state = self._worker.status.state
-        await respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
+        await _respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
 
     async def info(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await respond(send, 200, self._worker.status)
+        await _respond(send, 200, self._worker.status)
 
     async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = await read_request(scope, receive, decode_request)
+        request = await _read_request(scope, receive, decode_request)
         await self._answer(self._worker.infill(header(scope, CLIENT_HEADER), request), receive, send)
 
     async def chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = await read_request(scope, receive, decode_chat)
+        request = await _read_request(scope, receive, decode_chat)
         await self._answer(self._worker.chat(header(scope, CLIENT_HEADER), request), receive, send)
 
     async def _answer(self, stream: DraftStream, receive: Receive, send: Send) -> None:
         """Send each draft as a frame, until the last one, or until the client is gone."""
-        async with closed_with_connection(stream, receive):
+        async with _closed_with_connection(stream, receive):
             started = False
             async for answer in stream:
                 if not started:
-                    await start_frames(send)
+                    await _start_frames(send)
                     started = True
                 last = isinstance(answer, Failure) or answer.final
-                await send({"type": "http.response.body", "body": frame(framed(answer)), "more_body": not last})
+                await send({"type": "http.response.body", "body": frame(_framed(answer)), "more_body": not last})
                 await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._worker.warm(header(scope, CLIENT_HEADER), await read_request(scope, receive, decode_request))
-        await respond(send, 202, {})
+        self._worker.warm(header(scope, CLIENT_HEADER), await _read_request(scope, receive, decode_request))
+        await _respond(send, 202, {})
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Keep the server alive for as long as the client holds the lease, and stream the engine's status."""
-        await start_frames(send)
+        await _start_frames(send)
         try:
             await until_disconnected(receive, self._send_statuses(send))
         finally:
@@ -173,7 +160,7 @@ class App:
                 return
 
     async def stop(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await respond(send, 202, {})
+        await _respond(send, 202, {})
         self._stop()
 
 
@@ -184,18 +171,18 @@ def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tupl
         check_host(header(scope, "host"), hosts)
         check_origin(header(scope, "origin"), origins)
         if scope["path"] == "/health":
-            await app(scope, receive, closing(send))
+            await app(scope, receive, _closing(send))
             return
         check_token(header(scope, "authorization"), token)
         await app(scope, receive, send)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        await refusing(guard, scope, receive, send)
+        await _refusing(guard, scope, receive, send)
 
     return application
 
 
-def closing(send: Send) -> Send:
+def _closing(send: Send) -> Send:
     """Close the connection after the response: without the token, a client may not occupy one."""
 
     async def and_close(message: MutableMapping[str, Any]) -> None:
@@ -209,7 +196,7 @@ def closing(send: Send) -> Send:
 def check_host(host: str, hosts: tuple[str, ...]) -> None:
     """Accept IP addresses, which cannot be rebound, and only the configured names."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if name in ("localhost", *hosts) or is_address(name):
+    if name in ("localhost", *hosts) or _is_address(name):
         return
     raise RefusedError(
         403,
@@ -218,7 +205,7 @@ def check_host(host: str, hosts: tuple[str, ...]) -> None:
     )
 
 
-def is_address(name: str) -> bool:
+def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -241,15 +228,15 @@ def check_token(authorization: str, token: str) -> None:
         )
 
 
-async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refusing(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
     """Run the handler, and send the response if it refuses the request."""
     try:
         await handler(scope, receive, send)
     except RefusedError as refusal:
-        await respond(send, refusal.status, refusal.body, CLOSE)
+        await _respond(send, refusal.status, refusal.body, CLOSE)
 
 
-async def read_request(scope: Scope, receive: Receive, decode: Callable[[bytes], Request]) -> Request:
+async def _read_request(scope: Scope, receive: Receive, decode: Callable[[bytes], Request]) -> Request:
     body = await read_body(scope, receive)
     try:
         return decode(body)
@@ -258,7 +245,7 @@ async def read_request(scope: Scope, receive: Receive, decode: Callable[[bytes],
         raise RefusedError(400, str(error), remedy) from error
 
 
-def framed(answer: Draft | ChatReply | Failure) -> AnswerFrame:
+def _framed(answer: Draft | ChatReply | Failure) -> AnswerFrame:
     if isinstance(answer, Failure):
         return AnswerFrame(failure=answer)
     return AnswerFrame(said=answer) if isinstance(answer, ChatReply) else AnswerFrame(draft=answer)
@@ -286,8 +273,8 @@ def too_large() -> RefusedError:
 
 
 @asynccontextmanager
-async def closed_with_connection(stream: DraftStream, receive: Receive) -> AsyncIterator[None]:
-    watch = asyncio.create_task(disconnected(receive))
+async def _closed_with_connection(stream: DraftStream, receive: Receive) -> AsyncIterator[None]:
+    watch = asyncio.create_task(_disconnected(receive))
     watch.add_done_callback(lambda _: stream.close())
     try:
         yield
@@ -296,7 +283,7 @@ async def closed_with_connection(stream: DraftStream, receive: Receive) -> Async
 
 
 async def until_disconnected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    tasks = [asyncio.create_task(work), asyncio.create_task(disconnected(receive))]
+    tasks = [asyncio.create_task(work), asyncio.create_task(_disconnected(receive))]
     try:
         finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -306,7 +293,7 @@ async def until_disconnected(receive: Receive, work: Coroutine[Any, Any, None]) 
         task.result()
 
 
-async def disconnected(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -316,12 +303,12 @@ def header(scope: Scope, name: str) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == lowered), "")
 
 
-async def respond(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:
+async def _respond(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:
     body = msgspec.json.encode(content)
     head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
-async def start_frames(send: Send) -> None:
+async def _start_frames(send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", FRAME_TYPE.encode())]})

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mercury_ls.serve.app import Activity, Handler, Receive, Scope, Send
     from mercury_ls.serve.worker import LoadEngine, Worker
 
-__all__ = ["FAILED", "HTTP_PORT", "Face", "ListeningEndpoint", "Options", "run", "site", "status", "stop"]
-
 FAILED = 1
 LINGER_SECONDS = 10.0
 """How long a server whose engine failed to load stays to report that, before another one may be started."""
@@ -121,8 +119,8 @@ async def ask(directory: str, method: str, path: str) -> bytes | None:
     place = local.runtime_directory(directory)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            connection = await reach(place)
-            return None if connection is None else await exchange(connection, method, path)
+            connection = await _reach(place)
+            return None if connection is None else await _exchange(connection, method, path)
     except TimeoutError as error:
         holder = owner(place)
         if not holder:
@@ -133,7 +131,7 @@ async def ask(directory: str, method: str, path: str) -> bytes | None:
         ) from error
 
 
-async def reach(place: Path) -> Connection | None:
+async def _reach(place: Path) -> Connection | None:
     """Connect: the process that holds the lock opens its socket soon, after a start or after the socket was deleted."""
     while True:
         try:
@@ -144,7 +142,7 @@ async def reach(place: Path) -> Connection | None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def exchange(connection: Connection, method: str, path: str) -> bytes:
+async def _exchange(connection: Connection, method: str, path: str) -> bytes:
     try:
         response = await connection.send(method, path, {})
         body = await connection.read(response)
@@ -164,7 +162,7 @@ def endpoints(options: Options, directory: Path) -> Iterator[list[ListeningEndpo
             return
         check_certificate(options)
         with bind_http(options) as bound:
-            yield [*open_endpoints, ListeningEndpoint(bound, http_token(options), options.certificate, options.key)]
+            yield [*open_endpoints, ListeningEndpoint(bound, _http_token(options), options.certificate, options.key)]
 
 
 def bind_http(options: Options) -> socket.socket:
@@ -191,7 +189,7 @@ def site(options: Options, bound: socket.socket) -> str:
     return f"{'https' if options.certificate else 'http'}://{name}:{bound.getsockname()[1]}"
 
 
-def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+def _tls_context(certificate: str, key: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key or None)
     return context
@@ -201,7 +199,7 @@ def check_certificate(options: Options) -> None:
     if not options.certificate:
         return
     try:
-        tls_context(options.certificate, options.key)
+        _tls_context(options.certificate, options.key)
     except OSError as error:
         raise ValueError(
             f"cannot use certificate {options.certificate!r} and key {options.key!r} ({error}): give two PEM files"
@@ -215,7 +213,7 @@ def split_address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
-def http_token(options: Options) -> str:
+def _http_token(options: Options) -> str:
     if options.token:
         return options.token
     token, path = local.standing_token()
@@ -238,7 +236,7 @@ async def serve(
             handler = guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app
             if face is not None and endpoint.claim is None:
                 face_handler = stack.enter_context(face(worker, options, endpoint))
-                handler = with_face(handler, face_handler, activity)
+                handler = _with_face(handler, face_handler, activity)
             handlers.append(handler)
         servers = [web_server(*pair) for pair in zip(open_endpoints, handlers, strict=True)]
         async with asyncio.TaskGroup() as group:
@@ -253,7 +251,7 @@ async def serve(
     return FAILED if worker.status.state == "unavailable" else 0
 
 
-def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
+def _with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
     """Route the engine protocol's paths to it and all others to the face, whose requests keep the server alive."""
 
     async def application(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -272,7 +270,7 @@ def web_server(endpoint: ListeningEndpoint, handler: "Handler") -> "Server":
     from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection, secured
 
     is_encrypted = bool(endpoint.certificate)
-    connection = secured(tls_context(endpoint.certificate, endpoint.key)) if is_encrypted else LimitedConnection
+    connection = secured(_tls_context(endpoint.certificate, endpoint.key)) if is_encrypted else LimitedConnection
     server = uvicorn.Server(
         uvicorn.Config(
             handler,
@@ -308,7 +306,7 @@ async def watch(
             listener = claim.renew() if claim is not None and server.started else None
             if listener is not None:
                 log.warning("%s was deleted and has been restored", listener.path)
-                await listen_at(server, listener.socket)
+                await _listen_at(server, listener.socket)
             failed = ""
         except local.AlreadyRunningError as error:
             log.warning("the lock file was deleted, and another server has it now: %s", error)
@@ -320,7 +318,7 @@ async def watch(
             failed = str(error)
 
 
-async def listen_at(server: "Server", bound: socket.socket) -> None:
+async def _listen_at(server: "Server", bound: socket.socket) -> None:
     """Listen on another socket, because the file of the first is gone. Open connections stay open."""
     nameless = server.servers
     await server.startup(sockets=[bound])
@@ -348,7 +346,7 @@ async def until_done(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Wait until the server is told to stop, has been idle for long enough, or its engine has failed to load."""
-    reasons = [asyncio.create_task(stopped.wait()), asyncio.create_task(until_failed(worker, sleep))]
+    reasons = [asyncio.create_task(stopped.wait()), asyncio.create_task(_until_failed(worker, sleep))]
     if options.idle_minutes:
         reasons.append(asyncio.create_task(until_idle(activity, options.idle_minutes * 60, sleep)))
     try:
@@ -360,7 +358,7 @@ async def until_done(
         reason.result()
 
 
-async def until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None]]) -> None:
+async def _until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None]]) -> None:
     async for status in worker.statuses():
         if status.state == "unavailable":
             await sleep(LINGER_SECONDS)

@@ -9,8 +9,6 @@ from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Failure, Status, check, check_chat
 from mercury_ls.serve.worker import DraftStream, Result, Worker
 
-__all__ = ["InProcessClient", "WorkerClient"]
-
 
 class InProcessClient:
     """For tests, benchmarks and demos, which need no server."""

@@ -10,8 +10,6 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["HEAD_BYTES", "LimitedConnection", "secured"]
-
 MAX_CONNECTIONS = 256
 """Far below the number of files that a process may have open."""
 HEAD_SECONDS = 10.0
@@ -24,10 +22,10 @@ TOO_LARGE = f"the head of the request is larger than {HEAD_BYTES} bytes\n"
 def secured(context: ssl.SSLContext) -> Callable[..., asyncio.Protocol]:
     """Limited connections that begin with a TLS handshake."""
     waiting: dict[asyncio.Transport, None] = {}
-    return lambda **options: Handshake(LimitedConnection(**options), context, waiting)
+    return lambda **options: _Handshake(LimitedConnection(**options), context, waiting)
 
 
-class Handshake(asyncio.Protocol):
+class _Handshake(asyncio.Protocol):
     """A connection until its TLS handshake is over, which has as long as a request's head. If too many are `waiting`,
     each with buffers of 300 KiB, a new one replaces the oldest. asyncio itself limits neither."""
 

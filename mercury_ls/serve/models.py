@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings, Settings
 
-__all__ = ["Report", "loader", "open_added", "resources", "verify"]
-
 Report = Callable[[float, str], None]
 """The progress of a piece of work, from 0 to 1, and its name."""
 
@@ -37,9 +35,9 @@ def loader(settings: "Settings") -> "LoadEngine":
 def verify(folder: Path) -> None:
     """Read everything that an engine needs from a model; `EngineError` names what is damaged or missing."""
     if record := read_record(folder):
-        verify_added(folder, record)
+        _verify_added(folder, record)
         return
-    check_layout(folder)
+    _check_layout(folder)
     from mercury_engine.model import export
     from mercury_engine.tokens.tokenizer import Tokenizer
 
@@ -47,7 +45,7 @@ def verify(folder: Path) -> None:
     Tokenizer.load(folder / export.TOKENIZER_FILE)
 
 
-def verify_added(folder: Path, record: ModelRecord) -> None:
+def _verify_added(folder: Path, record: ModelRecord) -> None:
     if record.kind == "server":
         return
     from mercury_engine.model.config import TOKENIZER_FILE
@@ -70,9 +68,9 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
     means = resources(settings)
     if record := read_record(folder):
         if record.kind == "server":
-            return open_server(record, settings, report, network=network)
+            return _open_server(record, settings, report, network=network)
         return open_added(folder, record, means)
-    check_layout(folder)
+    _check_layout(folder)
     plain = open_engine(folder, means)
 
     def open_tuned(adapter: Path) -> Engine:
@@ -87,7 +85,7 @@ def resources(settings: "EngineSettings") -> "Resources":
     return Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
 
 
-def check_layout(folder: Path) -> None:
+def _check_layout(folder: Path) -> None:
     """Refuse a checkpoint in its published format. Damage is left to the engine to report."""
     try:
         published = "architectures" in json.loads((folder / "config.json").read_bytes())
@@ -112,21 +110,21 @@ def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Eng
     return open_autoregressive(folder, record, resources)
 
 
-def open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:
+def _open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:
     """Open an added server, together with the local model that the record names, if any."""
     from mercury_engine.remote.engine import open_remote
     from mercury_engine.remote.race import RaceEngine
 
     if not record.local:
         return open_remote(record, network=network)
-    local = open_model(of_this_machine(record), settings, report)
+    local = open_model(_of_this_machine(record), settings, report)
     try:
         return RaceEngine(record.name, local, open_remote(record, network=network))
     except EngineError as error:
         return RaceEngine(record.name, local, None, str(error))
 
 
-def of_this_machine(record: ModelRecord) -> Path | None:
+def _of_this_machine(record: ModelRecord) -> Path | None:
     try:
         folder = resolve(record.local)
     except EngineError as error:

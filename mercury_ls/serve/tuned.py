@@ -16,8 +16,6 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
 from mercury_engine.tuning_data import Tuning
 
-__all__ = ["TunedEngine", "fits", "folder_of", "home", "install", "installed", "read", "remove"]
-
 ADAPTER_FILE = "adapter.json"
 OPENING = "loading the model tuned for {}; until then the untuned one is used for its files"
 
@@ -102,11 +100,11 @@ class TunedEngine:
         self._place = place
         self._memory = memory
         self._start = start or ThreadPoolExecutor(1, "tuned").submit
-        self._opening: dict[Adapter, Future[Engine]] = {}
+        self._opening: dict[_Adapter, Future[Engine]] = {}
         self._stamp: int | None = None
-        self._adapters: dict[str, Adapter] = {}
-        self._nearest: dict[str, Adapter | None] = {}
-        self._engines: OrderedDict[Adapter, Engine] = OrderedDict()
+        self._adapters: dict[str, _Adapter] = {}
+        self._nearest: dict[str, _Adapter | None] = {}
+        self._engines: OrderedDict[_Adapter, Engine] = OrderedDict()
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         return self._engine_for(request).infill(request)
@@ -142,13 +140,13 @@ class TunedEngine:
         if stamp != self._stamp:
             self._stamp = stamp
             adapters = installed(self._place).items()
-            self._adapters = {tuning.root: Adapter(folder, tuning.made) for folder, tuning in adapters}
+            self._adapters = {tuning.root: _Adapter(folder, tuning.made) for folder, tuning in adapters}
             self._nearest = {}
             for engines in (self._engines, self._opening):
                 for adapter in engines.keys() - self._adapters.values():
                     del engines[adapter]
 
-    def _adapter_for(self, folder: str) -> "Adapter | None":
+    def _adapter_for(self, folder: str) -> "_Adapter | None":
         """The adapter of the innermost project around a folder."""
         if folder not in self._nearest:
             real = Path(os.path.realpath(folder)) if os.path.isabs(folder) else Path(folder)
@@ -156,7 +154,7 @@ class TunedEngine:
             self._nearest[folder] = next((nearest for nearest in around if nearest), None)
         return self._nearest[folder]
 
-    def _engine_of(self, adapter: "Adapter") -> Engine:
+    def _engine_of(self, adapter: "_Adapter") -> Engine:
         if adapter not in self._engines:
             if adapter not in self._opening:
                 self._opening[adapter] = self._start(self._open_tuned, adapter.folder)
@@ -178,7 +176,7 @@ class TunedEngine:
         return self._plain
 
 
-class Adapter(Struct, frozen=True):
+class _Adapter(Struct, frozen=True):
     """One version of a project's adapter."""
 
     folder: Path

@@ -26,8 +26,6 @@ from mercury_engine.api import (
 )
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
-__all__ = ["CANNOT_CHAT", "LATENCIES", "DraftStream", "LoadEngine", "Worker"]
-
 LoadEngine = Callable[[Callable[[float, str], None]], Engine]
 """Takes a function to report progress with: the fraction done, and the current step."""
 
@@ -71,9 +69,9 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._work = Condition()
-        self._schedule = Schedule()
-        self._warmings: OrderedDict[tuple[str, str], Warm] = OrderedDict()
-        self._warming: Warm | None = None
+        self._schedule = _Schedule()
+        self._warmings: OrderedDict[tuple[str, str], _Warm] = OrderedDict()
+        self._warming: _Warm | None = None
         self._stopping = False
         self._crashed = ""
         self._notes: tuple[str, ...] = ()
@@ -113,7 +111,7 @@ class Worker:
         """Replace the previous request of the same session; the oldest is dropped if there are too many."""
         with self._work:
             self._drop_warm(client, request.session)
-            self._warmings[client, request.session] = Warm(client, request)
+            self._warmings[client, request.session] = _Warm(client, request)
             if len(self._warmings) > WARM:
                 self._warmings.popitem(last=False)
             self._work.notify()
@@ -181,7 +179,7 @@ class Worker:
             self._run_engine()
         except BaseException as error:
             log.critical("the engine's thread has ended", exc_info=error)
-            crashed = f"the engine crashed ({describe(error)})"
+            crashed = f"the engine crashed ({_describe(error)})"
             self._publish(Status("unavailable", crashed))
             with self._work:
                 self._crashed, streams = crashed, list(self._schedule)
@@ -194,7 +192,7 @@ class Worker:
             self._publish(Status("ready", info=engine.info()))
         except Exception as error:
             log.error("the engine could not be loaded: %s", error, exc_info=not isinstance(error, EngineError))
-            self._publish(Status("unavailable", describe(error)))
+            self._publish(Status("unavailable", _describe(error)))
             return
         batch = engine.info().batch
         while (job := self._next(engine, batch)) is not None:
@@ -263,14 +261,14 @@ class Worker:
         """Deliver a new draft: an engine without anything new yields the same draft again."""
         try:
             if stream.drafts is None:
-                stream.drafts = drafts(engine, self._in_time(stream))
+                stream.drafts = _drafts(engine, self._in_time(stream))
             draft = next(stream.drafts, None)
             if draft is None:
                 raise EngineError("the engine stopped without a final draft")
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("the engine failed on a request of session %r", stream.request.session)
-            self._end(stream, Failure(error.kind if isinstance(error, EngineError) else "engine", describe(error)))
+            self._end(stream, Failure(error.kind if isinstance(error, EngineError) else "engine", _describe(error)))
             return
         is_news, stream.best = draft is not stream.best, draft
         if draft.final or self._clock() >= stream.deadline:
@@ -297,7 +295,7 @@ class Worker:
         with self._work:
             self._schedule.remove(stream)
 
-    def _encode(self, warm: "Warm", engine: Engine) -> None:
+    def _encode(self, warm: "_Warm", engine: Engine) -> None:
         try:
             if warm.steps is None:
                 warm.steps = engine.warm(warm.request)
@@ -321,7 +319,7 @@ class Worker:
             log.exception("the engine failed to end the warming of session %r", warm.request.session)
 
 
-class Schedule:
+class _Schedule:
     """The open requests, and which of them run next: clients round robin, the newest request of each first.
 
     A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
@@ -392,7 +390,7 @@ class DraftStream(Generic[Result]):
     """The drafts of one request, for the event loop: until the final one, or until a `Failure`.
 
     `close()` cancels: a waiting request is removed, a running one ends at the engine's next yield. The engine's thread
-    owns `drafts` and `best`.
+    owns `_drafts` and `best`.
     """
 
     def __init__(
@@ -452,7 +450,7 @@ class DraftStream(Generic[Result]):
             self._arrival.set_result(None)
 
 
-class Warm(Struct, eq=False):
+class _Warm(Struct, eq=False):
     """A request to warm the prefix cache for one session; `steps` is the engine's generator once it is running."""
 
     client: str
@@ -461,7 +459,7 @@ class Warm(Struct, eq=False):
     steps: Generator[None] | None = None
 
 
-def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:
+def _drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:
     if isinstance(request, InfillRequest):
         return engine.infill(request)
     info = engine.info()
@@ -470,5 +468,5 @@ def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Dr
     return cast("ChatEngine", engine).chat(request)
 
 
-def describe(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"

@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Chore"]
-
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0

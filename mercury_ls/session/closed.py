@@ -7,8 +7,6 @@ from urllib.request import url2pathname  # pyright: ignore[reportDeprecated]: on
 
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 
-__all__ = ["closed_file", "path_of"]
-
 
 @lru_cache(maxsize=16)
 def closed_file(path: str, text: str) -> Snapshot:

@@ -9,8 +9,6 @@ from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Offer
 from mercury_ls.session.stats import Count, Kind, Row, Stats, total
 
-__all__ = ["RetentionWatch", "comparable"]
-
 CHECKS: tuple[tuple[float, Count, Count], ...] = (
     (30.0, "checked_half_minute", "kept_half_minute"),
     (300.0, "checked_five_minutes", "kept_five_minutes"),
@@ -24,7 +22,7 @@ OTHERS = (
 )
 
 
-class AcceptedText(Struct, frozen=True):
+class _AcceptedText(Struct, frozen=True):
     """An accepted text, to be looked for when it is `due`."""
 
     due: float
@@ -43,12 +41,12 @@ class RetentionWatch:
     def __init__(self, stats: Stats, clock: Callable[[], float]) -> None:
         self._stats = stats
         self._clock = clock
-        self._taken: list[AcceptedText] = []
+        self._taken: list[_AcceptedText] = []
 
     def accepted(self, uri: str, language: str, text: str, kind: Kind = "inline") -> None:
         time, text = self._clock(), "".join(text.split())
         self._taken += [
-            AcceptedText(time + seconds, uri, language, kind, text, checked, kept)
+            _AcceptedText(time + seconds, uri, language, kind, text, checked, kept)
             for seconds, checked, kept in CHECKS
             if text
         ]
@@ -89,24 +87,24 @@ def comparable(rows: Sequence[Row]) -> Iterator[str]:
         name, own = model or "unknown model", [row for row in rows if row.model == model]
         row = total(row for row in own if row.kind == "inline")
         yield (
-            f"{name}: {row.typed:,} characters typed, {row.opportunities:,} opportunities; {seen(row)}; "
-            f"{share(row.characters, row.characters + row.typed)} of the code, "
+            f"{name}: {row.typed:,} characters typed, {row.opportunities:,} opportunities; {_seen(row)}; "
+            f"{_share(row.characters, row.characters + row.typed)} of the code, "
             f"{row.characters / max(row.opportunities, 1):.2f} characters an opportunity"
         )
         if edits := [row for row in own if row.kind == "nextEdit"]:
-            yield f"{name}, next edits: {seen(total(edits))}"
+            yield f"{name}, next edits: {_seen(total(edits))}"
     if models:
         yield OTHERS
 
 
-def seen(row: Row) -> str:
+def _seen(row: Row) -> str:
     """What became of all that was seen."""
     return (
-        f"{row.lingered:,} on the screen for 750 ms or accepted before, {share(row.accepted, row.lingered)} of them "
-        f"accepted; of these {share(row.kept_half_minute, row.checked_half_minute)} still there after 30 s, "
-        f"{share(row.kept_five_minutes, row.checked_five_minutes)} after 5 min"
+        f"{row.lingered:,} on the screen for 750 ms or accepted before, {_share(row.accepted, row.lingered)} of them "
+        f"accepted; of these {_share(row.kept_half_minute, row.checked_half_minute)} still there after 30 s, "
+        f"{_share(row.kept_five_minutes, row.checked_five_minutes)} after 5 min"
     )
 
 
-def share(part: int, whole: int) -> str:
+def _share(part: int, whole: int) -> str:
     return f"{min(part / whole, 1.0):.0%}" if whole else "-"

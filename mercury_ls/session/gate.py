@@ -8,8 +8,6 @@ from mercury_engine.api import Draft, EngineError, InfillRequest
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
 
-__all__ = ["Gate"]
-
 
 class Gate:
     """An engine link that judges the path of each window, snippet, edit and diagnostic by the rules of that moment: a

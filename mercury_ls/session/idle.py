@@ -14,14 +14,12 @@ from mercury_ls.session.chores import Chore
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats
 
-__all__ = ["Idle"]
-
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3
 
 
-async def nothing() -> None:
+async def _nothing() -> None:
     """Where no client can be asked."""
 
 
@@ -31,7 +29,7 @@ class Idle:
     def __init__(self, questions: Questions, stats: Stats, is_writing: Callable[[], bool]):
         self.active = asyncio.Event()
         self.follow_settings: Callable[[], None] = lambda: None
-        self.offer_stronger: Callable[[], Awaitable[None]] = nothing
+        self.offer_stronger: Callable[[], Awaitable[None]] = _nothing
         self._questions = questions
         self._files = questions.files
         self._stats = stats

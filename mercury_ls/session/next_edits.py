@@ -23,8 +23,6 @@ from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.session.standing_offer import StandingOffer
 from mercury_ls.session.stats import Tally
 
-__all__ = ["NextEdits"]
-
 log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.1
@@ -110,7 +108,7 @@ class NextEdits:
         answer, note = await self._found(request)
         if answer.offer:
             return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
-        return with_sent(silence_of(answer, note, request), answer)
+        return with_sent(_silence_of(answer, note, request), answer)
 
     def engine_changed(self) -> None:
         """What was answered while the engine was starting is answered again once it is ready."""
@@ -174,9 +172,9 @@ class NextEdits:
             await asyncio.sleep(max(settled - self._now(), 0.0))
         if answer.offer is None:
             self.standing.drop()
-            return replace(answer, silence=silence_of(answer, note, request))
+            return replace(answer, silence=_silence_of(answer, note, request))
         self._has_gap = bool(note and files.workspace.gap())
-        offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=joined_notes(note, answer.offer))
+        offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=_joined_notes(note, answer.offer))
         edits = self.next_questions.edits
         if self.standing.put(offer, mark, edits[-1].path if edits else ""):
             self._tally.offered(offer.id, language, "nextEdit", self._questions.taught_by("nextEdit", offer))
@@ -263,11 +261,11 @@ class NextEdits:
             self._ahead.cancel()
 
 
-def joined_notes(note: str, offer: Offer) -> str:
+def _joined_notes(note: str, offer: Offer) -> str:
     """What a rename leaves undone: in files that are not read, and where nothing says whether it is meant."""
     return "; ".join(filter(None, (note, offer.note))) if offer.kind == "rename" else ""
 
 
-def silence_of(answer: Answer, note: str, request: NextEditRequest) -> str:
+def _silence_of(answer: Answer, note: str, request: NextEditRequest) -> str:
     reasons = (note,) if request.asker.renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
     return "; ".join(filter(None, reasons))

@@ -22,8 +22,6 @@ from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.wording import counted
 
-__all__ = ["NextQuestions"]
-
 MOST_CLOSED = 4
 MOST_REFUSED = 64
 MOST_RENAMED = 256
@@ -119,7 +117,7 @@ class NextQuestions:
     def _open_mentioning(self, name_sets: Sequence[frozenset[str]], but: set[str]) -> Iterator[Snapshot]:
         """The open documents in which all the names of one of these sets occur."""
         for uri, document in self._files.documents.items():
-            if uri not in but and is_asked(document.text, name_sets):
+            if uri not in but and _is_asked(document.text, name_sets):
                 yield document.snapshot()
 
     def _closed_paths(self, name_sets: Iterable[frozenset[str]], near: Snapshot) -> list[str]:
@@ -129,7 +127,7 @@ class NextQuestions:
     def _read(self, paths: Iterable[str], name_sets: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""
         for path in paths:
-            if (text := self._files.workspace.text(path)) and is_asked(text, name_sets):
+            if (text := self._files.workspace.text(path)) and _is_asked(text, name_sets):
                 yield closed_file(path, text)
 
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
@@ -146,5 +144,5 @@ class NextQuestions:
         return f"more files may use this name: {gap}" if gap else ""
 
 
-def is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
+def _is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
     return any(may_use(text, names) for names in name_sets)

@@ -16,8 +16,6 @@ from mercury_ls.completion.aftermath import Aftermath
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.record import NoRecorder
 
-__all__ = ["LARGEST_DOCUMENT", "NEIGHBOURS", "PARSE_SECONDS", "OpenFiles", "PrivacyRules"]
-
 LARGEST_DOCUMENT = 1 << 20
 PARSE_SECONDS = 0.008
 NEIGHBOURS = 8

@@ -16,8 +16,6 @@ from mercury_ls.code.files import read_small
 from mercury_ls.completion.judge import MOST_OUTCOMES, UNTAUGHT, Evidence, Judge, Outcome, fitted
 from mercury_ls.session.stats import Kind, append_lines, locked, readable_rows, rewrite
 
-__all__ = ["Fate", "Outcomes", "name_of"]
-
 log = logging.getLogger(__name__)
 
 Key = tuple[str, Kind]
@@ -66,7 +64,7 @@ class Outcomes:
         fates = self._all.setdefault(fate.key, [])
         fates.append(fate)
         if len(fates) > 3 * MOST_OUTCOMES:
-            fates[:] = latest(fates, self._today)
+            fates[:] = _latest(fates, self._today)
         if self._path is not None:
             self._new.append(fate)
         self._unfitted[fate.key] += 1
@@ -100,7 +98,7 @@ class Outcomes:
         try:
             with locked(self._path):
                 if append_lines(self._path, self._new) > COMPACTED_BYTES:
-                    rewrite(self._path, latest(read(self._path), self._today))
+                    rewrite(self._path, _latest(_read(self._path), self._today))
             self._new.clear()
         except OSError as error:
             log.debug("outcomes stay in memory: %s", error)
@@ -114,7 +112,7 @@ class Outcomes:
     def _all(self) -> dict[tuple[str, Kind], list[Fate]]:
         if self._known is None:
             self._known = {}
-            for fate in latest(read(self._path) if self._path else [], self._today):
+            for fate in _latest(_read(self._path) if self._path else [], self._today):
                 self._known.setdefault(fate.key, []).append(fate)
         return self._known
 
@@ -124,7 +122,7 @@ def name_of(model: str) -> str:
     return re.split(r"[/\\]", model)[-1]
 
 
-def latest(fates: Iterable[Fate], today: date) -> list[Fate]:
+def _latest(fates: Iterable[Fate], today: date) -> list[Fate]:
     """The last ones of each model and kind, after a miss and otherwise, oldest first."""
     by_kind: dict[tuple[str, Kind, bool], list[Fate]] = {}
     for fate in fates:
@@ -133,7 +131,7 @@ def latest(fates: Iterable[Fate], today: date) -> list[Fate]:
     return [fate for some in by_kind.values() for fate in some[-MOST_OUTCOMES:]]
 
 
-def read(path: Path) -> list[Fate]:
+def _read(path: Path) -> list[Fate]:
     """None of a file that cannot be read, and none of the rows that an earlier version wrote."""
     try:
         return [*readable_rows(read_small(str(path), LARGEST_FILE).splitlines(), Fate)]

@@ -1,7 +1,5 @@
 """How long to wait for the next edit: longer after rejections, and as usual again within minutes."""
 
-__all__ = ["Patience"]
-
 FORGETTING_SECONDS = 600.0
 REJECTED, ACCEPTED = 1.5, 0.8
 LEAST, MOST = 0.5, 30.0

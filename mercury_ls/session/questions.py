@@ -25,8 +25,6 @@ from mercury_ls.session.stats import Kind
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
 
-__all__ = ["Questions"]
-
 log = logging.getLogger(__name__)
 
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365

@@ -19,8 +19,6 @@ from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer
 from mercury_ls.session.requests import InlineRequest
 
-__all__ = ["FORMAT", "NoRecorder", "Recorder"]
-
 log = logging.getLogger(__name__)
 
 FORMAT = "mls-session/1"
@@ -59,7 +57,7 @@ class Recorder(NoRecorder):
         self._limit = int(max_mb * (1 << 20))
         self._clock = clock
         self._began = clock()
-        self._texts: dict[str, TypedText] = {}
+        self._texts: dict[str, _TypedText] = {}
         self._held: list[dict[str, Any]] = []
         self._place: tuple[str, int] | None = None
         self._file: TextIO | None = None
@@ -89,7 +87,7 @@ class Recorder(NoRecorder):
     def opened(self, document: Document) -> None:
         self._release()
         recorded = self._texts.get(document.uri)
-        text = self._texts[document.uri] = TypedText(document, recorded.number if recorded else len(self._texts))
+        text = self._texts[document.uri] = _TypedText(document, recorded.number if recorded else len(self._texts))
         about = {"path": document.path, "lang": document.language}
         self._hold(self._event("open", d=text.number, ver=document.version, text=text.masked(), **about))
 
@@ -167,7 +165,7 @@ class Recorder(NoRecorder):
         events, self._held = self._held, []
         try:
             for event in events:
-                self._write(json.dumps(event, ensure_ascii=False, default=TypedChange.masked) + "\n")
+                self._write(json.dumps(event, ensure_ascii=False, default=_TypedChange.masked) + "\n")
             if self._file is not None:
                 self._file.flush()
         except (OSError, ValueError) as error:
@@ -184,7 +182,7 @@ class Recorder(NoRecorder):
             self._file.write(line)
 
 
-class TypedText:
+class _TypedText:
     """A document as it is typed. Each character has a number of its own, so that secret ones stay known as such."""
 
     def __init__(self, document: Document, number: int):
@@ -196,7 +194,7 @@ class TypedText:
         self._next = len(document.text)
         self._look(0, len(document.text))
 
-    def change(self, where: LineRange | None, typed: str, version: int, encoding: Encoding) -> "TypedChange":
+    def change(self, where: LineRange | None, typed: str, version: int, encoding: Encoding) -> "_TypedChange":
         before = self._document.snapshot()
         start, end = 0, len(before.text)
         if where is not None:
@@ -207,7 +205,7 @@ class TypedText:
         self._document.apply([(where, typed)], version, encoding)
         self.line = self._document.snapshot().line_of(start)
         self._look(start, start + len(typed))
-        return TypedChange(self, where, typed, first)
+        return _TypedChange(self, where, typed, first)
 
     def _look(self, start: int, end: int) -> None:
         """Find the secrets in these lines and those around them."""
@@ -238,26 +236,26 @@ class TypedText:
         return [piece for piece in pieces if len(piece) >= SHORTEST_SECRET]
 
     def masked(self) -> str:
-        return stars(self._document.text, self._characters, self.secret)
+        return _stars(self._document.text, self._characters, self.secret)
 
     def digest(self) -> str:
         return hashlib.sha256(self.masked().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class TypedChange(Struct, frozen=True):
+class _TypedChange(Struct, frozen=True):
     """One content change, written once it is known whether what was typed is secret."""
 
-    text: TypedText
+    text: _TypedText
     where: LineRange | None
     typed: str
     first: int
 
     def masked(self) -> list[Any]:
         numbers = range(self.first, self.first + len(self.typed))
-        return [*(self.where or ()), stars(self.typed, numbers, self.text.secret)]
+        return [*(self.where or ()), _stars(self.typed, numbers, self.text.secret)]
 
 
-def stars(text: str, numbers: Sequence[int], secret: set[int]) -> str:
+def _stars(text: str, numbers: Sequence[int], secret: set[int]) -> str:
     if not secret:
         return text
     return "".join("*" if n in secret and c not in "\r\n" else c for c, n in zip(text, numbers, strict=True))

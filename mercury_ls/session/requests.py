@@ -7,8 +7,6 @@ from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
 
-__all__ = ["ANYONE", "Asker", "InlineRequest", "NextEditRequest", "RequestPlace", "after_selected"]
-
 
 class InlineRequest(Struct, frozen=True, kw_only=True):
     """An inline completion request; `version` is that of the text in which `offset` counts, the latest if None, and
@@ -61,7 +59,7 @@ class RequestPlace(Struct, frozen=True):
     @classmethod
     def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
         snapshot = document.snapshot()
-        return cls(document, snapshot, *with_selected(snapshot, request), request.selected, request.invoked)
+        return cls(document, snapshot, *_with_selected(snapshot, request), request.selected, request.invoked)
 
     @property
     def is_current(self) -> bool:
@@ -75,7 +73,7 @@ class RequestPlace(Struct, frozen=True):
         return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
 
 
-def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
+def _with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
     """The text as it would be with the entry of the editor's menu accepted."""
     if request.selected is None:
         return snapshot, request.offset

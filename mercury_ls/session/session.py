@@ -34,8 +34,6 @@ from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
 
-__all__ = ["Decision", "InlineRequest", "Session"]
-
 log = logging.getLogger(__name__)
 
 ALTERNATIVES_SECONDS = 0.15

@@ -9,8 +9,6 @@ from mercury_ls.session.closed import closed_file, path_of
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.stats import Tally
 
-__all__ = ["StandingOffer"]
-
 
 class StandingOffer:
     """Owns the one next edit on offer, which accepting and rejecting name by its id."""

@@ -21,23 +21,6 @@ from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
 from mercury_ls.wording import readable
 
-__all__ = [
-    "Count",
-    "Kind",
-    "Row",
-    "Stats",
-    "Tally",
-    "append_lines",
-    "default_file",
-    "locked",
-    "markdown",
-    "readable_rows",
-    "recent",
-    "rewrite",
-    "table",
-    "total",
-]
-
 log = logging.getLogger(__name__)
 
 Kind = Literal["inline", "nextEdit"]
@@ -152,11 +135,11 @@ class Stats:
 
     def rows(self) -> list[Row]:
         """All counts, the latest day first."""
-        return merged([*self._kept(), *self._new.values()])
+        return _merged([*self._kept(), *self._new.values()])
 
     def _kept(self) -> list[Row]:
         try:
-            return read(self.path) if self.path else []
+            return _read(self.path) if self.path else []
         except OSError as error:
             self._complain(error)
             return []
@@ -189,7 +172,7 @@ class Stats:
         self._problem = error.strerror or str(error)
 
 
-class CountedOffer(Struct, eq=False):
+class _CountedOffer(Struct, eq=False):
     """One suggestion or next edit that the client may still report on."""
 
     language: str
@@ -208,13 +191,13 @@ class Tally:
     def __init__(self, stats: Stats, limit: int = REMEMBERED_OFFERS):
         self.stats = stats
         self._most = limit
-        self._offers: OrderedDict[str, CountedOffer] = OrderedDict()
+        self._offers: OrderedDict[str, _CountedOffer] = OrderedDict()
         self._reporting: set[Kind] = set()
         self.shown_count = 0
 
     def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
         """`learn` is told whether the user took it, once that is known of an offer that was shown."""
-        self._offers[id] = CountedOffer(language, kind, learn)
+        self._offers[id] = _CountedOffer(language, kind, learn)
         while len(self._offers) > self._most:
             self._offers.popitem(last=False)
 
@@ -279,7 +262,7 @@ class Tally:
         if offer := self._offers.get(id):
             self._learn(offer, is_taken=False)
 
-    def _settle(self, offer: CountedOffer, count: Count) -> bool:
+    def _settle(self, offer: _CountedOffer, count: Count) -> bool:
         if offer.is_settled:
             return False
         offer.is_settled = True
@@ -288,19 +271,19 @@ class Tally:
         self._learn(offer, is_taken=count == "accepted")
         return True
 
-    def _learn(self, offer: CountedOffer, is_taken: bool) -> None:
+    def _learn(self, offer: _CountedOffer, is_taken: bool) -> None:
         """Once for each that was shown."""
         if offer.is_shown and offer.learn:
             offer.learn(is_taken)
             offer.learn = None
 
-    def _show(self, offer: CountedOffer) -> None:
+    def _show(self, offer: _CountedOffer) -> None:
         if not offer.is_shown:
             offer.is_shown, offer.shown_at = True, self.stats.now
             self.shown_count += 1
             self._count(offer, "shown")
 
-    def _leave(self, offer: CountedOffer, *, is_taken: bool = False) -> None:
+    def _leave(self, offer: _CountedOffer, *, is_taken: bool = False) -> None:
         """It is on the screen no longer."""
         since, offer.shown_at = offer.shown_at, None
         was_seen = is_taken or (since is not None and self.stats.now - since >= LINGERING_SECONDS)
@@ -308,7 +291,7 @@ class Tally:
             offer.has_lingered = True
             self._count(offer, "lingered")
 
-    def _count(self, offer: CountedOffer, count: Count, number: int = 1) -> None:
+    def _count(self, offer: _CountedOffer, count: Count, number: int = 1) -> None:
         self.stats.add(offer.language, offer.kind, count, number)
 
 
@@ -318,14 +301,14 @@ def total(rows: Iterable[Row]) -> Row:
     return replace(rows[0], **{name: sum(getattr(row, name) for row in rows) for name in COUNTS})
 
 
-def merged(rows: Iterable[Row]) -> list[Row]:
+def _merged(rows: Iterable[Row]) -> list[Row]:
     by_key: dict[Key, Row] = {}
     for row in rows:
         by_key[row.key] = total([by_key[row.key], row]) if row.key in by_key else row
     return sorted(by_key.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind, row.model))
 
 
-def read(path: Path) -> list[Row]:
+def _read(path: Path) -> list[Row]:
     try:
         data = read_small(str(path), LARGEST_FILE)
     except FileNotFoundError:
@@ -358,7 +341,7 @@ def locked(path: Path) -> Generator[None]:
 def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
     """Append to the file, and compact it if it has grown; returns the size after the last compaction."""
     size = append_lines(path, rows)
-    return compact(path) if size > compacted + COMPACTED_BYTES else compacted
+    return _compact(path) if size > compacted + COMPACTED_BYTES else compacted
 
 
 def append_lines(path: Path, rows: Iterable[Struct]) -> int:
@@ -367,20 +350,20 @@ def append_lines(path: Path, rows: Iterable[Struct]) -> int:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
         start = b"" if file.read(1) in (b"", b"\n") else b"\n"  # the last line may have been cut off
-        data = start + lines_of(rows)
+        data = start + _lines_of(rows)
         if (count := file.write(data)) < len(data):
             file.truncate(size)
             raise OSError(errno.ENOSPC, f"{count} of {len(data)} bytes could be written")
     return size
 
 
-def compact(path: Path) -> int:
-    return rewrite(path, recent(merged(read(path)), KEPT_DAYS, date.today()))
+def _compact(path: Path) -> int:
+    return rewrite(path, recent(_merged(_read(path)), KEPT_DAYS, date.today()))
 
 
 def rewrite(path: Path, rows: Iterable[Struct]) -> int:
     """Replaces the file by these rows; returns its size."""
-    data = lines_of(rows)
+    data = _lines_of(rows)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with open(descriptor, "wb") as file:
@@ -392,7 +375,7 @@ def rewrite(path: Path, rows: Iterable[Struct]) -> int:
     return len(data)
 
 
-def lines_of(rows: Iterable[Struct]) -> bytes:
+def _lines_of(rows: Iterable[Struct]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
@@ -401,13 +384,13 @@ def recent(rows: Sequence[Row], days: int, today: date) -> list[Row]:
     return [row for row in rows if (today - row.day).days < days]
 
 
-def cells(row: Row, day: str, language: str) -> tuple[str, ...]:
+def _cells(row: Row, day: str, language: str) -> tuple[str, ...]:
     return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in IN_TABLE)
 
 
-def by_language(rows: Iterable[Row]) -> list[Row]:
+def _by_language(rows: Iterable[Row]) -> list[Row]:
     """Those in which something was offered, whichever the model."""
-    together = merged(replace(row, model="") for row in rows)
+    together = _merged(replace(row, model="") for row in rows)
     return [row for row in together if any(getattr(row, name) for name in IN_TABLE)]
 
 
@@ -416,10 +399,10 @@ HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "reject
 
 def table(rows: Sequence[Row]) -> str:
     """The statistics for a terminal."""
-    rows = by_language(rows)
-    lines = [HEAD, *(cells(row, str(row.day), row.language) for row in rows), *sums(rows)]
+    rows = _by_language(rows)
+    lines = [HEAD, *(_cells(row, str(row.day), row.language) for row in rows), *_sums(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
+    return "\n".join("  ".join(map(_padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
 
 
 def plain(rows: Sequence[Row], where: str, notes: Iterable[str]) -> str:
@@ -428,22 +411,27 @@ def plain(rows: Sequence[Row], where: str, notes: Iterable[str]) -> str:
     return "\n\n".join([*parts, where])
 
 
-def padded(cell: str, width: int, column: int) -> str:
+def _padded(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column < 3 else cell.rjust(width)
 
 
-def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     kinds = sorted({row.kind for row in rows})
-    return [cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
+    return [_cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
 
 
 def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
     """The statistics page for editors; `more` are lines below the table."""
     notes = "".join(f"* {line}\n" for line in notes)
-    rows = by_language(rows)
+    rows = _by_language(rows)
     if not rows:
         return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
-    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, str(row.day), row.language) for row in rows)]
+    lines = [
+        HEAD,
+        ("---",) * 3 + ("---:",) * 5,
+        *_sums(rows),
+        *(_cells(row, str(row.day), row.language) for row in rows),
+    ]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
         f"# mercury-ls: suggestions\n\n{body}\n\n{notes}\n{where}\n"

@@ -25,8 +25,6 @@ from mercury_ls.settings.schema import Settings
 if TYPE_CHECKING:
     from mercury_ls.models.library import MeasuredSpeed
 
-__all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
-
 OnStatus = Callable[[Status], None]
 
 FIXED = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
@@ -55,7 +53,7 @@ class Wiring:
         self._arguments = dict(arguments or {})
         self.user_file = user_file or config.user_file()
         self._environ = os.environ if environ is None else environ
-        self._make_engine = make_engine or engine_client
+        self._make_engine = make_engine or _engine_client
         self._stats_file = stats_file
         self._options: dict[str, Any] = {}
         self._on_status: OnStatus = lambda status: None
@@ -68,7 +66,7 @@ class Wiring:
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
-        self._options = settings_in(options)
+        self._options = _settings_in(options)
         self._on_status = on_status
         self._seen = tuple(self.roots)
         settings = self.load()
@@ -78,21 +76,21 @@ class Wiring:
             self._engine(settings),
             privacy,
             Workspace(self.roots, privacy, settings.context),
-            recorder(settings, self.roots),
+            _recorder(settings, self.roots),
             stats=Stats(self._stats_file),
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
-        session.questions.pace = EnginePace(tested_models)
+        session.questions.pace = EnginePace(_tested_models)
         session.questions.names = self._names(settings, session.files.workspace)
         return session
 
     def user_file_changed(self) -> bool:
         """Whether the user's settings file has been written since it was read."""
-        return stamp(self.user_file) != self._stamp
+        return _stamp(self.user_file) != self._stamp
 
     def load(self) -> Settings:
-        self._stamp = stamp(self.user_file)
+        self._stamp = _stamp(self.user_file)
         self.loaded = config.load(
             self.user_file,
             config.project_files(self.roots),
@@ -166,14 +164,14 @@ class Wiring:
             session.know_names(self._names(session.settings, workspace))
 
 
-def tested_models() -> "Mapping[str, MeasuredSpeed]":
+def _tested_models() -> "Mapping[str, MeasuredSpeed]":
     """What `mercury-ls model test` measured; imported only once there is a model."""
     from mercury_ls.models.library import measurements
 
     return measurements()
 
 
-def stamp(path: Path) -> int | None:
+def _stamp(path: Path) -> int | None:
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -185,14 +183,14 @@ def needs_new_engine(before: Settings, after: Settings) -> bool:
     return serve_arguments(before) != serve_arguments(after) or before.engine.address != after.engine.address
 
 
-def settings_in(options: Any) -> dict[str, Any]:
+def _settings_in(options: Any) -> dict[str, Any]:
     """The initialization options without the plugin's version, which is no setting."""
     if not isinstance(options, dict):
         return {}
     return {name: value for name, value in cast("dict[str, Any]", options).items() if name != "pluginVersion"}
 
 
-def engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:
+def _engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:
     return EngineClient(settings.engine, on_status=on_status, spawn=lambda: local.spawn(serve_arguments(settings)))
 
 
@@ -203,7 +201,7 @@ def serve_arguments(settings: Settings) -> list[str]:
     return ["serve", *(part for path, value in fixed.items() for part in ("--set", f"{path}={value}"))]
 
 
-def recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:
+def _recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:
     if not (settings.record.enabled or recording_switch().exists()):
         return NoRecorder()
     return Recorder(recordings(settings), settings.record.max_mb, roots[0] if roots else "")

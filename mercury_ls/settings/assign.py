@@ -11,8 +11,6 @@ from typing import Any
 
 from mercury_ls.settings import toml
 
-__all__ = ["assign", "assigned"]
-
 BOM = "\ufeff"
 
 
@@ -55,17 +53,17 @@ def assigned(text: str, path: str, value: str) -> str | None:
     if not isinstance(table, dict):
         return None
     table[name] = value
-    return next((changed for changed in edits(text, group, name, json.dumps(value)) if means(changed, parsed)), None)
+    return next((changed for changed in _edits(text, group, name, json.dumps(value)) if _means(changed, parsed)), None)
 
 
-def means(text: str, expected: dict[str, Any]) -> bool:
+def _means(text: str, expected: dict[str, Any]) -> bool:
     try:
         return tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:
         return False
 
 
-def edits(text: str, group: str, name: str, value: str) -> Iterator[str]:
+def _edits(text: str, group: str, name: str, value: str) -> Iterator[str]:
     """Replace the old value, or add it below the header of its table, beside its dotted siblings, or in a new table:
     the reader of the result judges whether a line is what it looks like."""
     lines = text.splitlines(keepends=True)
@@ -77,14 +75,14 @@ def edits(text: str, group: str, name: str, value: str) -> Iterator[str]:
             yield "".join([*lines[:number], old[1] + value + line[old.end() :], *lines[number + 1 :]])
     for number, line in enumerate(lines, 1):
         if re.match(rf"""\s*\[\s*['"]?{group}['"]?\s*\]""", line):
-            yield "".join([*whole(lines[:number], end), f"{name} = {value}{end}", *lines[number:]])
+            yield "".join([*_whole(lines[:number], end), f"{name} = {value}{end}", *lines[number:]])
     for number, line in enumerate(lines):
         if re.match(rf"\s*{dotted}", line):
             yield "".join([*lines[:number], f"{group}.{name} = {value}{end}", *lines[number:]])
     gap = end if lines else ""
-    yield "".join([*whole(lines, end), gap, f"[{group}]{end}{name} = {value}{end}"])
+    yield "".join([*_whole(lines, end), gap, f"[{group}]{end}{name} = {value}{end}"])
 
 
-def whole(lines: list[str], end: str) -> list[str]:
+def _whole(lines: list[str], end: str) -> list[str]:
     """The lines, the last of which may lack its line end."""
     return lines if not lines or lines[-1].endswith("\n") else [*lines[:-1], lines[-1] + end]

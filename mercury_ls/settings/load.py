@@ -13,8 +13,6 @@ from mercury_engine.addresses import why_not
 from mercury_ls.settings import schema as tree
 from mercury_ls.settings.schema import Setting, Settings
 
-__all__ = ["Effective", "Loaded", "SettingsProblem", "effective", "load", "project_files", "user_file"]
-
 PROJECT_FILE = ".mercury.toml"
 MAX_DEPTH = 8
 MAX_PROBLEMS = 16
@@ -56,7 +54,7 @@ class Effective(Struct, frozen=True):
     origin: str
 
 
-class SettingsSource(Struct, frozen=True, kw_only=True):
+class _SettingsSource(Struct, frozen=True, kw_only=True):
     """A source of settings. A typed source, such as the command line, has only strings, which are parsed."""
 
     origin: str
@@ -75,13 +73,13 @@ def load(
 ) -> Loaded:
     """Read all sources: settings are replaced as a whole, never changed. `project_files` go from outer to inner."""
     sources = [
-        *([file_source(user_file, "user file")] if user_file else []),
-        *(file_source(path, "project file") for path in project_files),
-        editor_source(options or {}),
-        *environment_sources(environ or {}),
-        SettingsSource(origin="command line", values=tuple(flatten(arguments or {})), is_typed=True),
+        *([_file_source(user_file, "user file")] if user_file else []),
+        *(_file_source(path, "project file") for path in project_files),
+        _editor_source(options or {}),
+        *_environment_sources(environ or {}),
+        _SettingsSource(origin="command line", values=tuple(_flatten(arguments or {})), is_typed=True),
     ]
-    loading = Loading()
+    loading = _Loading()
     for source in sources:
         loading.read(source)
     loading.forbid_network()
@@ -115,63 +113,63 @@ def project_files(roots: Iterable[str | Path]) -> list[Path]:
 # Sources
 
 
-def file_source(path: Path, kind: str) -> SettingsSource:
+def _file_source(path: Path, kind: str) -> _SettingsSource:
     from mercury_ls.settings import toml
 
     origin = f"{kind} {path}"
     try:
         table = toml.read(path)
     except FileNotFoundError:
-        return SettingsSource(origin=origin)
+        return _SettingsSource(origin=origin)
     except toml.UnreadableError as error:
-        return SettingsSource(origin=origin, problems=(SettingsProblem(error.where, "", error.remedy, kind),))
-    return SettingsSource(origin=origin, values=tuple(flatten(table)), is_project=kind == "project file")
+        return _SettingsSource(origin=origin, problems=(SettingsProblem(error.where, "", error.remedy, kind),))
+    return _SettingsSource(origin=origin, values=tuple(_flatten(table)), is_project=kind == "project file")
 
 
-def editor_source(options: Mapping[str, Any]) -> SettingsSource:
+def _editor_source(options: Mapping[str, Any]) -> _SettingsSource:
     """`{"mercury": {"engine": …}}`, `{"engine": …}` or `{"mercury.engine.model": …}`, in snake_case or camelCase.
 
     Next to a `mercury` key there may be sections of other servers: only our own groups are read from those.
     """
     origin = "editor settings"
     if not isinstance(options, Mapping):
-        problem = SettingsProblem("settings", shorten(options), "must be a table", origin)
-        return SettingsSource(origin=origin, problems=(problem,))
-    leaves = list(flatten(options))
+        problem = SettingsProblem("settings", _shorten(options), "must be a table", origin)
+        return _SettingsSource(origin=origin, problems=(problem,))
+    leaves = list(_flatten(options))
     if any(key.split(".")[0] == "mercury" for key in options):
         bare = [(path, raw) for path, raw in leaves if path.split(".")[0] in Settings.__struct_fields__]
         own = [(path, raw) for path, raw in leaves if path.startswith("mercury.")]
         leaves = bare + [(path.removeprefix("mercury."), raw) for path, raw in own]
     ours = ((path, raw) for path, raw in leaves if path.split(".")[0] not in COPILOT_KEYS)
-    return SettingsSource(origin=origin, values=tuple((snake_case_path(path), raw) for path, raw in ours))
+    return _SettingsSource(origin=origin, values=tuple((_snake_case_path(path), raw) for path, raw in ours))
 
 
-def snake_case_path(path: str) -> str:
+def _snake_case_path(path: str) -> str:
     group, _, names = path.partition(".")
     name, dot, entry = names.partition(".")
-    return ".".join([group, *([snake_case(name) + dot + entry] if names else [])])
+    return ".".join([group, *([_snake_case(name) + dot + entry] if names else [])])
 
 
-def snake_case(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
-def environment_sources(environ: Mapping[str, str]) -> Iterator[SettingsSource]:
+def _environment_sources(environ: Mapping[str, str]) -> Iterator[_SettingsSource]:
     """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too, so only likely names count as
     ours."""
     for name in sorted(environ):
         group, _, setting = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{setting}"
         is_set = name.startswith("MERCURY_") and environ[name]
-        if is_set and (group in Settings.__struct_fields__ or nearest_setting(path, 0.85)):
-            yield SettingsSource(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
+        if is_set and (group in Settings.__struct_fields__ or _nearest_setting(path, 0.85)):
+            yield _SettingsSource(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
-def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
     """Dotted paths with their values, without nulls. Tables deeper than any setting count as values."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth:
-            yield from flatten(value, f"{prefix}{key}.", depth - 1)
+            yield from _flatten(value, f"{prefix}{key}.", depth - 1)
         elif value is not None:
             yield f"{prefix}{key}", value
 
@@ -179,7 +177,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) 
 # Values
 
 
-class Loading:
+class _Loading:
     """The values read so far. A later source replaces a value; lists of patterns are combined."""
 
     def __init__(self) -> None:
@@ -188,7 +186,7 @@ class Loading:
         self.problems: list[SettingsProblem] = []
         self._refused = 0
 
-    def read(self, source: SettingsSource) -> None:
+    def read(self, source: _SettingsSource) -> None:
         """Report each problem with its remedy, up to as many as anyone would read."""
         self.problems += source.problems
         self._refused = 0
@@ -198,19 +196,19 @@ class Loading:
             remedy = f"{unlisted} more values were not applied; fix those above first"
             self.problems.append(SettingsProblem("…", "", remedy, source.origin))
 
-    def _take(self, source: SettingsSource, path: str, raw: Any) -> None:
+    def _take(self, source: _SettingsSource, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
-            return self._refuse(source, path, raw, unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
+            return self._refuse(source, path, raw, _unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
         if source.is_project and setting.personal:
             remedy = "is not allowed in a project file; set it in your user file or your editor's settings"
             return self._refuse(source, path, raw, remedy)
         if setting.kind is dict and source.is_typed:
             return self._take_table(source, path, raw)
         try:
-            value = convert(setting, raw, source.is_typed)
+            value = _convert(setting, raw, source.is_typed)
         except msgspec.ValidationError:
-            return self._refuse(source, path, raw, mismatch_remedy(setting, raw))
+            return self._refuse(source, path, raw, _mismatch_remedy(setting, raw))
         except (ValueError, OSError) as error:
             return self._refuse(source, path, raw, str(error))
         if setting.kind is tuple:
@@ -218,13 +216,13 @@ class Loading:
         self.values[path], self.origins[path] = value, source.origin
         return None
 
-    def _take_table(self, source: SettingsSource, path: str, raw: Any) -> None:
+    def _take_table(self, source: _SettingsSource, path: str, raw: Any) -> None:
         """Parse `markdown=false,python=true`."""
-        for entry in split_list(raw):
+        for entry in _split_list(raw):
             name, _, value = entry.partition("=")
             self._take(source, f"{path}.{name.strip()}", value.strip())
 
-    def _add(self, source: SettingsSource, path: str, patterns: tuple[str, ...]) -> None:
+    def _add(self, source: _SettingsSource, path: str, patterns: tuple[str, ...]) -> None:
         refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
         for pattern in refused:
             self._refuse(
@@ -235,10 +233,10 @@ class Loading:
         self.values[path] = (*(p for p in before if p not in added), *added)
         self.origins[path] = f"{self.origins[path]}, {source.origin}" if before else source.origin
 
-    def _refuse(self, source: SettingsSource, path: str, value: Any, remedy: str) -> None:
+    def _refuse(self, source: _SettingsSource, path: str, value: Any, remedy: str) -> None:
         self._refused += 1
         if self._refused <= MAX_PROBLEMS:
-            self.problems.append(SettingsProblem(truncate(path), shorten(value), remedy, source.origin))
+            self.problems.append(SettingsProblem(_truncate(path), _shorten(value), remedy, source.origin))
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")
@@ -263,18 +261,18 @@ class Loading:
         return Loaded(Settings(**built), self.origins, tuple(self.problems))
 
 
-def convert(setting: Setting, raw: Any, is_typed: bool) -> Any:
+def _convert(setting: Setting, raw: Any, is_typed: bool) -> Any:
     if is_typed and setting.kind is tuple and isinstance(raw, str):
-        raw = split_list(raw)
+        raw = _split_list(raw)
     value = msgspec.convert(raw, setting.annotation, strict=not is_typed)
     if setting.path == "engine.model":
-        return checked_model(os.path.expanduser(value))
+        return _checked_model(os.path.expanduser(value))
     if setting.path == "engine.address":
-        return checked_address(value)
-    return absolute_path(value, is_typed) if setting.file and value else value
+        return _checked_address(value)
+    return _absolute_path(value, is_typed) if setting.file and value else value
 
 
-def shorten(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """The value's `repr`, cut short: an untrusted value may be of any size and depth."""
     import reprlib
 
@@ -282,20 +280,20 @@ def shorten(value: Any) -> str:
     short.maxlevel = 3
     short.maxstring = short.maxother = LONGEST_SHOWN
     try:
-        return truncate(short.repr(value))
+        return _truncate(short.repr(value))
     except ValueError:
         return "a number too long to show"
 
 
-def truncate(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-def split_list(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def absolute_path(path: str, is_typed: bool) -> str:
+def _absolute_path(path: str, is_typed: bool) -> str:
     """A relative path makes sense on the command line only: an editor's current folder is unknown."""
     path = os.path.expanduser(path)
     if is_typed:
@@ -305,7 +303,7 @@ def absolute_path(path: str, is_typed: bool) -> str:
     return path
 
 
-def checked_model(value: str) -> str:
+def _checked_model(value: str) -> str:
     """Refuse a model that does not exist: all of the user's editors share one engine and would be left without it."""
     from mercury_engine.api import EngineError
     from mercury_ls.settings.models import resolve
@@ -317,7 +315,7 @@ def checked_model(value: str) -> str:
     return value
 
 
-def checked_address(value: str) -> str:
+def _checked_address(value: str) -> str:
     from urllib.parse import urlsplit
 
     remedy = "must be a URL such as http://127.0.0.1:8391 or https://engine.example:443"
@@ -331,27 +329,27 @@ def checked_address(value: str) -> str:
     return value
 
 
-def mismatch_remedy(setting: Setting, raw: Any) -> str:
+def _mismatch_remedy(setting: Setting, raw: Any) -> str:
     import difflib
 
     remedy = f"must be {tree.expected(setting)}"
     choices = get_args(setting.annotation.__origin__) if setting.kind is Literal else ()
-    close = difflib.get_close_matches(truncate(raw) if isinstance(raw, str) else "", choices, 1)
+    close = difflib.get_close_matches(_truncate(raw) if isinstance(raw, str) else "", choices, 1)
     return f"{remedy}; did you mean {close[0]}?" if close else remedy
 
 
-def unknown_remedy(path: str) -> str:
+def _unknown_remedy(path: str) -> str:
     if path in Settings.__struct_fields__:
         return "is a group; set one of the settings in it, see docs/SETTINGS.md"
-    near = nearest_setting(path)
+    near = _nearest_setting(path)
     return f"is not a setting; did you mean {near}?" if near else "is not a setting; see docs/SETTINGS.md"
 
 
-def nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
+def _nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
     """The setting or group with the most similar path or name."""
     import difflib
 
     names = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
     name = path.rpartition(".")[2]
-    close = difflib.get_close_matches(truncate(path), names, 1, cutoff)
+    close = difflib.get_close_matches(_truncate(path), names, 1, cutoff)
     return close[0] if close else next((candidate for candidate in names if candidate.endswith(f".{name}")), None)

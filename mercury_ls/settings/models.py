@@ -6,8 +6,6 @@ from pathlib import Path
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_engine.record import RECORD_FILE, read_record
 
-__all__ = ["AUTO", "FAKE", "added", "added_home", "answers", "installed", "resolve", "shipped"]
-
 AUTO = "auto"
 FAKE = "fake"
 

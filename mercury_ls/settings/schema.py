@@ -7,20 +7,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = [
-    "ContextSettings",
-    "EngineSettings",
-    "LogSettings",
-    "PrivacySettings",
-    "RecordSettings",
-    "Setting",
-    "Settings",
-    "SuggestSettings",
-    "expected",
-    "find",
-    "settings",
-]
-
 PERSONAL = Meta(extra={"personal": True})
 """Not allowed in a project file: opening an untrusted folder must be safe."""
 
@@ -306,11 +292,11 @@ def settings() -> Mapping[str, Setting]:
     return {
         setting.path: setting
         for group in msgspec.structs.fields(Settings)
-        for setting in map(functools.partial(setting_of, group.name), msgspec.structs.fields(group.type))
+        for setting in map(functools.partial(_setting_of, group.name), msgspec.structs.fields(group.type))
     }
 
 
-def setting_of(group: str, field: msgspec.structs.FieldInfo) -> Setting:
+def _setting_of(group: str, field: msgspec.structs.FieldInfo) -> Setting:
     notes = {key: value for meta in field.type.__metadata__ for key, value in (meta.extra or {}).items()}
     return Setting(
         path=f"{group}.{field.name}",

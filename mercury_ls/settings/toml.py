@@ -7,8 +7,6 @@ from typing import Any
 
 from mercury_ls.code.files import read_small
 
-__all__ = ["UnreadableError", "read"]
-
 LARGEST_FILE = 1 << 18
 MAX_DEPTH = 32
 MAX_DOTS = 32
@@ -41,7 +39,7 @@ def read(path: Path) -> dict[str, Any]:
         raise UnreadableError(str(path), f"cannot be read ({error.strerror or error}); fix or remove it") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(str(path), f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    if line := too_deep(text):
+    if line := _too_deep(text):
         raise UnreadableError(f"{path}:{line}", f"is nested more than {MAX_DEPTH} levels deep; settings need three")
     try:
         return tomllib.loads(text)
@@ -53,7 +51,7 @@ def read(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def too_deep(text: str) -> int:
+def _too_deep(text: str) -> int:
     """The line where brackets or dotted keys nest too deeply for tomllib, which recurses into brackets and takes
     quadratic time for dotted keys; 0 if nowhere."""
     depth = dots = 0

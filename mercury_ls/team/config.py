@@ -10,8 +10,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = ["Replicas", "TeamConfig", "TeamError", "lacking", "misnamed", "new_token", "read_config"]
-
 DIGEST = re.compile(r"[0-9a-f]{64}")
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 

@@ -25,8 +25,6 @@ from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
 
-__all__ = ["EngineReplica", "EngineSeat", "ReplicatedEngine", "deployed", "joined", "left"]
-
 NAME = "mercury-ls"
 NAMESPACE = "mercury-ls"
 Method = Literal["infill", "chat"]
@@ -58,7 +56,7 @@ class EngineReplica:
         from mercury_ls.serve.worker import Worker
 
         if is_local:
-            keep_local()
+            _keep_local()
         self._worker = Worker(loader(settings))
 
     async def status(self) -> bytes:
@@ -69,7 +67,7 @@ class EngineReplica:
         stream = getattr(self._worker, method)(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
         try:
             async for answer in stream:
-                yield encoded(answer)
+                yield _encoded(answer)
         finally:
             stream.close()
 
@@ -87,7 +85,7 @@ class EngineReplica:
         return self._worker.status
 
 
-def keep_local() -> None:
+def _keep_local() -> None:
     """Ray Serve opens a port of each replica to all networks, without a password or a choice of address, though the
     replicas of one machine need it on that machine only."""
     from ray.serve._private import replica
@@ -98,7 +96,7 @@ def keep_local() -> None:
     )
 
 
-def encoded(answer: Draft | ChatReply | Failure) -> bytes:
+def _encoded(answer: Draft | ChatReply | Failure) -> bytes:
     if isinstance(answer, Failure):
         return msgspec.msgpack.encode(AnswerFrame(failure=answer))
     return msgspec.msgpack.encode(AnswerFrame(draft=answer) if isinstance(answer, Draft) else AnswerFrame(said=answer))
@@ -122,7 +120,7 @@ class EngineSeat:
             except TimeoutError:
                 self.status = Status("loading", NO_ROOM)
             except LOST as error:
-                self.status = Status("loading", f"no engine answers: {first_line(error)}")
+                self.status = Status("loading", f"no engine answers: {_first_line(error)}")
             if (self.status.state, self.status.detail) != (before.state, before.detail):
                 log.warning("engines: %s", ": ".join(filter(None, (self.status.state, self.status.detail))))
             await asyncio.sleep(STATUS_SECONDS)
@@ -191,17 +189,17 @@ class ReplicatedEngine:
             except LOST as error:
                 died += isinstance(error, RayActorError)
                 if died == MOST_LOST[method] or not tries_left:
-                    raise EngineUnavailable(f"the engine was lost while it answered: {first_line(error)}") from error
-                log.warning("an engine was lost, another is asked: %s", first_line(error))
+                    raise EngineUnavailable(f"the engine was lost while it answered: {_first_line(error)}") from error
+                log.warning("an engine was lost, another is asked: %s", _first_line(error))
             except RayTaskError as error:
-                raise EngineUnavailable(f"the engine failed: {first_line(error)}") from error
+                raise EngineUnavailable(f"the engine failed: {_first_line(error)}") from error
             finally:
                 with suppress(*LOST):
                     answers.cancel()
             await asyncio.sleep(BETWEEN_TRIES_SECONDS)
 
 
-def first_line(error: BaseException | None) -> str:
+def _first_line(error: BaseException | None) -> str:
     return str(error).strip().partition("\n")[0]
 
 
@@ -214,7 +212,7 @@ def joined(config: TeamConfig) -> None:
     try:
         ray.init(config.cluster or "local", namespace=NAMESPACE, **quiet)
     except Exception as error:  # Ray does not say which ones
-        raise TeamError(f"Ray cannot be {'reached' if config.cluster else 'started'}: {first_line(error)}") from error
+        raise TeamError(f"Ray cannot be {'reached' if config.cluster else 'started'}: {_first_line(error)}") from error
 
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
@@ -231,7 +229,7 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
         graceful_shutdown_timeout_s=GRACE_SECONDS,
         health_check_period_s=1.0,
         health_check_timeout_s=10.0,
-        autoscaling_config=scaled(replicas),
+        autoscaling_config=_scaled(replicas),
         request_router_config=RequestRouterConfig(request_router_class=cast("Any", ConsistentHashRouter)),
     )
     serve.start(http_options={"location": "NoServer"})
@@ -246,7 +244,7 @@ def left(config: TeamConfig) -> None:
     ray.shutdown()
 
 
-def scaled(replicas: Replicas) -> AutoscalingConfig:
+def _scaled(replicas: Replicas) -> AutoscalingConfig:
     return AutoscalingConfig(
         min_replicas=replicas.minimum,
         initial_replicas=replicas.minimum,

@@ -19,8 +19,6 @@ from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig, TeamError, read_config
 from mercury_ls.wording import counted
 
-__all__ = ["run"]
-
 MOST_AT_ONCE = 1024
 """Requests of all users that this process answers at a time."""
 
@@ -38,8 +36,8 @@ def run(path: Path, settings: Settings) -> int:
             http=config.listen, certificate=config.certificate, key=config.key, hosts=config.hosts
         )
         daemon.check_certificate(listening)
-        of_team(settings, config)
-        prepare(config)
+        _of_team(settings, config)
+        _prepare(config)
         with daemon.bind_http(listening) as bound:
             endpoint = daemon.ListeningEndpoint(bound, "", config.certificate, config.key)
             return asyncio.run(serve(path, config, settings, endpoint, daemon.site(listening, bound)))
@@ -53,7 +51,7 @@ def run(path: Path, settings: Settings) -> int:
         return daemon.reported(TeamError("it needs the extra `serve`: pip install 'mercury-ls[serve]'"), daemon.FAILED)
 
 
-def prepare(config: TeamConfig) -> None:
+def _prepare(config: TeamConfig) -> None:
     """Set what Ray reads on import: no usage reports, and no access for other machines where none is needed. The token
     that it writes is for this user only."""
     os.umask(0o077)
@@ -79,11 +77,11 @@ async def serve(
 
     async def deploy(config: TeamConfig) -> Any:
         """One operation at a time: leaving Ray while it is asked for engines would start it anew."""
-        return await loop.run_in_executor(ordered, deployed, config, of_team(settings, config))
+        return await loop.run_in_executor(ordered, deployed, config, _of_team(settings, config))
 
     await loop.run_in_executor(ordered, joined, config)
     place = EngineSeat(await deploy(config))
-    service = Service(ReplicatedEngine(place), of_team(settings, config), stats=Stats())
+    service = Service(ReplicatedEngine(place), _of_team(settings, config), stats=Stats())
     users = by_digest(config)
     access = Access(hosts=config.hosts, users=users)
     server = daemon.web_server(endpoint, application(service, access, Crowd(MOST_AT_ONCE, config.requests_per_user)))
@@ -120,7 +118,7 @@ async def renew(
         try:
             config = read_config(path)
         except TeamError as error:
-            log.error("%s; until it can be read and SIGHUP is sent again, %s", error, kept(users))
+            log.error("%s; until it can be read and SIGHUP is sent again, %s", error, _kept(users))
             continue
         users.clear()
         users.update(by_digest(config))
@@ -134,7 +132,7 @@ async def renew(
             log.error("%s was read again: %s; the engines stay as they are: %s", path, asking, error)
 
 
-def kept(users: Mapping[str, str]) -> str:
+def _kept(users: Mapping[str, str]) -> str:
     """What an unusable file leaves unchanged, above all that it removes no one."""
     names = ", ".join(sorted(users.values()))
     return (
@@ -151,7 +149,7 @@ def by_digest(config: TeamConfig) -> dict[str, str]:
     return {digest: name for name, digest in config.users.items()}
 
 
-def of_team(settings: Settings, config: TeamConfig) -> Settings:
+def _of_team(settings: Settings, config: TeamConfig) -> Settings:
     """Settings of a team: nothing adapts to what one user accepts. `EngineError` reports a model that this machine
     lacks; the machines of a cluster have their own."""
     engine = replace(settings.engine, model=config.model) if config.model else settings.engine

@@ -10,9 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mercury_ls.serve.app import RefusedError, check_host, check_origin, check_token, header
 from mercury_ls.web.errors import ApiError, problem
 
-__all__ = ["PUBLIC", "Access", "Guard", "user_of"]
-
-
 PUBLIC = frozenset({"/", "/health", "/openapi.json"})
 """What anyone who can connect may read, besides the files of the page."""
 
@@ -53,16 +50,16 @@ class Guard:
         check_host(host, access.hosts)
         if origin != f"{scope['scheme']}://{host}":  # the server's own page; its name was checked above
             check_origin(origin, access.origins)
-        if is_public(scope["path"]) or not (access.token or access.users):
+        if _is_public(scope["path"]) or not (access.token or access.users):
             return ""
         authorization = header(scope, "authorization")
-        if user := access.users.get(digest(authorization)):
+        if user := access.users.get(_digest(authorization)):
             return user
         check_token(authorization, access.token or UNGUESSABLE)
         return ""
 
 
-def is_public(path: str) -> bool:
+def _is_public(path: str) -> bool:
     return path in PUBLIC or path.startswith("/static/")
 
 
@@ -71,7 +68,7 @@ UNGUESSABLE = secrets.token_hex()
 """Where users have their own tokens, there is no shared one."""
 
 
-def digest(authorization: str) -> str:
+def _digest(authorization: str) -> str:
     """The digest of the token. Looking one up takes no time that reveals anything about a token."""
     scheme, _, token = authorization.partition(" ")
     return hashlib.sha256(token.strip().encode()).hexdigest() if scheme.lower() == "bearer" else ""

@@ -34,8 +34,6 @@ from mercury_ls.web.schemas import (
 )
 from mercury_ls.web.service import Service
 
-__all__ = ["ENDPOINTS", "application"]
-
 STATIC = resources.files("mercury_ls.web") / "static"
 
 log = logging.getLogger(__name__)
@@ -141,7 +139,7 @@ def application(service: Service, access: Access, crowd: Crowd | None = None) ->
             Mount("/static", StaticFiles(directory=str(STATIC))),
         ],
         middleware=[Middleware(Measured, metrics=service.metrics), Middleware(Guard, access=access)],
-        exception_handlers={404: missing, 405: missing, 500: broken},
+        exception_handlers={404: _missing, 405: _missing, 500: _broken},
     )
 
 
@@ -155,7 +153,7 @@ PAGE_HEADERS = {
 }
 
 
-async def missing(request: Request, error: Exception) -> Response:
+async def _missing(request: Request, error: Exception) -> Response:
     path, status = request.url.path[:200], getattr(error, "status_code", 404)
     if status == 405:
         allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
@@ -164,5 +162,5 @@ async def missing(request: Request, error: Exception) -> Response:
     return problem(ApiError(404, f"{path} does not exist: use one of {paths}", code="unknown_url"))
 
 
-async def broken(request: Request, error: Exception) -> Response:
+async def _broken(request: Request, error: Exception) -> Response:
     return problem(ApiError(500, "the server failed: its log says how", code="server_error"))

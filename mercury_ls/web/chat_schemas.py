@@ -7,30 +7,11 @@ from msgspec import Meta, Struct
 from mercury_engine.api import Effort, Slot
 from mercury_ls.web.schemas import Stops, Tokens, Usage
 
-__all__ = [
-    "CallDelta",
-    "ChatBody",
-    "ChatChoice",
-    "ChatChunk",
-    "ChatDelta",
-    "ChatDetail",
-    "ChatMessage",
-    "ChatResponse",
-    "ChunkChoice",
-    "Function",
-    "FunctionCall",
-    "JsonFormat",
-    "Said",
-    "SchemaFormat",
-    "TextFormat",
-    "ToolCallBody",
-]
-
 Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_.-]{1,64}$(?!\\n)")]
 Finish = Literal["stop", "length", "tool_calls"]
 
 
-class Part(Struct, frozen=True):
+class _Part(Struct, frozen=True):
     text: str
     type: Literal["text"] = "text"
 
@@ -50,7 +31,7 @@ class ToolCallBody(Struct, frozen=True, kw_only=True):
 
 class ChatMessage(Struct, frozen=True, kw_only=True):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
+    content: str | list[_Part] | None = None
     tool_calls: list[ToolCallBody] | None = None
     tool_call_id: str | None = None
 
@@ -64,21 +45,21 @@ class Function(Struct, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
-class ToolBody(Struct, frozen=True, kw_only=True):
+class _ToolBody(Struct, frozen=True, kw_only=True):
     type: Literal["function"] = "function"
     function: Function
 
 
-class FunctionName(Struct, frozen=True):
+class _FunctionName(Struct, frozen=True):
     name: Name
 
 
-class ToolChoice(Struct, frozen=True, kw_only=True):
+class _ToolChoice(Struct, frozen=True, kw_only=True):
     type: Literal["function"] = "function"
-    function: FunctionName
+    function: _FunctionName
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class _Shape(Struct, frozen=True, kw_only=True):
     """`schema` is a JSON schema."""
 
     name: Name = "answer"
@@ -96,10 +77,10 @@ class JsonFormat(Struct, frozen=True, tag_field="type", tag="json_object"):
 
 
 class SchemaFormat(Struct, frozen=True, kw_only=True, tag_field="type", tag="json_schema"):
-    json_schema: Shape
+    json_schema: _Shape
 
 
-class StreamOptions(Struct, frozen=True):
+class _StreamOptions(Struct, frozen=True):
     include_usage: bool | None = None
 
 
@@ -114,12 +95,12 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     stop: Stops | None = None
     seed: Annotated[float, Meta(multiple_of=1)] | None = None
     n: Annotated[float, Meta(multiple_of=1, ge=1, le=1)] | None = None
-    tools: list[ToolBody] | None = None
-    tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
+    tools: list[_ToolBody] | None = None
+    tool_choice: Literal["auto", "none", "required"] | _ToolChoice | None = None
     response_format: TextFormat | JsonFormat | SchemaFormat | None = None
     reasoning_effort: Effort | Literal["none", "minimal", "xhigh", "max"] | None = None
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: _StreamOptions | None = None
     diffusing: Annotated[
         bool, Meta(description="Each chunk of a stream is the whole draft: replace, do not append.")
     ] = False

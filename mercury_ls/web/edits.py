@@ -9,8 +9,6 @@ from mercury_ls.web.errors import ApiError
 from mercury_ls.web.schemas import EditChoice, EditRequest, EditResponse, Rewritten
 from mercury_ls.web.service import Wish
 
-__all__ = ["edit"]
-
 
 async def edit(call: EndpointCall) -> EditResponse:
     """The code to edit after the edit, in a fence; "None" if no edit is due."""

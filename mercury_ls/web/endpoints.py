@@ -21,8 +21,6 @@ from mercury_ls.web.access import user_of
 from mercury_ls.web.errors import ApiError, Problem, problem, refusal_of
 from mercury_ls.web.service import ApiClient, Service
 
-__all__ = ["BODY_SECONDS", "MOST_BODY", "Crowd", "Endpoint", "EndpointCall", "EventStream", "routes"]
-
 MOST_BODY = 2 << 20
 """In bytes: more than the largest text for which anything is suggested, with its other files."""
 BODY_SECONDS = 10.0
@@ -89,13 +87,13 @@ class Crowd:
 
 def routes(endpoints: tuple[Endpoint, ...], service: Service, crowd: Crowd) -> list[Route]:
     return [
-        Route(path, Answering(endpoint, service, crowd), methods=[endpoint.method])
+        Route(path, _Answering(endpoint, service, crowd), methods=[endpoint.method])
         for endpoint in endpoints
         for path in (endpoint.path, *endpoint.also)
     ]
 
 
-class Answering:
+class _Answering:
     """The ASGI application of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, service: Service, crowd: Crowd) -> None:
@@ -123,7 +121,7 @@ class Answering:
             await problem(error, headers | closes)(scope, receive, send)
 
     def _call(self, scope: Scope, body: Any) -> EndpointCall:
-        return EndpointCall(self.service, client_of(scope), body, scope["path_params"])
+        return EndpointCall(self.service, _client_of(scope), body, scope["path_params"])
 
     async def _answered(self, call: EndpointCall, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -131,13 +129,13 @@ class Answering:
             if isinstance(answer, AsyncGenerator):
                 answer = EventStream(answer, await anext(answer))
         except (EngineError, EngineUnavailable) as error:
-            raise failure_of(error) from error
+            raise _failure_of(error) from error
         if not isinstance(answer, Response):
             answer = Response(msgspec.json.encode(answer), media_type="application/json")
         await answer(scope, receive, send)
 
 
-def failure_of(error: Exception) -> ApiError:
+def _failure_of(error: Exception) -> ApiError:
     if isinstance(error, TooLongError):
         return ApiError(400, str(error), code="context_length_exceeded")
     if isinstance(error, RequestError):
@@ -168,7 +166,7 @@ class EventStream(Response):
                 async for event in self._events:
                     await self._send(send, msgspec.json.encode(event))
             except (EngineError, EngineUnavailable) as error:
-                await self._send(send, msgspec.json.encode(Problem(failure_of(error).body)))
+                await self._send(send, msgspec.json.encode(Problem(_failure_of(error).body)))
         await self._send(send, b"[DONE]", has_more=False)
 
     async def _send(self, send: Send, data: bytes, has_more: bool = True) -> None:
@@ -200,7 +198,7 @@ def too_large() -> ApiError:
     )
 
 
-def client_of(scope: Scope) -> ApiClient:
+def _client_of(scope: Scope) -> ApiClient:
     """Each connection is a client, unless its user has a name: a program has one request at a time on each. Caches
     outlive a connection: some programs open one for each request."""
     host, port = scope["client"] or ("", 0)

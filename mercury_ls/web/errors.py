@@ -7,8 +7,6 @@ import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-__all__ = ["ApiError", "ErrorBody", "Problem", "problem", "refusal_of"]
-
 FIELD = re.compile(r" - at `\$\.?(.*)`\Z")
 FRACTION = "`float` that's a multiple of 1.0"
 KIND = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
@@ -67,12 +65,12 @@ def refusal_of(error: Exception) -> ApiError:
     text = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
     match = FIELD.search(text)
     where = match[1] if match else ""
-    reason = KIND.sub(in_json, FIELD.sub("", text).replace(FRACTION, "a whole number"))
+    reason = KIND.sub(_in_json, FIELD.sub("", text).replace(FRACTION, "a whole number"))
     message = f"{where}: {reason}" if where else reason
     return ApiError(400, f"invalid body: {message}; /openapi.json describes every field", where or None, "invalid_body")
 
 
-def in_json(match: re.Match[str]) -> str:
+def _in_json(match: re.Match[str]) -> str:
     """A type in JSON's terms; the name of a field stays as it is."""
     names = match[1].split(" | ")
     return " or ".join(KINDS_OF_JSON[name] for name in names) if KINDS_OF_JSON.keys() >= set(names) else match[0]

@@ -3,8 +3,6 @@
 from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.schemas import Feedback, Heard
 
-__all__ = ["hear"]
-
 
 async def hear(call: EndpointCall) -> Heard:
     body: Feedback = call.body

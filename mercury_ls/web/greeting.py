@@ -2,8 +2,6 @@
 
 import json
 
-__all__ = ["greeting"]
-
 
 def greeting(site: str, token: str, *, shell: str, vim: str, plain: str, fragment: str = "") -> str:
     """Lines to paste. `token` says where the token is; the others are its forms in a shell, in Vim and in a plain

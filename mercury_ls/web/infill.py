@@ -12,8 +12,6 @@ from mercury_ls.web.schemas import InfillBody
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text, near
 
-__all__ = ["infill"]
-
 
 async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
     """With `n_predict` 0, only read ahead. Several choices are a list, as in llama.cpp. An empty request asks for
@@ -37,11 +35,11 @@ async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
         await call.service.warm(text, wish, call.client)
     spent = (time.monotonic() - began) * 1000
     if body.n_cmpl == 1:
-        return answered(call, body, text, answer, answer.offer, spent)
-    return [answered(call, body, text, answer, offer, spent) for offer in answer.offers or (None,)]
+        return _answered(call, body, text, answer, answer.offer, spent)
+    return [_answered(call, body, text, answer, offer, spent) for offer in answer.offers or (None,)]
 
 
-def answered(
+def _answered(
     call: EndpointCall, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
 ) -> dict[str, Any]:
     used = usage(call, text, answer)
@@ -54,12 +52,12 @@ def answered(
         "tokens_cached": 0,
         "tokens_evaluated": used.prompt_tokens,
         "tokens_predicted": used.completion_tokens,
-        "timings": timings(used.prompt_tokens, used.completion_tokens, milliseconds),
+        "timings": _timings(used.prompt_tokens, used.completion_tokens, milliseconds),
     }
-    return values if body.response_fields is None else chosen(values, body.response_fields)
+    return values if body.response_fields is None else _chosen(values, body.response_fields)
 
 
-def timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
+def _timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
     """All of the time counts as writing: a draft is read and written at once."""
     seconds = max(milliseconds, 0.001) / 1000
     return {
@@ -74,7 +72,7 @@ def timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
     }
 
 
-def chosen(values: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+def _chosen(values: dict[str, Any], fields: list[str]) -> dict[str, Any]:
     """The requested fields, under the names by which they were requested: `timings/prompt_n`."""
     flat = values | {f"timings/{name}": value for name, value in values["timings"].items()}
     return {name: flat[name] for name in fields if name in flat}

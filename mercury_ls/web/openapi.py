@@ -11,8 +11,6 @@ from mercury_ls.web.access import PUBLIC
 from mercury_ls.web.endpoints import Endpoint
 from mercury_ls.web.errors import Problem
 
-__all__ = ["document"]
-
 ABOUT = "Code completion and next edits from a small diffusion model, over HTTP."
 WORD, PARAMETER = re.compile(r"\w+"), re.compile(r"{(\w+)}")
 TEMPLATE = "#/components/schemas/{name}"
@@ -36,7 +34,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         for path in (endpoint.path, *endpoint.also):
-            paths.setdefault(path, {})[endpoint.method.lower()] = operation(endpoint, path, schema_of)
+            paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, path, schema_of)
     return {
         "openapi": "3.1.0",
         "info": {"title": "mercury-ls", "version": __version__, "description": ABOUT},
@@ -49,7 +47,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def operation(endpoint: Endpoint, path: str, schema_of: dict[str, Any]) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, path: str, schema_of: dict[str, Any]) -> dict[str, Any]:
     content = {"application/json": {"schema": schema_of[str(endpoint.gives)]}}
     if endpoint.gives is None:
         content = {"text/plain": {"schema": {"type": "string"}}}

@@ -17,13 +17,11 @@ from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text
 
-__all__ = ["Frame", "Statistics", "WatchRequest", "statistics", "watch"]
-
 PERCENTILES = (50, 90, 99)
 MOST_OTHERS = 16
 
 
-class MadeEdit(Struct, frozen=True):
+class _MadeEdit(Struct, frozen=True):
     """Lines of the file, from `line` on, that the user has replaced."""
 
     line: Annotated[float, Meta(multiple_of=1, ge=0, le=1 << 24)]
@@ -39,12 +37,12 @@ class WatchRequest(Struct, frozen=True, kw_only=True):
     path: Annotated[str, Meta(max_length=4096)] = ""
     language: Annotated[str, Meta(max_length=64)] = ""
     others: Annotated[tuple[Snippet, ...], Meta(max_length=MOST_OTHERS)] = ()
-    edits: Annotated[tuple[MadeEdit, ...], Meta(max_length=MOST_OTHERS)] = ()
+    edits: Annotated[tuple[_MadeEdit, ...], Meta(max_length=MOST_OTHERS)] = ()
     effort: Effort = "medium"
     deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
 
 
-class Context(Struct, frozen=True):
+class _Context(Struct, frozen=True):
     """The engine's input besides the cursor: the text around it, related code, the last edits."""
 
     path: str
@@ -55,7 +53,7 @@ class Context(Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
     @classmethod
-    def of(cls, request: InfillRequest) -> "Context":
+    def of(cls, request: InfillRequest) -> "_Context":
         window, span = request.windows[0], request.spans[0]
         before, after = window.text[: span.start], window.text[span.end :]
         return cls(window.path, window.first_line, before, after, request.snippets, request.edits)
@@ -76,7 +74,7 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     silence: str = ""
     final: bool = False
     sent: str = ""
-    context: Context | None = None
+    context: _Context | None = None
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
@@ -97,10 +95,10 @@ async def watch(call: EndpointCall) -> AsyncGenerator[Frame]:
     body: WatchRequest = call.body
     cursor = min(int(body.cursor), len(body.text))
     edits = tuple(Edit(body.path, int(edit.line), edit.before, edit.after) for edit in body.edits)
-    return frames(call, Text(body.path, body.text, cursor, body.language, body.others, edits), body)
+    return _frames(call, Text(body.path, body.text, cursor, body.language, body.others, edits), body)
 
 
-async def frames(call: EndpointCall, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:
+async def _frames(call: EndpointCall, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:
     wish = Wish(
         id=new_id(),
         invoked=True,
@@ -109,14 +107,14 @@ async def frames(call: EndpointCall, text: Text, body: WatchRequest) -> AsyncGen
         slots=True,
     )
     request = await call.service.context(text, wish, call.client)
-    yield Frame(ms=0.0, context=request and Context.of(request))
+    yield Frame(ms=0.0, context=request and _Context.of(request))
     began = time.perf_counter()
     async with aclosing(call.service.complete(text, wish, call.client)) as answers:
         async for answer in answers:
-            yield frame_of(answer, text, (time.perf_counter() - began) * 1000)
+            yield _frame_of(answer, text, (time.perf_counter() - began) * 1000)
 
 
-def frame_of(answer: Answer, text: Text, ms: float) -> Frame:
+def _frame_of(answer: Answer, text: Text, ms: float) -> Frame:
     offer = answer.offer
     return Frame(
         ms=round(ms, 2),

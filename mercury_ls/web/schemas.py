@@ -6,30 +6,6 @@ from msgspec import Meta, Struct
 
 from mercury_engine.api import Effort, Slot
 
-__all__ = [
-    "MOST_CHOICES",
-    "Choice",
-    "CompletionRequest",
-    "CompletionResponse",
-    "Detail",
-    "EditChoice",
-    "EditMessage",
-    "EditRequest",
-    "EditResponse",
-    "Extra",
-    "Feedback",
-    "Health",
-    "Heard",
-    "InfillBody",
-    "InfillResponse",
-    "ModelCard",
-    "ModelList",
-    "Rewritten",
-    "Stops",
-    "Tokens",
-    "Usage",
-]
-
 MOST_CHOICES = 8
 
 Tokens = Annotated[float, Meta(multiple_of=1, ge=1)]

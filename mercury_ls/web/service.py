@@ -35,8 +35,6 @@ from mercury_ls.settings.schema import Settings
 from mercury_ls.web.metrics import Metrics
 from mercury_ls.web.text import Text, bounded, language_of, recorded
 
-__all__ = ["LONG_TEXT", "ApiClient", "ServedEngine", "Service", "Wish", "inserted_text"]
-
 BETWEEN_SCANS_SECONDS = 5.0
 LONG_TEXT = 1 << 16
 """Characters. Opening a longer one takes a part of a second, a slice at a time."""
@@ -79,7 +77,7 @@ class Wish(Struct, frozen=True):
     slots: bool = False
 
 
-class ApiPlace(Struct, frozen=True):
+class _ApiPlace(Struct, frozen=True):
     """A text that was opened, who opened it, and what may be asked about it."""
 
     text: Text
@@ -88,7 +86,7 @@ class ApiPlace(Struct, frozen=True):
     user: str
 
 
-class ServedOffer(Struct, frozen=True):
+class _ServedOffer(Struct, frozen=True):
     """An offer whose fate its user may report. `characters` are those that count when it is accepted as a whole."""
 
     kind: Kind
@@ -119,11 +117,11 @@ class Service:
         self.outcomes = outcomes or Outcomes()
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
         self.metrics = Metrics()
-        self._offers: OrderedDict[str, ServedOffer] = OrderedDict()
+        self._offers: OrderedDict[str, _ServedOffer] = OrderedDict()
         self._opening = asyncio.Lock()
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
-        self.privacy = AnyRoot(privacy, self.roots)
+        self.privacy = _AnyRoot(privacy, self.roots)
         self.workspace = Workspace(roots, privacy, settings.context)
 
     @property
@@ -143,12 +141,12 @@ class Service:
         """The likelier of a next edit in these lines and a completion at the cursor, as an editor would show one of
         them, and the lines' new text."""
         place = await self._opened(text, client)
-        offered, kind = within(await self._next_edit(place, wish), region), "nextEdit"
+        offered, kind = _within(await self._next_edit(place, wish), region), "nextEdit"
         if offered.offer is None or offered.offer.p_accept < SURE_ENOUGH:
             typed = offered
             async with aclosing(self._completions(place, wish)) as answers:
                 async for answer in answers:
-                    typed = within(answer, region)
+                    typed = _within(answer, region)
             if offered.offer is None or (typed.offer and typed.offer.p_accept > offered.offer.p_accept):
                 offered, kind = typed, "inline"
         answer = self._offered(offered, wish.id, place, kind)
@@ -166,7 +164,7 @@ class Service:
         """The engine's input; None where it would not be asked."""
         return self._asked(await self._opened(text, client), wish)
 
-    def _asked(self, place: ApiPlace, wish: Wish) -> InfillRequest | None:
+    def _asked(self, place: _ApiPlace, wish: Wish) -> InfillRequest | None:
         if place.questions.unavailable(place.uri, wish.invoked):
             return None
         question = self._gap(place, wish)
@@ -179,7 +177,7 @@ class Service:
             async for reply in answers:
                 yield reply
 
-    async def _completions(self, place: ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
+    async def _completions(self, place: _ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
             yield Answer(silence=reason, final=True)
@@ -194,7 +192,7 @@ class Service:
                 questions.tell(answer)
                 yield answer
 
-    async def _next_edit(self, place: ApiPlace, wish: Wish) -> Answer:
+    async def _next_edit(self, place: _ApiPlace, wish: Wish) -> Answer:
         """The last answer of the pipeline."""
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
@@ -228,7 +226,7 @@ class Service:
         """It was shown, and the user did something else."""
         return self._offer_to(client, id) is not None and self.tally.passed_over(id)
 
-    def _offer_to(self, client: ApiClient, id: str) -> ServedOffer | None:
+    def _offer_to(self, client: ApiClient, id: str) -> _ServedOffer | None:
         """None of another user."""
         offer = self._offers.get(id)
         return offer if offer is not None and offer.user == client.user else None
@@ -244,14 +242,14 @@ class Service:
         self.stats.write()
         self.outcomes.write()
 
-    async def _opened(self, text: Text, client: ApiClient) -> ApiPlace:
+    async def _opened(self, text: Text, client: ApiClient) -> _ApiPlace:
         """The files of a request as if open in an editor, with its recent edits."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
         text = self._placed(bounded(text))
         for number, other in enumerate(text.others):
-            open_in(files, f"mercury:/{number}/{other.path}", other.path, "", other.text)
+            _open_in(files, f"mercury:/{number}/{other.path}", other.path, "", other.text)
         uri = f"mercury:/{text.path}"
-        open_in(files, uri, text.path, language_of(text), text.text)
+        _open_in(files, uri, text.path, language_of(text), text.text)
         if document := files.documents.get(uri):
             async with self._turn(text):
                 await files.parsed(uri)
@@ -260,7 +258,7 @@ class Service:
         engine = cast("EngineLink", self.engine.for_client(client.name))  # whoever serves it starts and ends it
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
-        return ApiPlace(text, uri, questions, client.user)
+        return _ApiPlace(text, uri, questions, client.user)
 
     def _turn(self, text: Text) -> AbstractAsyncContextManager[object]:
         """Long texts wait for each other: with 60 at once everybody else waited for 20 seconds."""
@@ -283,10 +281,10 @@ class Service:
             edits=tuple(replace(edit, path=placed(edit.path)) for edit in text.edits),
         )
 
-    def _gap(self, place: ApiPlace, wish: Wish) -> Question:
+    def _gap(self, place: _ApiPlace, wish: Wish) -> Question:
         return replace(self._question(place, wish, "inline"), slots=wish.slots)
 
-    def _question(self, place: ApiPlace, wish: Wish, kind: Kind) -> Question:
+    def _question(self, place: _ApiPlace, wish: Wish, kind: Kind) -> Question:
         questions = place.questions
         snapshot = questions.files.documents[place.uri].snapshot()
         question = questions.about(snapshot, place.text.cursor, invoked=wish.invoked)
@@ -298,13 +296,13 @@ class Service:
             deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
         )
 
-    def _offered(self, answer: Answer, id: str, place: ApiPlace, kind: Kind) -> Answer:
+    def _offered(self, answer: Answer, id: str, place: _ApiPlace, kind: Kind) -> Answer:
         """The offers with ids for feedback: the first has that of its answer."""
         offers = tuple(replace(offer, id=f"{id}-{n}" if n else id) for n, offer in enumerate(answer.offers))
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
             self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
-            self._offers[offer.id] = ServedOffer(kind, offer.characters, place.user)
+            self._offers[offer.id] = _ServedOffer(kind, offer.characters, place.user)
         if offers:
             self.tally.answered(offers[0].id)
             self.metrics.suggestions.labels(kind, "shown").inc()
@@ -316,7 +314,7 @@ class Service:
         return replace(answer, offers=offers, final=True)
 
 
-class AnyRoot:
+class _AnyRoot:
     """The privacy rules for paths of unknown projects."""
 
     def __init__(self, privacy: Privacy, roots: Sequence[str]) -> None:
@@ -328,12 +326,12 @@ class AnyRoot:
         return next(filter(None, (self._privacy.why_hidden(place, is_folder) for place in places)), None)
 
 
-def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:
+def _open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:
     language_of_file = languages.find(language, path)
     files.open(uri, path, language_of_file.id if language_of_file else "plaintext", 1, text)
 
 
-def within(answer: Answer, region: tuple[int, int]) -> Answer:
+def _within(answer: Answer, region: tuple[int, int]) -> Answer:
     """The part of the best offer within these lines, which are all that the client can change."""
     start, end = region
     if answer.offer is None:

@@ -11,8 +11,6 @@ from mercury_ls.web.errors import ApiError
 from mercury_ls.web.metrics import CONTENT_TYPE
 from mercury_ls.web.schemas import Health, ModelCard, ModelList
 
-__all__ = ["health", "metrics", "model", "models"]
-
 HEALTH: dict[str, Literal["ok", "error"]] = {"ready": "ok", "unavailable": "error"}
 
 

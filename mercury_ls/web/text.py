@@ -13,8 +13,6 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import MAX_HUNKS, History
 from mercury_ls.code.languages import find
 
-__all__ = ["Text", "bounded", "language_of", "near", "recorded"]
-
 APART_SECONDS = 10.0
 """Between two edits: their true times are unknown."""
 MOST_LINES = 1 << 16
@@ -57,13 +55,13 @@ def bounded(text: Text) -> Text:
     return replace(
         text,
         cursor=text.cursor - text.text.startswith("\r\n", text.cursor - 1),
-        path=usable(text.path),
-        others=tuple(replace(other, path=usable(other.path)) for other in snippets),
-        edits=tuple(replace(edit, path=usable(edit.path)) for edit in text.edits),
+        path=_usable(text.path),
+        others=tuple(replace(other, path=_usable(other.path)) for other in snippets),
+        edits=tuple(replace(edit, path=_usable(edit.path)) for edit in text.edits),
     )
 
 
-def usable(path: str) -> str:
+def _usable(path: str) -> str:
     return path.replace("\0", "")[-LONGEST_PATH:]
 
 
@@ -81,12 +79,12 @@ def recorded(text: Text, time: float) -> History:
     history = History()
     text = replace(text, edits=text.edits[-MAX_HUNKS:])
     began = time - APART_SECONDS * len(text.edits)
-    for number, (path, before, change, lines) in enumerate(changes(text)):
+    for number, (path, before, change, lines) in enumerate(_changes(text)):
         history.record(path, before, change, began + number * APART_SECONDS, lines=lines)
     return history
 
 
-def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
+def _changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
     """Each edit with the text before it, and the known part of that: in this text by undoing the edits, newest first;
     in other files, whose texts are unknown, only the changed lines and their surroundings. An edit that has left no
     trace is left out."""
@@ -97,17 +95,17 @@ def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
             first = max(min(edit.line, MOST_LINES) - len(LINE.findall(edit.above)), 0)
             head = "\n" * first + edit.above
             before = head + edit.before + edit.below
-            change = moved(difference(edit.before, edit.after), len(head))
+            change = _moved(difference(edit.before, edit.after), len(head))
             changes.append((edit.path, before, change, (first, len(before))))
             continue
-        start = place_of(edit, current)
+        start = _place_of(edit, current)
         if start is not None:
             current = current[:start] + edit.before + current[start + len(edit.after) :]
-            changes.append((edit.path, current, moved(difference(edit.before, edit.after), start), (0, len(current))))
+            changes.append((edit.path, current, _moved(difference(edit.before, edit.after), start), (0, len(current))))
     return reversed(changes)
 
 
-def place_of(edit: Edit, text: str) -> int | None:
+def _place_of(edit: Edit, text: str) -> int | None:
     """The line where an edit's lines begin: the line that it names, or their only other occurrence."""
     if not edit.after.strip():
         return None
@@ -121,5 +119,5 @@ def place_of(edit: Edit, text: str) -> int | None:
     return offset if offset == 0 or text[offset - 1] == "\n" else None
 
 
-def moved(edit: TextEdit, distance: int) -> TextEdit:
+def _moved(edit: TextEdit, distance: int) -> TextEdit:
     return TextEdit(edit.start + distance, edit.end + distance, edit.text)

@@ -34,8 +34,6 @@ from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError, reported
 
-__all__ = ["Vocabulary", "adapt", "main", "recode", "vocabulary_of"]
-
 CONTEXT = 2048
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 PRECISIONS = {"F16": torch.float16, "BF16": torch.bfloat16}

@@ -39,8 +39,6 @@ from mercury_training.evaluate.metrics import ece
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
-__all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
-
 RIDGE, HELD = 1.0, 100.0
 """The strength of the prior: of the defaults, and of the coefficients that a model has from other rows."""
 LEAST_SPREAD = 0.3
@@ -61,7 +59,7 @@ class Observation(Struct, frozen=True):
     weight: float = 1.0
 
 
-class RecordingCalibration(Calibration, frozen=True):
+class _RecordingCalibration(Calibration, frozen=True):
     """Replaces a calibration: records the features that it gets, and finds every answer unlikely."""
 
     latest: list[float] = field(default_factory=list)
@@ -71,10 +69,10 @@ class RecordingCalibration(Calibration, frozen=True):
         return 0.0
 
 
-class RecordingPresentation(Presentation, frozen=True, kw_only=True):
+class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
     """Keeps the features and the texts of all starts of the latest answer."""
 
-    recording: RecordingCalibration
+    recording: _RecordingCalibration
     observed: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
 
     def show(
@@ -137,8 +135,8 @@ def answer_observations(
 ) -> Iterator[Observation]:
     """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. The
     weight of a row grows with the root of their number, since they are alike."""
-    recording = RecordingCalibration()
-    watched = RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
+    recording = _RecordingCalibration()
+    watched = _RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
     engine = MercuryEngine(
         runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
     )
@@ -150,7 +148,7 @@ def answer_observations(
         yield from (Observation(features, row.middle.startswith(text), weight) for text, features in starts.items())
 
 
-def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
+def _fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
     """Fit the copy bias, regularised towards the model's own odds."""
     return CopyBias(*(round(weight, 4) for weight in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
 
@@ -191,9 +189,9 @@ def _useful_copy_bias(fitting: Sequence[Observation], held_out: Sequence[Observa
     if not fitting or not held_out:
         return None
     observations = [*fitting, *held_out]
-    alone, bias = (_cross_entropy(held_out, bias) for bias in (OWN_OPINION, fit_copy_bias(fitting)))
+    alone, bias = (_cross_entropy(held_out, bias) for bias in (OWN_OPINION, _fit_copy_bias(fitting)))
     print(f"{len(observations)} copied tokens: {alone:.3f} nats each by the model alone, {bias:.3f} with a copy bias")
-    return fit_copy_bias(observations) if alone - bias > MIN_GAIN else None
+    return _fit_copy_bias(observations) if alone - bias > MIN_GAIN else None
 
 
 def _cross_entropy(observations: Sequence[Observation], bias: CopyBias) -> float:

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from mercury_engine.api import EngineError
 
-__all__ = ["TrainingError", "reported"]
-
 
 class TrainingError(Exception):
     """A problem that a user can fix. The message says what is wrong, where, and what to do about it."""

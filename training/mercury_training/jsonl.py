@@ -8,8 +8,6 @@ import msgspec
 
 from mercury_training.errors import TrainingError
 
-__all__ = ["encode", "read", "write"]
-
 T = TypeVar("T")
 
 

@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["shown"]
-
 T = TypeVar("T")
 
 PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0

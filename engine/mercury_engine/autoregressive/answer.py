@@ -14,8 +14,6 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Continuation", "ContinuationQuestion", "ReadAnswer"]
-
 HOPELESS = 0.02
 EXPECTED_TOKENS = 16
 """An answer that would be this unlikely to be accepted, even if as many more tokens were certain, is given up."""

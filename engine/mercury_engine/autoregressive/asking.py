@@ -15,8 +15,6 @@ from mercury_engine.prompts.fim import fim_prompt
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Asking"]
-
 COUNTED = 1 << 12
 
 LONGEST_HEAD = 256

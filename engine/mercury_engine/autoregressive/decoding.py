@@ -19,8 +19,6 @@ from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["AutoregressiveDecoder", "AutoregressiveDecoding", "departures", "sequence"]
-
 CHUNKS = (256, 128, 64, 32)
 CHUNK_MS = 250.0
 """A chunk of the prompt takes no longer than this, if it need not: a keystroke may have to wait for it."""

@@ -34,8 +34,6 @@ from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["AutoregressiveEngine", "open_autoregressive"]
-
 CPU_PROMPT = 2048
 """Tokens of the longest prompt on a CPU: two cores take four seconds for it, once, with half a billion parameters."""
 

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool, ToolCall
 from mercury_engine.chat.template import ChatTemplate
 
-__all__ = ["HERMES", "CallFormat", "Dialogue", "ParsedAnswer", "dialogue_of"]
-
 
 class CallFormat(Struct, frozen=True):
     """A call is `before`, the name, `between`, the arguments and `after`; `apart` separates two calls. Calls begin

@@ -12,8 +12,6 @@ from mercury_engine.api import Effort
 from mercury_engine.chat.grammar import Guide
 from mercury_engine.chat.vocabulary import TokenChooser
 
-__all__ = ["PACES", "DraftBlock", "Pace", "Settled", "Walk", "walk"]
-
 Settled = tuple[int, float]
 """A token with its probability at the time when it was settled; 1 where a grammar left no choice."""
 

@@ -14,8 +14,6 @@ from mercury_engine.chat.calls import CallFormat
 from mercury_engine.chat.schemas import Trial, check_depth
 from mercury_engine.chat.vocabulary import AnswerVocabulary
 
-__all__ = ["Grammars", "Guide", "MatcherGuide", "byte_matcher"]
-
 EXTRA = "JSON schemas and tools need the extra `chat`: `pip install 'mercury-ls[chat]'`"
 AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 """JSON as `json.dumps` writes it, the form in most prompts; free white space invites loops."""

@@ -6,8 +6,6 @@ import threading
 import weakref
 from collections.abc import Callable
 
-__all__ = ["KeptProcess"]
-
 
 class KeptProcess:
     """Runs a module that answers each line of its input with a line. It starts with the first request, and again

@@ -12,8 +12,6 @@ from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 from mercury_engine.tokens.prefix import common_length
 
-__all__ = ["CANVAS", "CachedConversation", "ConversationCanvas", "Manner"]
-
 CANVAS = 32
 """Slots written together by a model without its own blocks (LLaDA is evaluated with this size)."""
 

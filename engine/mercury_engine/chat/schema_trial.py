@@ -7,8 +7,6 @@ import threading
 from mercury_engine.chat.grammar import byte_matcher
 from mercury_engine.chat.schemas import TRIAL_STACK
 
-__all__: list[str] = []
-
 
 def _compile_all() -> None:
     for line in sys.stdin:

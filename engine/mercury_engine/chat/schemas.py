@@ -7,8 +7,6 @@ from typing import Any
 from mercury_engine.api import RequestError
 from mercury_engine.chat.kept import KeptProcess
 
-__all__ = ["TRIAL_STACK", "Trial", "check_depth"]
-
 MOST_DEPTH = 2000
 """The maximum recursion depth of the compiler: its stack held at 2,400 references, and overflowed at 5,000."""
 LONGEST_PATTERN = 10_000

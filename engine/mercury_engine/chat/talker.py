@@ -20,8 +20,6 @@ from mercury_engine.model.room import Room
 from mercury_engine.tokens.prefix import common_length
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["Talker", "open_talker"]
-
 PREPARING_SECONDS = 0.005
 """At a time, while what others may be slow with, the model's template and the request's schema, is waited for."""
 CACHES = 2

@@ -14,8 +14,6 @@ from mercury_engine.bounds import small_bytes
 from mercury_engine.chat.kept import KeptProcess
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["CONFIG_FILE", "TEMPLATE_FILE", "ChatTemplate", "Source", "read_source"]
-
 CONFIG_FILE = "tokenizer_config.json"
 TEMPLATE_FILE = "chat_template.jinja"
 EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"

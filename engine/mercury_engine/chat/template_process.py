@@ -12,8 +12,6 @@ from typing import Any
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__: list[str] = []
-
 MOST_BYTES = 1 << 30
 """Of address space: a usual template needs a hundredth."""
 LONGEST_TEXT = 1 << 23

@@ -10,8 +10,6 @@ import numpy as np
 
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["AnswerVocabulary", "TokenChooser"]
-
 
 class AnswerVocabulary:
     """`ends` end an answer. The special tokens in `spelled` are text, since tool calls are written with them; all

@@ -14,9 +14,6 @@ from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Presentation"]
-
-
 UNSURE = 0.3
 """For explicit requests, an answer without a likely start keeps as many words as together reach this probability."""
 

@@ -11,8 +11,6 @@ from typing import Generic, TypeVar, cast
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Runtime
 
-__all__ = ["ForwardBatcher", "Steps", "run_unbatched", "until_pause"]
-
 Output = TypeVar("Output")
 Result = TypeVar("Result")
 

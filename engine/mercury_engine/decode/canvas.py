@@ -13,8 +13,6 @@ from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import CANVASES, MASK
 
-__all__ = ["Canvas", "Fused", "canvas_for", "fuse", "masked"]
-
 
 class Canvas(Struct, frozen=True, eq=False):
     """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens."""

@@ -14,8 +14,6 @@ from mercury_engine.model.runtime import Predictions
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["Choice", "Chooser", "Chosen"]
-
 SMALLEST_ODDS = 1e-9
 WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
 

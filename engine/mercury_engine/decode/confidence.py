@@ -10,8 +10,6 @@ from msgspec.structs import astuple
 from mercury_engine.decode.choice import Chosen
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
-__all__ = ["NO_NAMES", "UNCALIBRATED", "Calibration", "Names", "confident", "features", "read_calibration"]
-
 SMALLEST_PROBABILITY = 1e-6
 LEAST_OWN = -12.0
 

@@ -10,8 +10,6 @@ from mercury_engine.tokens.layout import Hole, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["continued", "left_to_rewrite"]
-
 
 def continued(request: InfillRequest, texts: Sequence[str], tails: Sequence[str | None]) -> InfillRequest:
     """The request with the `texts` of the answers in place of its spans, each followed by a span over what is `left` of

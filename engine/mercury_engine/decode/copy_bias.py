@@ -19,8 +19,6 @@ from msgspec import Struct
 from mercury_engine.model.fitted import COPY_BIAS_FILE, read_fitted
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["CopyBias", "CopyMatch", "features", "read_copy_bias"]
-
 LARGEST_LOG_ODDS = 16.0
 
 

@@ -13,8 +13,6 @@ from mercury_engine.model.runtime import Cache, Rows, Runtime
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import CANVASES
 
-__all__ = ["CostMeter", "Costs", "measure_costs"]
-
 MEASURED = (1, 2, 4, *CANVASES)
 MEASURED_AT_START = (1, 32)
 """The two sizes measured at the start: on every device so far, the other costs are close to the line through these."""

@@ -28,8 +28,6 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefi
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES, MASK
 
-__all__ = ["UNFORCED", "Decoder", "Decoding", "Forced"]
-
 
 class Decoder(Struct, frozen=True, eq=False):
     """Shared by all decodings: the model, the statistics, and the ways of decoding."""

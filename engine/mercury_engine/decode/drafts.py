@@ -16,8 +16,6 @@ from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, SPECIALS
 
-__all__ = ["DraftSource", "Evidence", "PromptLookup", "Proposal", "growing_evidence", "tokens_before"]
-
 Evidence = tuple[str, int]
 """The source of a drafted token, and the strength of the evidence for it: 0 to 3."""
 

@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["indentation", "inside", "once"]
-
 ROUNDS = 3
 SHORTEST_CIRCLE = 24
 """In characters: a row of zeros may be intended."""

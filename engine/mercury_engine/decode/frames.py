@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Slot
 
-__all__ = ["Frames", "Held", "slots_of"]
-
 Held = tuple[bytes, float, bool]
 """The text of a slot's token, its probability, and whether it is settled."""
 

@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from mercury_engine.api import InfillRequest, Members, NameRole
 
-__all__ = ["Encoding", "KnownNames", "NameCandidate"]
-
 USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 """The evidence for a name besides the model: the logarithm of one more than its uses, the overlap of its parts with
 the name being assigned to, and whether it is special, as `__init__` is."""

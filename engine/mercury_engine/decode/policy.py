@@ -10,8 +10,6 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import Evidence, Proposal
 from mercury_engine.tokens.vocabulary import CANVASES
 
-__all__ = ["Acceptance", "Action", "Decode", "DraftSituation", "Report", "choose", "prior"]
-
 PRIORS: dict[str, tuple[float, float, float, float]] = {
     "canvas": (0.3, 0.5, 0.7, 0.93),
     "stale": (0.4, 0.5, 0.65, 0.8),

@@ -7,8 +7,6 @@ from mercury_engine.model.room import CHUNK, chunk_at
 from mercury_engine.model.runtime import Pass, Passes
 from mercury_engine.tokens.prefix import HintedPrefix
 
-__all__ = ["prefill"]
-
 
 def prefill(
     session: EngineSession, prefix: HintedPrefix, report: Report, *, leave: int = CHUNK, chunk: int = CHUNK

@@ -17,8 +17,6 @@ from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 
-__all__ = ["Rivals", "is_settled", "rivals"]
-
 RIVALS, TIED = 8, 12
 """The number of names scored in one forward: more find the right one no more often, unless they begin with the same
 token, as after a partly typed name."""

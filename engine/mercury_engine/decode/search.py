@@ -10,8 +10,6 @@ from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-__all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "SKETCH", "Search", "branches"]
-
 LOW_TOKENS = 32
 """The longest insertion of *low*: as much as one canvas holds on any device."""
 

@@ -16,8 +16,6 @@ from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Frozen
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 
-__all__ = ["CROWDED", "EngineSession", "PastAnswer", "SessionPool"]
-
 log = logging.getLogger(__name__)
 
 PAST_ANSWERS = 8

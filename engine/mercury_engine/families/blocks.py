@@ -12,8 +12,6 @@ from mercury_engine.families.progress import NOTHING_YET, Encoded, FamilyModel, 
 from mercury_engine.families.slots import Settled, Slots
 from mercury_engine.model.runtime import Rows
 
-__all__ = ["encode", "proceed", "read_block"]
-
 AT_ONCE = 128
 """Rows of one forward while a text is encoded; more would delay cancelling a request."""
 
@@ -47,7 +45,7 @@ def proceed(model: FamilyModel, text: Around, target: FillTarget, encoded: Encod
             slots.settle(carried_V[None], target.sure)
         before = answer
         while slots.open:
-            slots.settle(read_block(model, encoded, begun, slots), target.sure)
+            slots.settle(_read_block(model, encoded, begun, slots), target.sure)
             answer = _until_end(before.settled, slots, model.vocabulary.ends, target.limit)
             yield answer
             if answer.done or len(answer.settled) >= target.limit:
@@ -66,7 +64,7 @@ def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], li
     return FillProgress(settled[:end], end is not None, slots.next, at_best, drafted)
 
 
-def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:
+def _read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:
     """The logits of the open slots of a block that begins with tokens of the text."""
     wanted = [max(0, len(begun) + slot - model.family.shift) for slot in slots.open]
     rows = _block_rows(model, encoded, [*begun, *slots.ids], wanted)

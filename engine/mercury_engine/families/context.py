@@ -8,8 +8,6 @@ from msgspec import Struct
 from mercury_engine.families.family import Family
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 
-__all__ = ["Around", "around", "first_lines", "last_lines"]
-
 SUFFIX_SHARE = 3
 """The text after the gap gets this part of the room, plus what the text before it leaves."""
 

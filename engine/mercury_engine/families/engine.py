@@ -44,8 +44,6 @@ from mercury_engine.prompts.cut import cut
 from mercury_engine.record import RECORD_FILE, ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
-__all__ = ["FamilyEngine", "open_family"]
-
 READ_AT_ONCE = 384
 """Tokens of a text with a gap that a CPU reads: a family that looks both ways reads them all in one forward."""
 

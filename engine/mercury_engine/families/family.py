@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, SpanMode
 
-__all__ = ["FAMILIES", "Family", "family_for", "family_named"]
-
 
 class Family(Struct, frozen=True, kw_only=True):
     """How a family reads a text with gaps. Tokens are given by name, because their ids differ from model to model.

@@ -12,8 +12,6 @@ from mercury_engine.families.progress import NOTHING_YET, Encoded, FamilyModel, 
 from mercury_engine.families.slots import Slots
 from mercury_engine.model.runtime import Rows
 
-__all__ = ["CanvasGap", "fill", "read_ahead"]
-
 FIRST_SLOTS = 4
 """The number of masks with which a family that resizes a gap begins."""
 

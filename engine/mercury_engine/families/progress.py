@@ -11,8 +11,6 @@ from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.runtime import Cache, Runtime
 from mercury_engine.tokens.prefix import common_length
 
-__all__ = ["NOTHING_YET", "Encoded", "FamilyModel", "FillProgress", "FillTarget"]
-
 
 class FamilyModel(Struct, frozen=True, eq=False):
     runtime: Runtime

@@ -9,8 +9,6 @@ import numpy as np
 
 from mercury_engine.families.vocabulary import FamilyVocabulary
 
-__all__ = ["SURE", "Settled", "Slots"]
-
 SURE = 0.9
 """Tokens at least this probable are settled together (Fast-dLLM, Wu et al. 2025)."""
 

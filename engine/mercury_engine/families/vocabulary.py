@@ -10,8 +10,6 @@ import numpy as np
 
 from mercury_engine.families.family import Family
 
-__all__ = ["FamilyVocabulary", "Tokens"]
-
 
 class Tokens(Protocol):
     """The required part of a tokenizer; special tokens spell nothing."""

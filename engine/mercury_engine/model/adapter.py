@@ -17,19 +17,6 @@ from mercury_engine.model.config import ModelError
 from mercury_engine.model.export import SCALE, Weights
 from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize
 
-__all__ = [
-    "ADAPTER_FILE",
-    "DELTA",
-    "DOWN",
-    "UP",
-    "WEIGHTS_FILE",
-    "adapted",
-    "dequantized",
-    "identity",
-    "plain",
-    "read_adapter",
-]
-
 SHAPES = ("config.json", "tokenizer.json")
 ADAPTER_FILE = "adapter.json"
 WEIGHTS_FILE = "adapter.safetensors"

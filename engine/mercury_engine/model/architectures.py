@@ -16,8 +16,6 @@ from msgspec import Struct
 from mercury_engine.bounds import small_bytes
 from mercury_engine.model.config import Activation, ModelConfig, ModelError
 
-__all__ = ["ARCHITECTURES", "LLAMA", "Architecture", "architecture_of", "config_of", "factors", "read_json"]
-
 DOWNLOAD = "download the checkpoint again"
 ELSEWHERE = "run it in a server such as llama-server or Ollama and add the server's address"
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["PRECISIONS", "groups"]
-
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 BATCH_ROWS = 4096

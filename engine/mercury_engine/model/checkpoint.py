@@ -15,8 +15,6 @@ from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError
 from mercury_engine.model.export import shapes
 from mercury_engine.model.stored import StoredTensor, stored_tensors
 
-__all__ = ["Checkpoint", "Weight", "our_names", "read_checkpoint", "weight_files"]
-
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 COMPUTED = "rotary_emb.inv_freq"
@@ -68,7 +66,7 @@ def read_checkpoint(folder: Path, context: int = 0) -> Checkpoint:
     return Checkpoint(name, config, changed)
 
 
-def weight_files(folder: Path) -> list[Path]:
+def _weight_files(folder: Path) -> list[Path]:
     """The files of weights: those that an index names, or the single one."""
     index = folder / INDEX_FILE
     names = _named(index) if index.exists() else [SINGLE_FILE]
@@ -80,7 +78,7 @@ def weight_files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def our_names(theirs: str, architecture: Architecture) -> tuple[str, ...] | None:
+def _our_names(theirs: str, architecture: Architecture) -> tuple[str, ...] | None:
     """Our names for a weight: none if the graph computes it, None if it is unknown."""
     if theirs.endswith(COMPUTED):
         return ()
@@ -96,9 +94,9 @@ def our_names(theirs: str, architecture: Architecture) -> tuple[str, ...] | None
 
 
 def _weights(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Weight]]:
-    for path in weight_files(folder):
+    for path in _weight_files(folder):
         for name, tensor in stored_tensors(path, DOWNLOAD).items():
-            ours = our_names(name, architecture)
+            ours = _our_names(name, architecture)
             if ours is None:
                 raise ModelError(f"{path}: {name} is not a weight of this architecture; choose another checkpoint")
             size = tensor.shape[0] // len(ours) if ours else 0

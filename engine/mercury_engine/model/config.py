@@ -9,21 +9,6 @@ from msgspec import Struct
 from mercury_engine.api import EngineError
 from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
-__all__ = [
-    "BOOTSTRAP",
-    "CONFIG_FILE",
-    "PRESETS",
-    "QUICKSILVER",
-    "TINY",
-    "TOKENIZER_FILE",
-    "Activation",
-    "ModelConfig",
-    "ModelError",
-    "read_config",
-    "write_config",
-]
-
-
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
 

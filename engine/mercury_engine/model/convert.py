@@ -16,8 +16,6 @@ from mercury_engine.model.export import SCALE, Weights, shapes
 from mercury_engine.model.quantize import quantize, quantize_groups
 from mercury_engine.model.stored import TensorWriter, forget_pages, stored_tensors
 
-__all__ = ["WEIGHTS_FILE", "Converted", "Precision", "Report", "convert", "read_converted"]
-
 WEIGHTS_FILE = "weights.safetensors"
 COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
 REMEDY = "add the model again: `mercury-ls model add`"

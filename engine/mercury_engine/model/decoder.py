@@ -12,8 +12,6 @@ from mercury_engine.model.export import Weights
 from mercury_engine.model.runtime import Resources, Runtime, on_gpu
 from mercury_engine.record import ModelRecord
 
-__all__ = ["CONTEXT", "open_decoder", "read_decoder"]
-
 CONTEXT = 8192
 """How far a model reads unless its record says otherwise: more takes a CPU many seconds."""
 

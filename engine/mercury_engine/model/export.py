@@ -20,8 +20,6 @@ from mercury_engine.model.quantize import quantize, relative_error
 from mercury_engine.model.stored import stored_tensors
 from mercury_engine.tokens.hints import HINTS
 
-__all__ = ["ExportReport", "Weights", "export", "main", "read", "seal", "shapes"]
-
 Weights = dict[str, np.ndarray]
 """Arrays by their names in the reference model. A quantised matrix is int8, and its scales are named like it plus
 `.scale`."""

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from mercury_engine.model.config import ModelError
 
-__all__ = ["CALIBRATION_FILE", "COPY_BIAS_FILE", "FITTED_FILES", "RESCORING_FILE", "read_fitted", "write_fitted"]
-
 CALIBRATION_FILE = "confidence.json"
 COPY_BIAS_FILE = "copy_bias.json"
 RESCORING_FILE = "rescoring.json"

@@ -23,8 +23,6 @@ from mercury_engine.model.stored import TensorWriter
 from mercury_engine.tokens.byte_level import byte_level
 from mercury_engine.tokens.sentencepiece import of_pieces
 
-__all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "tokenizer_of", "write_weights"]
-
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_FIELDS = 1 << 12

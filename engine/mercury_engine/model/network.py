@@ -20,8 +20,6 @@ from mercury_engine.model.export import read
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "rotations", "save"]
-
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
 

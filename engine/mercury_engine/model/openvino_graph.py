@@ -15,8 +15,6 @@ from mercury_engine.model.silent_openvino import ops, ov
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["build"]
-
 
 def build(config: ModelConfig, weights: Weights, stored: ov.Type) -> ov.Model:
     """A graph with dynamic numbers of rows and cached columns; keys and values go in and out as `stored`."""

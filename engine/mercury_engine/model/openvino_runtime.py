@@ -24,18 +24,6 @@ from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = [
-    "Contention",
-    "OpenvinoCache",
-    "OpenvinoForward",
-    "OpenvinoRuntime",
-    "Unmoved",
-    "load",
-    "native_precision",
-    "padded_columns",
-    "padded_rows",
-]
-
 HIDDEN = np.float32(-30_000)
 """Added to the score of a hidden column: zero after softmax, finite in every precision."""
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["dequantize", "dequantize_groups", "quantize", "quantize_groups", "relative_error"]
-
 LARGEST = 127
 SMALLEST_SCALE = np.float32(1e-12)
 

@@ -10,8 +10,6 @@ from msgspec import Struct
 from mercury_engine.api import TooLongError
 from mercury_engine.model.runtime import Cache, Resources, Runtime, on_cpu, weight_bytes
 
-__all__ = ["CACHE_MEMORY", "CHUNK", "Room", "chunk_at", "reading_bytes", "room_of"]
-
 CACHE_MEMORY = 256 << 20
 """The minimum memory for caches, in bytes: several contexts of a small model, one of a large one."""
 

@@ -15,25 +15,6 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = [
-    "FLOAT",
-    "Cache",
-    "Choices",
-    "Forward",
-    "Pass",
-    "Passes",
-    "Predictions",
-    "Resources",
-    "Rows",
-    "Runtime",
-    "on_cpu",
-    "on_gpu",
-    "opened_with",
-    "score_bytes",
-    "weight_bytes",
-]
-
-
 FLOAT = 4
 
 

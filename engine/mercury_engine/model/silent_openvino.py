@@ -15,7 +15,5 @@ sys.modules["openvino.tools.ovc"] = None  # type: ignore[assignment]
 if importlib.util.find_spec("openvino") is None:
     raise EngineError(WITHOUT_OPENVINO)
 
-import openvino as ov  # noqa: E402, TID251
-from openvino import opset13 as ops  # noqa: E402, TID251
-
-__all__ = ["ops", "ov"]
+import openvino as ov  # noqa: E402, F401, TID251
+from openvino import opset13 as ops  # noqa: E402, F401, TID251

@@ -13,8 +13,6 @@ from msgspec import Meta, Struct
 
 from mercury_engine.model.config import ModelError
 
-__all__ = ["StoredTensor", "TensorWriter", "forget_pages", "stored_tensors"]
-
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
 ALIGNED = 64

@@ -16,8 +16,6 @@ from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, Runtime, score_bytes
 
-__all__ = ["TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
-
 GROWTH = 256
 """The number of rows by which a cache grows."""
 

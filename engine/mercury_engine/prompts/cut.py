@@ -7,8 +7,6 @@ from msgspec import Struct
 
 from mercury_engine.api import SpanMode
 
-__all__ = ["cut"]
-
 END = frozenset({"end"})
 SHELL = frozenset({"fi", "done", "esac"})
 CLOSING_WORDS = {

@@ -9,8 +9,6 @@ from msgspec import Struct
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.pieces import Begin, Piece, Special
 
-__all__ = ["DIALECTS", "Dialect", "dialect_for", "dialect_named"]
-
 
 class Dialect(Struct, frozen=True, kw_only=True):
     """The fill-in-the-middle format of one family of models, as data.

@@ -16,8 +16,6 @@ from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["by_words", "changed_lines", "edit_lines", "fim_prompt", "whole_head"]
-
 QUANTUM_LINES = 16
 MOST_EDITS = 8
 LONGEST_EDIT_LINES = 24

@@ -4,8 +4,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import InfillRequest
 
-__all__ = ["with_line_feeds"]
-
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:
     """The same places in the same texts, without carriage returns at the ends of lines."""

@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["bare_lines", "lines_of"]
-
 
 def lines_of(text: str) -> list[str]:
     """Lines with their line feeds; a last one only if it is not empty."""

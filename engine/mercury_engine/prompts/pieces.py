@@ -6,8 +6,6 @@ from itertools import groupby
 
 from msgspec import Struct
 
-__all__ = ["ANSWERED", "Begin", "Mark", "Piece", "Prompt", "Special", "joined", "tokens_of"]
-
 
 class Special(str):
     """The name of one token of the model, `<|fim_prefix|>`. The same characters in a user's text are text."""

@@ -9,8 +9,6 @@ from mercury_engine.record import ModelRecord
 from mercury_engine.remote.http import CONNECT_SECONDS, HttpClient, Proxy, ServerSite, site_of
 from mercury_engine.remote.keys import headers_of
 
-__all__ = ["client_for", "proxy_for"]
-
 
 def client_for(record: ModelRecord, *, connect_seconds: float = CONNECT_SECONDS) -> HttpClient:
     """Connects to nothing yet. `EngineError` says what of the record, or of the environment, cannot be used."""

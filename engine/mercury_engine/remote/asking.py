@@ -19,8 +19,6 @@ from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.protocols import Ask, ServerProtocol
 
-__all__ = ["ASSUMED", "Attempt", "count", "filling", "gap", "masked", "rewriting", "sent_to"]
-
 ASSUMED = 0.35
 """P(accept) of an answer whose server gives no log probabilities: shown, until rejections raise the bar above it."""
 
@@ -87,7 +85,7 @@ def filling(
         _refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
         ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
-        yield Attempt(protocol, ask, _filler(sent, true, span), sent_to(address, prompt.text, sent), prompt.forced)
+        yield Attempt(protocol, ask, _filler(sent, true, span), _sent_to(address, prompt.text, sent), prompt.forced)
         if not prompt.forced:
             return
 
@@ -115,7 +113,7 @@ def gap(
         seed=sent.seed,
     )
     everything = prefix + suffix + "".join(snippet.text for snippet in snippets if protocol.snippets)
-    yield Attempt(protocol, ask, _filler(sent, true, span), sent_to(address, everything, sent))
+    yield Attempt(protocol, ask, _filler(sent, true, span), _sent_to(address, everything, sent))
 
 
 def rewriting(
@@ -151,7 +149,7 @@ def rewriting(
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
     ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
-    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, sent), prompt.forced, rewrites=True)
+    yield Attempt(protocol, ask, show, _sent_to(address, prompt.text, sent), prompt.forced, rewrites=True)
 
 
 def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[StreamedText], Filled | None]:
@@ -201,7 +199,7 @@ def _with_secrets(old: str, true: str, new: str) -> str | Refused:
     return true[:head] + new[head : len(new) - tail] + true[end:]
 
 
-def sent_to(address: str, text: str, request: InfillRequest) -> str:
+def _sent_to(address: str, text: str, request: InfillRequest) -> str:
     """What of the request is in a text that goes to another program, for the user."""
     snippets = sum(_holds(text, snippet.text) for snippet in request.snippets)
     edits = sum(_holds(text, _changed(edit)) for edit in request.edits)

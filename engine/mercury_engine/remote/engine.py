@@ -41,8 +41,6 @@ from mercury_engine.remote.protocols import (
     protocol_named,
 )
 
-__all__ = ["SLICE_SECONDS", "RemoteEngine", "open_remote"]
-
 SLICE_SECONDS = 0.02
 """The longest that one step waits for news, of all requests together, so that others get their turn."""
 

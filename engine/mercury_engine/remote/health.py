@@ -13,17 +13,6 @@ from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.http import LinkError
 from mercury_engine.remote.protocols import WrongAnswerError, decoded, text_at
 
-__all__ = [
-    "INSTEAD",
-    "ServerHealth",
-    "Trouble",
-    "link_trouble",
-    "status_trouble",
-    "told",
-    "unknown_model",
-    "wrong_answer",
-]
-
 INSTEAD = "`mercury-ls model use bootstrap`"
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 60.0

@@ -6,8 +6,6 @@ from typing import Literal
 from mercury_engine.prompts.edits.asked import REJOINED_LINES
 from mercury_engine.remote.protocols import Event
 
-__all__ = ["StreamedText"]
-
 LONGEST_TOKENS = 64
 """Characters that the tokens of no real answer have on average."""
 

@@ -21,8 +21,6 @@ from msgspec import Struct
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import EngineError
 
-__all__ = ["CONNECT_SECONDS", "Exchange", "HttpClient", "LinkError", "Proxy", "Reply", "ServerSite", "site_of"]
-
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 """A cold model on a slow machine reads a long prompt for that long before it says anything."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 
-__all__ = ["headers_of", "key_at"]
-
 PLACES = ("env:", "keyring:")
 
 

@@ -29,8 +29,6 @@ from mercury_engine.remote.protocols import (
     text_at,
 )
 
-__all__ = ["PORTS", "ProbedServer", "Served", "probe", "running"]
-
 PORTS = (8080, 9931, 8012, 11434, 1234, 8000)
 """llama-server, old and new, the same for `/infill`, Ollama, LM Studio, and vLLM or llama-cpp-python."""
 

@@ -9,22 +9,6 @@ from msgspec import Struct
 
 from mercury_engine.api import EngineError, Snippet
 
-__all__ = [
-    "PROTOCOLS",
-    "Ask",
-    "Event",
-    "Events",
-    "ServerProtocol",
-    "WrongAnswerError",
-    "body",
-    "decoded",
-    "model_names",
-    "objects",
-    "protocol_named",
-    "read",
-    "text_at",
-]
-
 Shape = Literal["raw", "gap", "chat"]
 """A prompt with special tokens in it; the texts before and after the gap; or a message."""
 

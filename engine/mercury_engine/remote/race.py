@@ -20,8 +20,6 @@ from mercury_engine.api import (
 )
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
-__all__ = ["BAR", "RaceEngine"]
-
 BAR = 0.25
 """What editors show by default: an answer that is likelier to be accepted ends the race."""
 

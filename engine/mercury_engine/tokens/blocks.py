@@ -8,17 +8,6 @@ from msgspec import Struct
 from mercury_engine.tokens.layout import Hole, LayoutRow
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, MODES
 
-__all__ = [
-    "Block",
-    "Stream",
-    "canvas_mask",
-    "canvas_slots",
-    "slot_positions",
-    "visible_ranges",
-    "with_answers",
-    "without_modes",
-]
-
 
 class Block(Struct, frozen=True):
     """Rows that see row `parent`, everything it sees, and each other: causally or bidirectionally.

@@ -9,8 +9,6 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from mercury_engine.api import EngineError
 from mercury_engine.bounds import small_bytes
 
-__all__ = ["SPLITS", "byte_level", "from_files"]
-
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

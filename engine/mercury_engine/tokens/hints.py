@@ -17,8 +17,6 @@ import numpy as np
 
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PAD, PART, SPECIALS
 
-__all__ = ["HINTS", "ORDERS", "WEIGHTS", "LineEnds", "continuations", "end_with_line", "locate", "look_up"]
-
 ORDERS = (1, 2, 4, 8)
 HINTS = len(ORDERS)
 WEIGHTS = ("hint.weight", "trust.weight")

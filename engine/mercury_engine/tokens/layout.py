@@ -49,22 +49,6 @@ from mercury_engine.tokens.vocabulary import (
     SUF,
 )
 
-__all__ = [
-    "Budget",
-    "Frozen",
-    "Hole",
-    "LayoutError",
-    "LayoutRow",
-    "answer_ids",
-    "budget_for",
-    "filled_text",
-    "freeze",
-    "is_stale",
-    "lay_out",
-    "show",
-    "until_end",
-]
-
 JUMP_LINES = 8
 """Moving the cursor further than this many lines is a jump."""
 

@@ -16,8 +16,6 @@ from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, LINE
 
-__all__ = ["HintBuilder", "HintedPrefix", "common_length", "common_prefix"]
-
 NOTHING = np.zeros(0, np.int32)
 
 

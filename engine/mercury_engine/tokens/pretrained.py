@@ -18,8 +18,6 @@ from mercury_engine.prompts.pieces import ANSWERED, Mark, Piece, Prompt, Special
 from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART
 
-__all__ = ["PretrainedTokenizer"]
-
 CACHED_PARTS = 1 << 13
 LARGEST = 1 << 22
 MOST_STEPS = 64

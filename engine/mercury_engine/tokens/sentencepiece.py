@@ -7,8 +7,6 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers
 
 from mercury_engine.api import EngineError
 
-__all__ = ["of_pieces"]
-
 UNKNOWN = "<unk>"
 LONGEST = 64
 """In characters: the longest piece that is composed of two others."""

@@ -6,8 +6,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-__all__ = ["Spelling", "byte_of_symbol", "valid"]
-
 CACHED_CONSTRAINTS = 1 << 10
 
 

@@ -12,8 +12,6 @@ from mercury_engine.api import EngineError
 from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART, SPECIALS
 
-__all__ = ["PATTERN", "Tokenizer", "TokenizerError", "untrained"]
-
 PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)"
     r"|[^\r\n\p{L}\p{N}]?\p{L}+"

@@ -22,8 +22,6 @@ from mercury_ls.next_edit.kinds import (
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["KINDS", "Kind", "kind_of"]
-
 R = TypeVar("R", bound=Rule)
 R_contra = TypeVar("R_contra", bound=Rule, contravariant=True)
 

@@ -12,9 +12,9 @@ from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
-from mercury_ls.next_edit.suppress import never as suppress
+from mercury_ls.next_edit.suppress import never
 
-__all__ = ["Align", "find", "label", "learn", "suppress"]
+suppress = never
 
 COLUMNS = re.compile(r"[ \t]*+(?P<head>[\w.\"']++:?+)(?P<gap>[ \t]++)(?P<rest>\S.*)")
 
@@ -24,7 +24,7 @@ class Align(Rule, frozen=True, kw_only=True):
     is_rare = True
 
 
-class Column(Struct, frozen=True):
+class _Column(Struct, frozen=True):
     """The gap behind a line's first column, that column's width, and what kind of line it is."""
 
     start: int
@@ -45,8 +45,8 @@ def learn(example: Example) -> Iterator[Align]:
 
 def find(rule: Align, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """Lines that stand apart from the column of their table, after an edit that aligned lines of such a table."""
-    kinds = kinds_of(rule, home) if home else frozenset[tuple[str, ...]]()
-    for table in tables(snapshot) if kinds else ():
+    kinds = _kinds_of(rule, home) if home else frozenset[tuple[str, ...]]()
+    for table in _tables(snapshot) if kinds else ():
         second = max(row.width for row in table) + 1
         apart = [row for row in table if row.second != second]
         for row in apart if table[0].kind in kinds else ():
@@ -57,11 +57,11 @@ def label(rule: Align) -> str:
     return "align these lines too"
 
 
-def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
+def _kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
     """The kinds of the tables that the edit aligned."""
     lines = range(rule.line, rule.line + rule.lines)
     kinds: set[tuple[str, ...]] = set()
-    for table in tables(home):
+    for table in _tables(home):
         second = max(row.width for row in table) + 1
         edited = [row for row in table if home.line_of(row.start) in lines]
         if edited and all(row.second == second for row in edited):
@@ -69,11 +69,11 @@ def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
     return kinds
 
 
-def tables(snapshot: Snapshot) -> Iterator[list[Column]]:
+def _tables(snapshot: Snapshot) -> Iterator[list[_Column]]:
     """Two or more consecutive lines of one kind."""
-    table: list[Column] = []
+    table: list[_Column] = []
     for number in range(snapshot.line_count):
-        column = column_of(snapshot, number)
+        column = _column_of(snapshot, number)
         if table and (column is None or (column.margin, column.kind) != (table[0].margin, table[0].kind)):
             if len(table) > 1:
                 yield table
@@ -84,7 +84,7 @@ def tables(snapshot: Snapshot) -> Iterator[list[Column]]:
         yield table
 
 
-def column_of(snapshot: Snapshot, number: int) -> Column | None:
+def _column_of(snapshot: Snapshot, number: int) -> _Column | None:
     """None if the line has no columns or continues in the next."""
     line = snapshot.line(number).rstrip()
     match = COLUMNS.match(line)
@@ -97,4 +97,4 @@ def column_of(snapshot: Snapshot, number: int) -> Column | None:
     first, last = start + match.start("gap"), start + match.end("gap")
     kind = match["head"][-1], node.type, node.parent.type, node.parent.parent.type
     kind = kind if kind[0] == ":" else kind[1:]
-    return Column(first, last, len(match["head"]), indentation(line), kind)
+    return _Column(first, last, len(match["head"]), indentation(line), kind)

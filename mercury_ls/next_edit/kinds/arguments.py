@@ -26,8 +26,6 @@ from mercury_ls.next_edit.kinds.calls import (
 from mercury_ls.next_edit.places import Place, with_likeness
 from mercury_ls.next_edit.rule import quoted
 
-__all__ = ["Argument", "ParameterEdit", "find", "label", "learn", "suppress"]
-
 
 class Argument(PieceRule, frozen=True, kw_only=True):
     """An argument of `function` was added or removed at a call."""
@@ -65,12 +63,12 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
     if home is None or change is None:
         return
     if change.symbol.node is not None and scopes.declares(change.symbol.node):
-        yield from of_parameter(rule, change, snapshot, home)
+        yield from _of_parameter(rule, change, snapshot, home)
     elif not isinstance(rule, ParameterEdit):
-        yield from of_argument(rule, change, snapshot)
+        yield from _of_argument(rule, change, snapshot)
 
 
-def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Place]:
+def _of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Place]:
     if rule.count == 1 and rule.path != snapshot.path and change.symbol.node and is_qualified(change.symbol.node):
         return  # `click.command` is no function of the file in which it was called
     for call in calls_of(rule.function, change, snapshot):
@@ -80,17 +78,17 @@ def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> I
         else:
             place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
         if place:
-            yield like_the_edited(rule, snapshot, place)
+            yield _like_the_edited(rule, snapshot, place)
 
 
-def of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
+def _of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
     """A removed parameter's arguments can be removed; a new argument is mostly for the model to write."""
     for candidate in filter(None, (change, constructing(change, snapshot, home))):
         for call in calls_of(rule.function, candidate, snapshot):
             if not rule.before.strip():
-                yield passing(rule, candidate, snapshot, call)
+                yield _passing(rule, candidate, snapshot, call)
             elif place := without_argument(call, candidate):
-                yield like_the_edited(rule, snapshot, place)
+                yield _like_the_edited(rule, snapshot, place)
 
 
 def suppress(rule: Argument, place: Place, snapshot: Snapshot) -> bool:
@@ -105,7 +103,7 @@ def label(rule: Argument) -> str:
     )
 
 
-def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
+def _like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
     likened = with_likeness(place, rule.left, rule.right, snapshot)
     if not rule.before.strip():
         return likened
@@ -113,7 +111,7 @@ def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
     return replace(likened, likeness=(likened.likeness + is_unchanged) / 2)
 
 
-def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: CalledArguments) -> Place:
+def _passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: CalledArguments) -> Place:
     """The new parameter's name, if the function around the call has a variable of that name."""
     unknown = Place(call.start, call.end, None)
     first, end_of_function = scopes.function_range(snapshot, call.start)

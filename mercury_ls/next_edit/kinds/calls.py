@@ -75,10 +75,10 @@ def argument_of(piece: Piece) -> tuple[str, bool] | None:
         return None
     if not (text.startswith(",") or text.endswith(",") or (piece.left[-1] == "(" and is_last)):
         return None
-    return function[0], function[2] or is_before_body(piece.right)
+    return function[0], function[2] or _is_before_body(piece.right)
 
 
-def is_before_body(right: Sequence[str]) -> bool:
+def _is_before_body(right: Sequence[str]) -> bool:
     """Whether a body follows, as in a method of Java, C or JavaScript."""
     return right[-1:] == ("{",) and ")" in right and CONTROL.isdisjoint(right)
 
@@ -104,7 +104,7 @@ def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) ->
     has changed since."""
     at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
-    around = opening and bracketed(home, opening.end() - 1)
+    around = opening and _bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
     if opening is None or around is None or stale or argument.startswith(("*", "...")) or RECEIVER.match(argument):
         return None
@@ -112,8 +112,8 @@ def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) ->
     symbol = symbol_at(function, function, home, opening.start(), snapshot, places)
     listed = [node for node in around.named_children if "comment" not in node.type and node.type != SEPARATOR]
     if "parameter" in around.type:
-        return parameter_at(at, rule, listed, symbol, home)
-    return ArgumentChange(given_name(argument), len(ended(listed, at, home)), len(listed), symbol)
+        return _parameter_at(at, rule, listed, symbol, home)
+    return ArgumentChange(_given_name(argument), len(ended(listed, at, home)), len(listed), symbol)
 
 
 def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
@@ -128,16 +128,16 @@ def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> 
     return replace(change, symbol=symbol, receiver="", function=function)
 
 
-def parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
+def _parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
     """None for a receiver, and if the function is overloaded."""
     receiver_text = receiver(listed, symbol, home)
     # `a, b int` of Go are two.
     names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
     number = len(ended(names, at, home))
     index = number - bool(receiver_text)
-    if index < 0 or is_overloaded(symbol, home):
+    if index < 0 or _is_overloaded(symbol, home):
         return None
-    name = gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
+    name = _gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
     index = index if UNORDERED.isdisjoint(node.type for node in ended(listed, at, home)) else -1
     return ArgumentChange(name, index, len(names) - bool(receiver_text), symbol, receiver_text)
 
@@ -151,7 +151,7 @@ def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
     return filter(None, (pattern.match(snapshot.text, at) for at in scopes.mentions(snapshot, name)))
 
 
-def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
+def _bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     """The arguments or parameters that the bracket at `offset` opens."""
     node = scopes.node_at(snapshot, offset)
     if node is None or node.start_byte != snapshot.byte(offset) or node.has_error:
@@ -159,7 +159,7 @@ def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     return node if "argument" in node.type or "parameter" in node.type or node.type == "token_tree" else None
 
 
-def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
+def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
     """Whether its type declares the name more than once."""
     if symbol.node is None or symbol.owner is None:
         return False
@@ -180,7 +180,7 @@ def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     return first if RECEIVER.match(first) else ""
 
 
-def gone_name(text: str, home: Snapshot) -> str:
+def _gone_name(text: str, home: Snapshot) -> str:
     """The name of a removed parameter, if calls can pass it by name."""
     words = WORD.findall(text)
     return words[0] if words and named_by(home) else ""
@@ -199,7 +199,7 @@ def named_by(snapshot: Snapshot) -> bool:
     return language is not None and language.id == "python"
 
 
-def given_name(argument: str) -> str:
+def _given_name(argument: str) -> str:
     named = NAMED.match(argument)
     return named["name"] if named else ""
 
@@ -207,7 +207,7 @@ def given_name(argument: str) -> str:
 def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[CalledArguments]:
     """The calls of the function without spread arguments."""
     for match in called(change.function or function, snapshot):
-        bracket_pieces = bracketed(snapshot, match.end() - 1)
+        bracket_pieces = _bracketed(snapshot, match.end() - 1)
         if (
             bracket_pieces is None
             or "parameter" in bracket_pieces.type
@@ -215,12 +215,12 @@ def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Itera
         ):
             continue
         start, end = match.end(), snapshot.offset_of_byte(bracket_pieces.end_byte) - 1
-        pieces = split_arguments(snapshot, bracket_pieces, start, end)
+        pieces = _split_arguments(snapshot, bracket_pieces, start, end)
         texts = [snapshot.text[a:b] for a, b in pieces]
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
         spread = any(node is not None and node.type in SPREAD for node in nodes)
         if not spread and not any(text.startswith("...") or text.endswith("...") for text in texts):
-            yield CalledArguments(start, end, tuple(pieces), tuple(map(given_name, texts)))
+            yield CalledArguments(start, end, tuple(pieces), tuple(map(_given_name, texts)))
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
@@ -241,7 +241,7 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
 
 def with_argument(text: str, call: CalledArguments, change: ArgumentChange, argument: str) -> Place | None:
     """None if the argument is there already; by position only if all before it are there."""
-    pieces, name = call.pieces, given_name(argument)
+    pieces, name = call.pieces, _given_name(argument)
     if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
         return None
     if name:
@@ -268,7 +268,7 @@ def without_argument(call: CalledArguments, change: ArgumentChange) -> Place | N
     return Place(pieces[index - 1][1], pieces[index][1], "")
 
 
-def split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:
+def _split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:
     """The ranges of the arguments, without blanks around them; those of a Rust macro are not parsed."""
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]

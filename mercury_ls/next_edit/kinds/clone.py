@@ -11,9 +11,9 @@ from mercury_ls.next_edit.examples import Example, ExampleHunk, is_rename
 from mercury_ls.next_edit.kinds.templates import matches
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
-from mercury_ls.next_edit.suppress import is_no_habit as suppress
+from mercury_ls.next_edit.suppress import is_no_habit
 
-__all__ = ["Clone", "find", "label", "learn", "suppress"]
+suppress = is_no_habit
 
 TELLING = 5
 """A shape of so many tokens is distinctive by itself."""
@@ -33,7 +33,7 @@ class Clone(Rule, frozen=True, kw_only=True):
 
 def learn(example: Example) -> Iterator[Clone]:
     for hunk in example.hunks:
-        if not hunk.goes_on and (pieces := pieces_of(hunk)):
+        if not hunk.goes_on and (pieces := _pieces_of(hunk)):
             went, came, column = pieces
             yield Clone(
                 before=went,
@@ -46,7 +46,7 @@ def learn(example: Example) -> Iterator[Clone]:
             )
 
 
-def pieces_of(hunk: ExampleHunk) -> tuple[str, str, int] | None:
+def _pieces_of(hunk: ExampleHunk) -> tuple[str, str, int] | None:
     """The old and the new pieces, and where the first ends; None if only one name changed."""
     if hunk.is_rewritten:
         old, new = TOKEN.findall(hunk.before), TOKEN.findall(hunk.after)

@@ -8,8 +8,6 @@ from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.kinds.templates import WholeLines, matches
 from mercury_ls.next_edit.places import Place
 
-__all__ = ["Delete", "find", "label", "learn", "suppress"]
-
 
 class Delete(WholeLines, frozen=True, kw_only=True):
     kind = "delete"

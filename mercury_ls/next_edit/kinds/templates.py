@@ -11,8 +11,6 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Template", "WholeLines", "learned_template", "matches", "occurrences"]
-
 LONGEST_TEMPLATE = 120
 NAME = r"[^\W\d]\w*+"
 JOINT = r"(?:\.|::|->|\?\.)"
@@ -64,7 +62,7 @@ def occurrences(template: "Template", text: str) -> Iterator[re.Match[str]]:
         return
     end, at = 0, text.find(template.mark)
     while at >= 0:
-        start = line_above(text, at, template.mark_line)
+        start = _line_above(text, at, template.mark_line)
         if start >= end and (match := template.pattern.match(text, start)):
             yield match
             end = match.end()
@@ -72,7 +70,7 @@ def occurrences(template: "Template", text: str) -> Iterator[re.Match[str]]:
         at = text.find(template.mark, line_end) if line_end >= 0 else -1
 
 
-def line_above(text: str, offset: int, count: int) -> int:
+def _line_above(text: str, offset: int, count: int) -> int:
     """The start of the line so many above that of the offset, or -1."""
     start = text.rfind("\n", 0, offset) + 1
     for _ in range(count):
@@ -101,8 +99,8 @@ class Template(Struct, frozen=True):
 def learned_template(before: str, after: str) -> Template | None:
     if not 0 < len(tokens(before)) <= LONGEST_TEMPLATE:
         return None
-    margin, removed, unchanged_words = indentation(before), offsets_removed(before, after), unchanged(before, after)
-    old = units(before, unchanged_words.__contains__)
+    margin, removed, unchanged_words = indentation(before), _offsets_removed(before, after), _unchanged(before, after)
+    old = _units(before, unchanged_words.__contains__)
     pattern = [r"^([ \t]*)"]
     groups: dict[str, int] = {}
     values: list[str] = []
@@ -111,22 +109,22 @@ def learned_template(before: str, after: str) -> Template | None:
         if at:
             gap = before[old[at - 1].end : unit.start]
             line += "\n" in gap
-            pattern.append(gap_pattern(gap, margin, old[at - 1], unit))
+            pattern.append(_gap_pattern(gap, margin, old[at - 1], unit))
         neighbours = [token.text for token in old[max(at - 1, 0) : at + 2]]
         is_joined = any(re.fullmatch(JOINT, text) for text in neighbours)
         is_called = unit.text.isidentifier() and neighbours[-1] == "("
-        kind = "" if unit.start in removed else kind_of(unit.text, is_joined or is_called)
+        kind = "" if unit.start in removed else _kind_of(unit.text, is_joined or is_called)
         if not kind and len(unit.text) > len(mark):
             mark, mark_line = unit.text, line
-        pattern.append(hole(unit.text, kind, groups, values))
-    pieces = [*new_pieces(after, units(after, groups.__contains__), groups, margin)]
+        pattern.append(_hole(unit.text, kind, groups, values))
+    pieces = [*_new_pieces(after, _units(after, groups.__contains__), groups, margin)]
     names = [unit.text for unit in old if unit.start in removed and unit.text.isidentifier()]
     anchored = any(len(name) > 2 and name not in KEYWORDS for name in names)
     whole_lines = re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE)
     return Template(whole_lines, tuple(values), tuple(pieces), anchored, mark, mark_line)
 
 
-def offsets_removed(before: str, after: str) -> set[int]:
+def _offsets_removed(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
     stay = set[str]() if reordered else set(WORD.findall(after)) - KEYWORDS
@@ -134,7 +132,7 @@ def offsets_removed(before: str, after: str) -> set[int]:
     return {token.start for token in went if token.text not in stay}
 
 
-def unchanged(before: str, after: str) -> set[str]:
+def _unchanged(before: str, after: str) -> set[str]:
     """The strings and paths of both, without paths whose names also occur by themselves."""
     operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
     shared = {match.group() for match in OPERAND.finditer(before)} & {
@@ -146,24 +144,24 @@ def unchanged(before: str, after: str) -> set[str]:
     return {operand for operand in shared if not (set(WORD.findall(operand)) - FIXED) & elsewhere.get(operand, set())}
 
 
-def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
+def _units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
     """The tokens, with each operand that stays whole as one token."""
     whole_tokens: list[Token] = []
     end = 0
     for match in OPERAND.finditer(text):
         if is_whole(match.group()):
-            whole_tokens += tokens_of_part(text, end, match.start())
+            whole_tokens += _tokens_of_part(text, end, match.start())
             whole_tokens.append(Token(match.group(), match.start(), match.end()))
             end = match.end()
-    return [*whole_tokens, *tokens_of_part(text, end, len(text))]
+    return [*whole_tokens, *_tokens_of_part(text, end, len(text))]
 
 
-def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
+def _tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
     for token in tokens(text[start:end]):
         yield Token(token.text, start + token.start, start + token.end)
 
 
-def kind_of(text: str, is_joined: bool) -> str:
+def _kind_of(text: str, is_joined: bool) -> str:
     """What may fill the hole: a path also for a name that is neither part of one nor called."""
     if text[-1] in "\"'" and len(text) > 1:
         return "string"
@@ -174,7 +172,7 @@ def kind_of(text: str, is_joined: bool) -> str:
     return "word" if is_joined else "path"
 
 
-def hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str:
+def _hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str:
     """A repeated name has to be the same everywhere."""
     if not kind:
         return re.escape(text) + (r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else "")
@@ -185,22 +183,22 @@ def hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str
     return HOLES[kind]
 
 
-def gap_pattern(gap: str, margin: str, before: Token, after: Token) -> str:
+def _gap_pattern(gap: str, margin: str, before: Token, after: Token) -> str:
     if "\n" not in gap:
         return r"[ \t]+" if gap and before.text[-1].isalnum() and after.text[0].isalnum() else r"[ \t]*"
     deeper = gap.rpartition("\n")[2].removeprefix(margin)
     return r"[ \t]*\r?\n(?:\1)" + re.escape(deeper)
 
 
-def new_pieces(after: str, new: list[Token], groups: dict[str, int], margin: str) -> Iterator[str | int]:
+def _new_pieces(after: str, new: list[Token], groups: dict[str, int], margin: str) -> Iterator[str | int]:
     """The new text: literals, and the groups of the holes and of the indentation."""
     for at, token in enumerate(new):
         if at:
-            yield from gap_pieces(after[new[at - 1].end : token.start], margin)
+            yield from _gap_pieces(after[new[at - 1].end : token.start], margin)
         yield groups.get(token.text, token.text)
 
 
-def gap_pieces(gap: str, margin: str) -> Iterator[str | int]:
+def _gap_pieces(gap: str, margin: str) -> Iterator[str | int]:
     if "\n" not in gap:
         yield gap
         return

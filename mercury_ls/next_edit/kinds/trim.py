@@ -8,9 +8,9 @@ from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.places import Place, nearest
 from mercury_ls.next_edit.rule import Rule
-from mercury_ls.next_edit.suppress import never as suppress
+from mercury_ls.next_edit.suppress import never
 
-__all__ = ["Trim", "find", "label", "learn", "suppress"]
+suppress = never
 
 TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
+from mercury_engine.model.network import attend_dense
 from mercury_engine.tokens.blocks import Block, canvas_mask, visible_ranges
-from mercury_training.train.attention import attend_blocks, attend_dense, attend_tiles, block_mask, dense_mask, tiles
+from mercury_training.train.attention import attend_blocks, attend_tiles, block_mask, dense_mask, tiles
 
 ROWS = (
     [Block(40), Block(7, parent=30), Block(20), Block(3), Block(8, 33, causal=False), Block(8, 60, causal=False)],

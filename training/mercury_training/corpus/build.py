@@ -30,8 +30,6 @@ from mercury_training.corpus.tokenizer_training import train_tokenizer
 from mercury_training.errors import TrainingError, reported
 from mercury_training.progress import shown
 
-__all__ = ["NamedFolder", "SourcesFile", "build", "main"]
-
 SAMPLE = 64_000_000
 """The number of characters that the tokenizer learns from."""
 
@@ -72,7 +70,7 @@ class SourcesFile(Struct, frozen=True, forbid_unknown_fields=True):
             raise TrainingError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
 
 
-class EncodedSource(Struct, frozen=True):
+class _EncodedSource(Struct, frozen=True):
     """The documents of one source, and a digest of their inputs."""
 
     state: str
@@ -188,12 +186,12 @@ def _sample(selected: list[SelectedSource], work: Path) -> Iterator[str]:
         yield from (text for text in texts(documents, work) if draw.random() < SAMPLE / size)
 
 
-def _encode(kept: SelectedSource, tokenizer: Tokenizer, out: Path, work: Path) -> EncodedSource:
+def _encode(kept: SelectedSource, tokenizer: Tokenizer, out: Path, work: Path) -> _EncodedSource:
     """Tokens of one source, kept as long as vocabulary and selection stay."""
     index = _tokens_path(work, kept).with_suffix(".index")
     state = hashlib.sha256((out / "tokenizer.json").read_bytes() + msgspec.msgpack.encode(kept)).hexdigest()
     if index.exists():
-        encoded = msgspec.msgpack.decode(index.read_bytes(), type=EncodedSource)
+        encoded = msgspec.msgpack.decode(index.read_bytes(), type=_EncodedSource)
         if encoded.state == state:
             return encoded
     candidates = collected(work, kept.source).candidates
@@ -206,7 +204,7 @@ def _encode(kept: SelectedSource, tokenizer: Tokenizer, out: Path, work: Path) -
         )
         parts.append(tokens.tobytes())
         start = stop
-    encoded = EncodedSource(state, documents)
+    encoded = _EncodedSource(state, documents)
     write(_tokens_path(work, kept), b"".join(parts))
     write(index, msgspec.msgpack.encode(encoded))
     return encoded
@@ -217,7 +215,7 @@ def _tokens_path(work: Path, documents: SelectedSource) -> Path:
 
 
 def _splits(
-    recipe: SourcesFile, encoded: list[tuple[SelectedSource, EncodedSource]], out: Path, work: Path
+    recipe: SourcesFile, encoded: list[tuple[SelectedSource, _EncodedSource]], out: Path, work: Path
 ) -> dict[str, int]:
     """The number of tokens in each split."""
     tokens = {}
@@ -229,7 +227,7 @@ def _splits(
 
 
 def _edits(
-    encoded: list[tuple[SelectedSource, EncodedSource]],
+    encoded: list[tuple[SelectedSource, _EncodedSource]],
     recipe: SourcesFile,
     evaluation: EvaluationRuns,
     out: Path,
@@ -286,7 +284,7 @@ def _texts(row: shards.EditRow) -> Iterator[str]:
 
 def _manifest(
     recipe: SourcesFile,
-    encoded: list[tuple[SelectedSource, EncodedSource]],
+    encoded: list[tuple[SelectedSource, _EncodedSource]],
     tokens: dict[str, int],
     rows: dict[str, dict[str, int]],
     evaluation: EvaluationRuns,

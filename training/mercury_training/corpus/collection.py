@@ -17,18 +17,6 @@ from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.sources import CorpusSource, files, is_reserved
 from mercury_training.progress import shown
 
-__all__ = [
-    "Collected",
-    "FilteredFile",
-    "SelectedSource",
-    "collect",
-    "collected",
-    "filtered",
-    "select",
-    "texts",
-    "write",
-]
-
 
 class FilteredFile(Struct, frozen=True, array_like=True):
     """A file that passed the filters."""

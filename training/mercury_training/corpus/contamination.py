@@ -9,8 +9,6 @@ from pathlib import Path
 
 from mercury_training.errors import TrainingError
 
-__all__ = ["EvaluationRuns", "code_runs"]
-
 SHORTEST_RUN = 60
 TRIVIAL = re.compile(r"(import|from|package|use)\b|#|//|/\*|\*|\"\"\"|'''|@|\W*$")
 

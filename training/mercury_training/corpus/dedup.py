@@ -6,8 +6,6 @@ import zlib
 
 import numpy as np
 
-__all__ = ["Seen", "digest", "signature"]
-
 PERMUTATIONS = 64
 SHINGLE = 7
 BANDS = 16

@@ -5,8 +5,6 @@ from pathlib import PurePosixPath
 
 from mercury_training.corpus.syntax import parser
 
-__all__ = ["reason_to_drop"]
-
 LARGEST = 300_000
 SMALLEST = 80
 LONGEST_LINE = 1000

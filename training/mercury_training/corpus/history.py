@@ -13,8 +13,6 @@ from mercury_training.corpus import filters, synthetic
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.sources import CorpusSource, blobs, git
 
-__all__ = ["CommitHunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order", "made_up"]
-
 WINDOW = 48
 HISTORY = 6
 FILES = 3
@@ -34,7 +32,7 @@ DEFINED = re.compile(
 )
 
 
-class SourceText(Protocol):
+class _SourceText(Protocol):
     """A file that passed the filters, so that its history may be trained on."""
 
     @property
@@ -47,7 +45,7 @@ class SourceText(Protocol):
     def text(self) -> str: ...
 
 
-class EditFields(TypedDict):
+class _EditFields(TypedDict):
     """The fields of an edit row that depend on its position in its change."""
 
     kind: str
@@ -77,7 +75,7 @@ class Change(Struct, frozen=True):
     hunks: list[CommitHunk]
 
 
-class MadeUp(Struct, frozen=True):
+class _MadeUp(Struct, frozen=True):
     """A synthetic change: the `known` hunks are history and the rest is expected; `make` builds its rows."""
 
     kind: str
@@ -86,21 +84,21 @@ class MadeUp(Struct, frozen=True):
     make: Callable[..., EditRow]
 
 
-def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[MadeUp]:
+def made_up(source: CorpusSource, texts: Sequence[_SourceText], draw: random.Random) -> Iterator[_MadeUp]:
     """Synthetic changes: a name, a signature or an import carried through one Python file."""
     python = [text for text in texts if text.language == "python"]
     for text in draw.sample(python, len(python)):
 
-        def make(path: str, licence: str = text.licence, **fields: Unpack[EditFields]) -> EditRow:
+        def make(path: str, licence: str = text.licence, **fields: Unpack[_EditFields]) -> EditRow:
             return EditRow(source.name, source.revision, licence, path, "python", **fields)
 
         for kind, before, hunks, first in synthetic.changes(text.text, draw):
-            yield MadeUp(
+            yield _MadeUp(
                 kind, Change("", {text.path: before}, [CommitHunk(text.path, *hunk) for hunk in hunks]), first, make
             )
 
 
-def edit_rows(source: CorpusSource, texts: Sequence[SourceText], limit: int) -> Iterator[EditRow]:
+def edit_rows(source: CorpusSource, texts: Sequence[_SourceText], limit: int) -> Iterator[EditRow]:
     """At most `limit` rows, newest commits first, with synthetic rows among them, and silence in a quarter of them."""
     draw = random.Random(source.name)
     count = silent = 0
@@ -165,11 +163,11 @@ def in_plausible_order(hunks: Sequence[CommitHunk]) -> list[CommitHunk]:
     return sorted(hunks, key=lambda hunk: keys[id(hunk)])
 
 
-def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[EditRow]:
+def _commit_rows(source: CorpusSource, texts: Sequence[_SourceText], draw: random.Random) -> Iterator[EditRow]:
     by_path = {text.path: text for text in texts if text.language in CODE}
     for change in _small_changes(source, by_path):
 
-        def make(path: str, commit: str = change.commit, **fields: Unpack[EditFields]) -> EditRow:
+        def make(path: str, commit: str = change.commit, **fields: Unpack[_EditFields]) -> EditRow:
             return EditRow(source.name, commit, by_path[path].licence, path, by_path[path].language, **fields)
 
         yield from commit_rows(change, make, draw)
@@ -336,7 +334,7 @@ def _all_lines(hunks: Iterable[CommitHunk]) -> Iterator[str]:
     return (line for hunk in hunks for line in (*hunk.old, *hunk.new))
 
 
-def _synthetic_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[EditRow]:
+def _synthetic_rows(source: CorpusSource, texts: Sequence[_SourceText], draw: random.Random) -> Iterator[EditRow]:
     for made in made_up(source, texts, draw):
         row = _row(made.change, made.change.hunks, made.known, made.make, draw)
         if row.expected:

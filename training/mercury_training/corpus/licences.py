@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from email.message import Message
 
-__all__ = ["PERMISSIVE", "identify", "is_licence_file", "of_file", "of_metadata", "of_texts", "permitted"]
-
 PERMISSIVE = frozenset(
     {
         *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-4-Clause", "BSL-1.0", "CC0-1.0", "HPND", "ISC"),

@@ -9,8 +9,6 @@ from msgspec import Struct
 from mercury_training.corpus.shards import CorpusFile
 from mercury_training.corpus.sources import CorpusSource
 
-__all__ = ["Manifest", "SourceEntry", "entry_of", "report", "with_tables"]
-
 MARK = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 
@@ -26,7 +24,7 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
     held_out: bool
 
 
-class Figures(Struct, frozen=True):
+class _Figures(Struct, frozen=True):
     documents: int
     bytes: int
     tokens: int
@@ -38,8 +36,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     tokens: dict[str, int]
     bytes: int
     bytes_per_token: float
-    languages: dict[str, Figures]
-    licences: dict[str, Figures]
+    languages: dict[str, _Figures]
+    licences: dict[str, _Figures]
     dropped: dict[str, int]
     contamination: dict[str, int]
     edits: dict[str, dict[str, int]]
@@ -61,14 +59,14 @@ def entry_of(
     )
 
 
-def grouped(sized: Collection[tuple[CorpusFile, int]], field: str) -> dict[str, Figures]:
+def grouped(sized: Collection[tuple[CorpusFile, int]], field: str) -> dict[str, _Figures]:
     """Figures for each value of a document's field, most tokens first."""
     counts: dict[str, Counter[str]] = {}
     for document, size in sized:
         count = counts.setdefault(getattr(document, field), Counter())
         count.update(documents=1, bytes=size, tokens=document.stop - document.start)
     ordered = sorted(counts.items(), key=lambda entry: -entry[1]["tokens"])
-    return {value: Figures(**count) for value, count in ordered}
+    return {value: _Figures(**count) for value, count in ordered}
 
 
 def report(manifest: Manifest) -> str:
@@ -115,7 +113,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-def _rows(figures: Mapping[str, Figures], total: int) -> list[tuple[str, ...]]:
+def _rows(figures: Mapping[str, _Figures], total: int) -> list[tuple[str, ...]]:
     return [
         (name, f"{f.documents:,}", f"{f.bytes / 1e6:.1f}", f"{f.tokens / 1e6:.2f}", f"{100 * f.tokens / total:.1f} %")
         for name, f in figures.items()

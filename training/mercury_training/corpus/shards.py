@@ -25,19 +25,6 @@ from mercury_engine.api import Edit
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.errors import TrainingError
 
-__all__ = [
-    "Corpus",
-    "CorpusFile",
-    "EditRow",
-    "Replacement",
-    "Split",
-    "damage_named",
-    "read_edits",
-    "token_type",
-    "write_edits",
-    "write_split",
-]
-
 WIDE, NARROW = np.dtype(np.uint32), np.dtype(np.uint16)
 SUFFIX = {WIDE: "u32", NARROW: "u16"}
 

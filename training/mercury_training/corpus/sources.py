@@ -14,18 +14,6 @@ from msgspec import Struct
 
 from mercury_training.corpus import licences
 
-__all__ = [
-    "LANGUAGE_OF_SUFFIX",
-    "CorpusSource",
-    "SourceFile",
-    "blobs",
-    "discover",
-    "files",
-    "git",
-    "language_of",
-    "reserved_names",
-]
-
 LANGUAGE_OF_SUFFIX = {
     **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), "javascript"),
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh"), "cpp"),
@@ -125,10 +113,10 @@ def files(source: CorpusSource, stated: str | None = None) -> Iterator[SourceFil
 
 def git(repository: str, *arguments: str) -> bytes:
     command = ["git", "-c", "safe.directory=*", "-C", repository, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, env=plain_environment()).stdout
+    return subprocess.run(command, check=True, capture_output=True, env=_plain_environment()).stdout
 
 
-def plain_environment() -> dict[str, str]:
+def _plain_environment() -> dict[str, str]:
     """The environment without variables that redirect git to another repository, as set in hooks."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
@@ -138,7 +126,7 @@ def blobs(repository: str) -> Iterator[Callable[[str], bytes | None]]:
     """A function from object ids to their bytes, None if the mirror lacks the object."""
     command = ["git", "-c", "safe.directory=*", "-C", repository, "cat-file", "--batch"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain_environment()
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_plain_environment()
     ) as process:
         request, reply = process.stdin, process.stdout
         assert request

@@ -5,8 +5,6 @@ from functools import cache
 
 from tree_sitter import Language, Parser
 
-__all__ = ["GRAMMARS", "count_errors", "parser"]
-
 GRAMMARS = {
     "python": ("tree_sitter_python", "language"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),

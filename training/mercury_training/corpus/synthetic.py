@@ -8,8 +8,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 
-__all__ = ["changes", "lines_of"]
-
 Hunk = tuple[int, int, tuple[str, ...], tuple[str, ...]]
 """First and last line (half-open) of the file before, its lines, and the lines that replace them."""
 

@@ -8,8 +8,6 @@ from tokenizers import pre_tokenizers, trainers
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
 
-__all__ = ["VOCABULARY", "train_tokenizer"]
-
 VOCABULARY = 16_384
 
 

@@ -11,8 +11,6 @@ from collections.abc import Generator, Iterator, Sequence
 from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
 from mercury_engine.fake import FakeEngine
 
-__all__ = ["BASELINES", "NgramEngine"]
-
 TOKEN = re.compile(r"\n|[ \t]+|[^\W\d]\w*|\d|[^\w\s]|\s")
 ORDER = 6
 BLOCK_LINES = 8
@@ -24,8 +22,8 @@ class NgramEngine:
     """Deterministic; learns from the windows and snippets of a request, and forgets them again."""
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
-        counts = learned(request)
-        yield Draft(1, tuple(continued(counts, request, span) for span in request.spans), final=True)
+        counts = _learned(request)
+        yield Draft(1, tuple(_continued(counts, request, span) for span in request.spans), final=True)
 
     def warm(self, request: InfillRequest) -> Generator[None]:
         yield from ()
@@ -37,10 +35,10 @@ class NgramEngine:
 BASELINES = {"copy": FakeEngine, "ngram": NgramEngine}
 
 
-def learned(request: InfillRequest) -> Counts:
+def _learned(request: InfillRequest) -> Counts:
     """The tokens that followed each n-gram of up to ORDER tokens. Text on both sides of a span is never joined."""
     counts: Counts = defaultdict(Counter)
-    for text in texts(request):
+    for text in _texts(request):
         tokens = TOKEN.findall(text)
         for place, token in enumerate(tokens):
             for order in range(1, min(ORDER, place) + 1):
@@ -48,7 +46,7 @@ def learned(request: InfillRequest) -> Counts:
     return counts
 
 
-def texts(request: InfillRequest) -> Iterator[str]:
+def _texts(request: InfillRequest) -> Iterator[str]:
     for number, window in enumerate(request.windows):
         edges = [edge for span in request.spans if span.window == number for edge in (span.start, span.end)]
         bounds = [0, *sorted(edges), len(window.text)]
@@ -56,16 +54,16 @@ def texts(request: InfillRequest) -> Iterator[str]:
     yield from (snippet.text for snippet in request.snippets)
 
 
-def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
+def _continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
     """Greedy, with backoff from the longest known n-gram, until the line or the block ends or nothing is known."""
     window = request.windows[span.window].text
     before = TOKEN.findall(window[: span.start][-ORDER * 40 :])
     tokens: list[str] = []
     shares: list[float] = []
-    depth = margin(window[: span.start])
+    depth = _margin(window[: span.start])
     while len(tokens) < span.budget:
-        token, share = likeliest(counts, [*before, *tokens][-ORDER:])
-        if ends(token, span, tokens, depth):
+        token, share = _likeliest(counts, [*before, *tokens][-ORDER:])
+        if _ends(token, span, tokens, depth):
             break
         tokens.append(token)
         shares.append(share)
@@ -78,7 +76,7 @@ def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
     return Filled(text, tuple(shares), sure if text else 0.0, len(tokens) < span.budget)
 
 
-def likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
+def _likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
     """Ties go to the token that was seen first. The empty token if even the last token is new."""
     for start in range(len(context)):
         if followers := counts.get(tuple(context[start:])):
@@ -87,14 +85,14 @@ def likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
     return "", 0.0
 
 
-def ends(token: str, span: Span, tokens: Sequence[str], depth: int) -> bool:
+def _ends(token: str, span: Span, tokens: Sequence[str], depth: int) -> bool:
     if token == "\n":
         return span.mode == "line" or tokens.count("\n") + 1 >= BLOCK_LINES
     indentation = len(token) if token.isspace() else 0
     return not token or (tokens[-1:] == ["\n"] and indentation < depth)
 
 
-def margin(before: str) -> int:
+def _margin(before: str) -> int:
     """The indentation of the cursor's line."""
     line = before.rpartition("\n")[2]
     return len(line) - len(line.lstrip())

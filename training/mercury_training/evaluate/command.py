@@ -17,8 +17,6 @@ from mercury_training.evaluate.run import Run, evaluate, read_sets
 from mercury_training.evaluate.scores import figures, table
 from mercury_training.rows.fim_rows import HUMANEVAL
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)

@@ -23,18 +23,6 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.evaluate.baselines import BASELINES
 from mercury_training.rows.fim_rows import FimRow, request
 
-__all__ = [
-    "BASELINES",
-    "DECODES",
-    "Contestant",
-    "Decode",
-    "Subject",
-    "Suggestion",
-    "open_subject",
-    "shipped",
-    "suggest",
-]
-
 Decode = Literal["policy", "ar", "ar+copy", "unverified", "no_copying"]
 
 DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
@@ -92,7 +80,7 @@ def open_subject(model: str) -> Subject:
     for name, (decode, effort) in DECODES.items():
         copying = name != "no_copying"
         engine = MercuryEngine(
-            runtime if copying else WithoutHints(runtime),
+            runtime if copying else _WithoutHints(runtime),
             tokenizer,
             calibration=calibration,
             copy_bias=read_copy_bias(folder) if copying else None,
@@ -112,7 +100,7 @@ def shipped() -> str:
     return str(folders[0]) if folders else "fake"
 
 
-class WithoutHints:
+class _WithoutHints:
     """A runtime that withholds n-gram hints from its model."""
 
     def __init__(self, runtime: Runtime) -> None:

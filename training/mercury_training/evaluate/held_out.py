@@ -13,8 +13,6 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus.shards import Corpus
 from mercury_training.rows.examples import TrainingExample, left_to_right
 
-__all__ = ["Reading", "bits", "read", "sample"]
-
 CHUNK = 256
 CODE = ("python", "typescript", "tsx", "go", "rust")
 

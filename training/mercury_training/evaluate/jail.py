@@ -55,20 +55,20 @@ def enter(root: str) -> None:
     if child := os.fork():
         os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) and 1)
     called("prctl", PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
-    mount("none", "/", RECURSIVE | PRIVATE)
-    mount("tmpfs", root, NO_SUID, "tmpfs", "size=1m,mode=755")
+    _mount("none", "/", RECURSIVE | PRIVATE)
+    _mount("tmpfs", root, NO_SUID, "tmpfs", "size=1m,mode=755")
     inner = f"{root}/inside"
     for path in (*LIBRARIES, *DEVICES, sys.base_prefix):
-        expose(path, inner)
+        _expose(path, inner)
     os.makedirs(f"{inner}/tmp")
     os.makedirs(f"{root}/outside")
-    mount("none", root, REMOUNT | BIND | READ_ONLY | NO_SUID)
+    _mount("none", root, REMOUNT | BIND | READ_ONLY | NO_SUID)
     called("syscall", PIVOT_ROOT[os.uname().machine], root.encode(), f"{root}/outside".encode())
     os.chdir("/")
     called("umount2", b"/outside", DETACH)
 
 
-def expose(path: str, inner: str) -> None:
+def _expose(path: str, inner: str) -> None:
     """Mount the same path below `inner`, read-only. A link such as /lib stays one."""
     target = inner + path
     if not os.path.lexists(path) or os.path.lexists(target):
@@ -81,9 +81,9 @@ def expose(path: str, inner: str) -> None:
         os.mkdir(target)
     else:
         Path(target).touch()
-    mount(path, target, BIND | RECURSIVE)
+    _mount(path, target, BIND | RECURSIVE)
     devices = 0 if path.startswith("/dev/") else NO_DEVICES
-    mount("none", target, REMOUNT | BIND | READ_ONLY | NO_SUID | devices)
+    _mount("none", target, REMOUNT | BIND | READ_ONLY | NO_SUID | devices)
 
 
 def judge(program: str, options: dict) -> dict:
@@ -96,7 +96,7 @@ def judge(program: str, options: dict) -> dict:
     os.close(into)
     waiting = os.pidfd_open(child)
     finished, _, _ = select.select([waiting], [], [], options["seconds"])
-    kill_all()
+    _kill_all()
     os.close(waiting)
     os.set_blocking(out, False)
     output = b""
@@ -109,7 +109,7 @@ def judge(program: str, options: dict) -> dict:
     return {"verdict": "passed" if marked == token else "failed", "detail": detail[:LONGEST_DETAIL]}
 
 
-def kill_all() -> None:
+def _kill_all() -> None:
     """Kill every process of the namespace except this one, its first, and wait until all are gone."""
     while True:
         with contextlib.suppress(ProcessLookupError):
@@ -144,7 +144,7 @@ def drop(into: int, options: dict) -> None:
     """
     called("unshare", NEW_NAMESPACE | NEW_IPC)
     size = f"size={options['disk_mebibytes']}m,nr_inodes=1000,mode=1777"
-    mount("tmpfs", "/inside/tmp", NO_SUID | NO_DEVICES, "tmpfs", size)
+    _mount("tmpfs", "/inside/tmp", NO_SUID | NO_DEVICES, "tmpfs", size)
     os.chroot("/inside")
     os.chdir("/tmp")
     null = os.open("/dev/null", os.O_RDWR)
@@ -175,7 +175,7 @@ def limit(options: dict) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def mount(source: str, target: str, flags: int, kind: str = "none", data: str = "") -> None:
+def _mount(source: str, target: str, flags: int, kind: str = "none", data: str = "") -> None:
     called("mount", source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode())
 
 

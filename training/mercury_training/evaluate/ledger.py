@@ -10,8 +10,6 @@ from mercury_training.errors import TrainingError
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.scores import Result
 
-__all__ = ["HeldOut", "Identity", "Ledger"]
-
 
 class Identity(Struct, frozen=True, tag="model"):
     """The model whose results a ledger holds."""

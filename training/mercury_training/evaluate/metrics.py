@@ -8,20 +8,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-__all__ = [
-    "Bin",
-    "Interval",
-    "bootstrap",
-    "chrf",
-    "delta_chrf",
-    "ece",
-    "exact",
-    "exact_first_line",
-    "reliability",
-    "similarity",
-    "wilson",
-]
-
 ORDERS = range(1, 7)
 BETA = 2
 DRAWS = 1000

@@ -9,8 +9,6 @@ from mercury_training.errors import TrainingError
 from mercury_training.evaluate.sandbox import Sandbox, SandboxError
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["Execute", "check", "executor", "program"]
-
 Execute = Callable[[FimRow, str], bool | None]
 """True if a row passes with this answer in it; None if it cannot be run."""
 

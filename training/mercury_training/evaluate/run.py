@@ -16,8 +16,6 @@ from mercury_training.evaluate.scores import Evaluated, Result, key_of, score
 from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_humaneval, read_rows, sample
 
-__all__ = ["Run", "evaluate", "read_sets"]
-
 FILES = ("fim.jsonl", "fim_exec.jsonl")
 RIVALS = ("ar", "unverified", "no_copying")
 RIVAL_KINDS = ("single_line", "multi_line")

@@ -24,8 +24,6 @@ from msgspec import Struct
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import jail
 
-__all__ = ["Execution", "Limits", "Sandbox", "SandboxError"]
-
 REMEDY = (
     "run as root on Linux (in a container: with CAP_SYS_ADMIN), or begin the command with `unshare --map-root-user "
     "--map-auto`; model code is never run unsandboxed"

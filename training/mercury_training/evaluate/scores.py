@@ -22,8 +22,6 @@ from mercury_training.evaluate.metrics import (
 )
 from mercury_training.rows.fim_rows import FimRow, Kind
 
-__all__ = ["KINDS", "Evaluated", "Result", "figures", "key_of", "score", "table"]
-
 KINDS: tuple[Kind, ...] = ("single_line", "multi_line", "random_span")
 SINGLE_LINE_HUMANEVAL = "humaneval/single-line"
 

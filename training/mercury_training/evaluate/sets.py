@@ -28,8 +28,6 @@ from mercury_training.rows.cuts import KINDS, Cut, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.next_edit_rows import class_of, next_edit_row
 
-__all__ = ["Training", "build", "fim_rows", "main", "next_edit_rows"]
-
 T = TypeVar("T")
 
 LANGUAGES = {"python": "python", "typescript": "typescript", "tsx": "typescript", "go": "go", "rust": "rust"}
@@ -49,19 +47,19 @@ APART = "another set, whose files are not cut again: one to fit with, one to jud
 AGAINST = "a further training corpus, whose files rows may not resemble"
 
 
-class Revision(Struct, frozen=True):
+class _Revision(Struct, frozen=True):
     name: str
     revision: str
 
 
-class Sources(Struct, frozen=True):
+class _Sources(Struct, frozen=True):
     """The part of a corpus manifest that is needed here."""
 
     tokens: dict[str, int]
-    sources: list[Revision]
+    sources: list[_Revision]
 
 
-class TakenRows(Struct, frozen=True):
+class _TakenRows(Struct, frozen=True):
     """The files from which rows were cut."""
 
     repo: str
@@ -107,7 +105,7 @@ def build(
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
         raise TrainingError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
-    sources = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Sources)
+    sources = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=_Sources)
     commits = {source.name: source.revision for source in sources.sources}
     used = set().union(*map(_files_of, apart_from))
     fim, training = fim_rows(corpus, commits, seed, used)
@@ -197,7 +195,7 @@ def _fim_row(document: CorpusFile, commit: str, text: str, cut: Cut) -> FimRow:
 
 def _files_of(folder: Path) -> set[tuple[str, str]]:
     """The repository and path of every row of a set."""
-    return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, TakenRows)}
+    return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, _TakenRows)}
 
 
 def _read_files(corpora: Sequence[Corpus], training: Training) -> None:

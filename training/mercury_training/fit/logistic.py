@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["newton", "sigmoid"]
-
 ROUNDS = 100
 HALVINGS = 30
 TOLERANCE = 1e-6

@@ -26,24 +26,6 @@ from msgspec.structs import replace
 from mercury_training import jsonl
 from mercury_training.fit.logistic import newton, sigmoid
 
-__all__ = [
-    "Fit",
-    "LabelledEdit",
-    "area",
-    "bar_for",
-    "candidates_in",
-    "due_chances",
-    "fit",
-    "fit_due",
-    "joined",
-    "log_loss",
-    "log_odds",
-    "paying_bar",
-    "predict",
-    "read",
-    "unseen",
-]
-
 RIDGE = 1.0
 KNOWN_RIDGE = 200.0
 """By the held-out log loss any value from 60 to 10,000 is as good, if the earlier fit saw ten times as many rows."""
@@ -98,14 +80,14 @@ def main() -> None:
     report = {
         "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
         "silent rows kept quiet at the bar": QUIET,
-        **measured(train, held_out, fitted),
+        **_measured(train, held_out, fitted),
     }
     due = fit_due(train, predict(fitted, train))
     worth = predict(fitted, held_out) * due_chances(due, held_out, predict(fitted, held_out))
     for name, value in report.items():
         print(f"{name}: {value}")
     bar = max(bar_for(held_out, worth, silent), paying_bar(held_out, worth))
-    parameters = {**rounded(fitted), "due": due, "bar": bar, "fitted": report}
+    parameters = {**_rounded(fitted), "due": due, "bar": bar, "fitted": report}
     options.out.write_text(json.dumps(parameters, indent=2) + "\n", encoding="utf-8")
 
 
@@ -149,7 +131,7 @@ def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, before: Fit | 
     before = Fit({**RARE, **before.kinds}, before.weights) if before else Fit(RARE, {})
     kinds = sorted({candidate.kind for candidate in candidates} | before.kinds.keys())
     names = sorted({name for candidate in candidates for name in candidate.features} | before.weights.keys())
-    inputs, right = matrix(candidates, kinds, names), np.array([candidate.right for candidate in candidates], float)
+    inputs, right = _matrix(candidates, kinds, names), np.array([candidate.right for candidate in candidates], float)
     priors = [*map(before.kinds.get, kinds), *map(before.weights.get, names)]
     prior = np.array([prior_value or 0.0 for prior_value in priors])
     # Scaling the inputs gives each weight its own ridge.
@@ -172,8 +154,8 @@ def fit_due(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> dict[str,
     if not leading:
         return {}
     leaders = [candidates[at] for at in leading]
-    names = sorted({name for leader in leaders for name in due_inputs(leader, 0.5)})
-    inputs = np.array([due_row(leader, p, names) for leader, p in zip(leaders, chance[leading], strict=True)])
+    names = sorted({name for leader in leaders for name in _due_inputs(leader, 0.5)})
+    inputs = np.array([_due_row(leader, p, names) for leader, p in zip(leaders, chance[leading], strict=True)])
     is_due = np.array([leader.row_kind != "none" for leader in leaders], float)
     weights = newton(inputs, is_due, np.zeros(len(names)), DUE_RIDGE)
     return {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
@@ -181,16 +163,16 @@ def fit_due(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> dict[str,
 
 def due_chances(due: dict[str, float], candidates: Sequence[LabelledEdit], chance: np.ndarray) -> np.ndarray:
     names, weights = list(due), np.array(list(due.values()))
-    rows = [due_row(candidate, p, names) for candidate, p in zip(candidates, chance, strict=True)]
+    rows = [_due_row(candidate, p, names) for candidate, p in zip(candidates, chance, strict=True)]
     return sigmoid(np.array(rows).reshape(len(rows), len(names)) @ weights) if due else np.ones(len(candidates))
 
 
-def due_row(candidate: LabelledEdit, chance: float, names: Sequence[str]) -> list[float]:
-    inputs = due_inputs(candidate, chance)
+def _due_row(candidate: LabelledEdit, chance: float, names: Sequence[str]) -> list[float]:
+    inputs = _due_inputs(candidate, chance)
     return [inputs.get(name, 0.0) for name in names]
 
 
-def due_inputs(candidate: LabelledEdit, chance: float) -> dict[str, float]:
+def _due_inputs(candidate: LabelledEdit, chance: float) -> dict[str, float]:
     """The inputs as the ranking computes them."""
     return {"bias": 1.0, "ranked": log_odds(chance), **candidate.features}
 
@@ -205,10 +187,10 @@ def predict(fitted: Fit, candidates: Sequence[LabelledEdit]) -> np.ndarray:
     """The predictions; kinds and features that the fit has not seen are ignored."""
     kinds, names = list(fitted.kinds), list(fitted.weights)
     weights = np.array([*fitted.kinds.values(), *fitted.weights.values()])
-    return sigmoid(matrix(candidates, kinds, names) @ weights)
+    return sigmoid(_matrix(candidates, kinds, names) @ weights)
 
 
-def matrix(candidates: Sequence[LabelledEdit], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
+def _matrix(candidates: Sequence[LabelledEdit], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
     column = {name: at for at, name in enumerate([*(("kind", kind) for kind in kinds), *names])}
     inputs = np.zeros((len(candidates), len(column)))
     for at, candidate in enumerate(candidates):
@@ -220,7 +202,7 @@ def matrix(candidates: Sequence[LabelledEdit], kinds: Sequence[str], names: Sequ
     return inputs
 
 
-def log_loss(chance: np.ndarray, right: np.ndarray) -> float:
+def _log_loss(chance: np.ndarray, right: np.ndarray) -> float:
     chance = np.clip(chance, 1e-6, 1 - 1e-6)
     return float(-np.mean(np.where(right, np.log(chance), np.log(1 - chance))))
 
@@ -262,32 +244,32 @@ def paying_bar(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> float:
     return round(float(chance[loudest[np.flatnonzero(net >= NEARLY * net.max())[-1]]]), 3)
 
 
-def measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], fitted: Fit) -> dict:
+def _measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], fitted: Fit) -> dict:
     report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
     right = np.array([candidate.right for candidate in held_out])
     chance = predict(fitted, held_out)
-    for name, chosen in groups(held_out):
+    for name, chosen in _groups(held_out):
         report[f"held-out {name}"] = {
             "n": int(chosen.sum()),
             "right": round(float(right[chosen].mean()), 3),
-            "log loss": round(log_loss(chance[chosen], right[chosen]), 4),
-            "area": rounded_or_none(area(chance[chosen], right[chosen])),
+            "log loss": round(_log_loss(chance[chosen], right[chosen]), 4),
+            "area": _rounded_or_none(area(chance[chosen], right[chosen])),
         }
     return report
 
 
-def rounded_or_none(value: float | None) -> float | None:
+def _rounded_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray]]:
+def _groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray]]:
     kinds = np.array([candidate.kind for candidate in candidates])
     yield "all", kinds != ""
     for kind in sorted(set(kinds.tolist())):
         yield kind, kinds == kind
 
 
-def rounded(fitted: Fit) -> dict[str, dict[str, float]]:
+def _rounded(fitted: Fit) -> dict[str, dict[str, float]]:
     return {
         "kinds": {name: round(value, 3) for name, value in fitted.kinds.items()},
         "weights": {name: round(value, 3) for name, value in fitted.weights.items()},

@@ -23,8 +23,6 @@ from mercury_engine.model.fitted import RESCORING_FILE, write_fitted
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.fit.rank_edits import LabelledEdit, bar_for, candidates_in, due_chances, log_odds, read
 
-__all__ = ["fit_bar", "fit_rescoring", "main", "predicts_better"]
-
 RIDGE = 10.0
 SUREST_QUANTILE = 0.95
 LEAST_SILENT = 300
@@ -33,7 +31,7 @@ MIN_GAIN = 0.002
 """Nats that the fit must save per edit, on average, for the fit to count."""
 
 
-class Due(Struct, frozen=True):
+class _Due(Struct, frozen=True):
     """The part of a ranking that decides whether any edit is due."""
 
     due: dict[str, float] = {}
@@ -46,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranking", type=Path)
     options = parser.parse_args(arguments)
     rows = read(options.written)
-    due = msgspec.json.decode(options.ranking.read_bytes(), type=Due).due if options.ranking else {}
+    due = msgspec.json.decode(options.ranking.read_bytes(), type=_Due).due if options.ranking else {}
     edits = candidates_in(rows)
     fitted = fit_rescoring(edits)
     better = predicts_better(edits)
@@ -76,12 +74,12 @@ def predicts_better(edits: Sequence[LabelledEdit]) -> bool:
     if not all(halves):
         return False
     return all(
-        cross_entropy(RescoringWeights(), judged) - cross_entropy(fit_rescoring(fitting), judged) > MIN_GAIN
+        _cross_entropy(RescoringWeights(), judged) - _cross_entropy(fit_rescoring(fitting), judged) > MIN_GAIN
         for fitting, judged in (halves, halves[::-1])
     )
 
 
-def cross_entropy(fitted: RescoringWeights, edits: Sequence[LabelledEdit]) -> float:
+def _cross_entropy(fitted: RescoringWeights, edits: Sequence[LabelledEdit]) -> float:
     """Mean cross entropy, in nats."""
     scores = np.array([feature_vector(edit) for edit in edits]) @ np.array(astuple(fitted)[:COEFFICIENTS])
     return float(np.mean(np.logaddexp(0, scores) - np.array([edit.right for edit in edits]) * scores))

@@ -7,8 +7,6 @@ from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import TrainingExample
 
-__all__ = ["CanvasRows", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
-
 SIZES = (0.3, 0.35, 0.3, 0.05)
 """Probabilities of the sizes `CANVASES`."""
 

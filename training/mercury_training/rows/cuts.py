@@ -10,8 +10,6 @@ from tree_sitter import Node, Tree
 from mercury_training.corpus.syntax import count_errors, parser
 from mercury_training.rows.fim_rows import FimRow, Kind
 
-__all__ = ["KINDS", "Cut", "cuts", "is_copy", "row_of", "surroundings"]
-
 PER_FILE, TRIES = 2, 12
 LARGEST_FILE = 40_000
 SHORTEST_FILE = 400

@@ -23,8 +23,6 @@ from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 
-__all__ = ["Site", "TrainingExample", "answered", "completion", "left_to_right", "next_edit"]
-
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
 """The kinds of completions and their probabilities."""
 

@@ -14,8 +14,6 @@ from mercury_training import jsonl
 from mercury_training.corpus.sources import git
 from mercury_training.errors import TrainingError
 
-__all__ = ["HUMANEVAL", "FimRow", "Kind", "read_humaneval", "read_rows", "request", "sample"]
-
 T = TypeVar("T")
 
 Kind = Literal["single_line", "multi_line", "random_span"]
@@ -48,7 +46,7 @@ class FimRow(Struct, frozen=True, kw_only=True):
     middle: str
 
 
-class HumanEvalProblem(Struct, frozen=True):
+class _HumanEvalProblem(Struct, frozen=True):
     """A row of HumanEval-Infilling."""
 
     task_id: str
@@ -71,7 +69,7 @@ def sample(rows: Sequence[T], limit: int | None = None) -> list[T]:
 def read_humaneval(source: Path, name: str) -> list[FimRow]:
     """Read from a file, a folder with the files, or a clone of the repository, bare or not."""
     file, kind = HUMANEVAL[name]
-    problems = msgspec.json.Decoder(HumanEvalProblem)
+    problems = msgspec.json.Decoder(_HumanEvalProblem)
     return [_row(problems.decode(line), kind) for line in gzip.decompress(_stored(source, file)).splitlines()]
 
 
@@ -98,7 +96,7 @@ def _stored(source: Path, file: str) -> bytes:
     raise TrainingError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
 
 
-def _row(problem: HumanEvalProblem, kind: Kind) -> FimRow:
+def _row(problem: _HumanEvalProblem, kind: Kind) -> FimRow:
     """A row; whole lines are requested on an empty line that already has its end."""
     middle, suffix = problem.canonical_solution, problem.suffix
     if kind != "random_span" and middle.endswith("\n"):

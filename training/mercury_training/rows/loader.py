@@ -12,8 +12,6 @@ from mercury_training.corpus.shards import Corpus
 from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import EditTable, Packed, PackedRows, RowShape, stack
 
-__all__ = ["Batches", "held_out", "open_rows"]
-
 HELD_OUT_SEED = 1
 AHEAD = 8
 """Micro-batches laid out ahead for each worker."""

@@ -9,8 +9,6 @@ from mercury_engine.api import Edit
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 
-__all__ = ["class_of", "next_edit_row"]
-
 DIFF_CONTEXT = 3
 
 

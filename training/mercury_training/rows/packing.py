@@ -27,8 +27,6 @@ from mercury_training.corpus.shards import EditRow, Split, damage_named
 from mercury_training.rows.corruption import CanvasRows, answer_canvases, text_canvases
 from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
 
-__all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "RowShape", "pack", "stack"]
-
 RANGES = 3
 """The most ranges that a row sees: its clean context, the answers written so far, its canvas and siblings."""
 

@@ -12,10 +12,6 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from mercury_engine.model.network import attend_dense
-
-__all__ = ["Tile", "attend_blocks", "attend_dense", "attend_tiles", "block_mask", "dense_mask", "tiles"]
-
 TILE = 128
 BLOCK = 128
 """Rows and columns of a block of flex attention."""

@@ -20,8 +20,6 @@ from mercury_training.train.run import run
 from mercury_training.train.schedule import Stage
 from mercury_training.train.settings import PRECISIONS, RECIPES, Hardware, Start, TrainSettings, recipe_for
 
-__all__ = ["main", "settings_of"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from mercury_training import jsonl, plot
 
-__all__ = ["draw"]
-
 LOSSES = ("clean", "canvas", "held_out_clean", "held_out_canvas")
 HIGHEST = 10.0
 SMOOTHING = 0.9

@@ -14,8 +14,6 @@ from mercury_training.train.settings import TrainSettings
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
 
-__all__ = ["save_checkpoint", "save_model"]
-
 
 def save_checkpoint(trainer: Trainer, reached: TrainState, folder: Path) -> None:
     """Save a checkpoint. All processes must call this: each may hold a part of the weights."""

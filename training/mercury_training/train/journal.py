@@ -8,8 +8,6 @@ from pathlib import Path
 
 from mercury_training.train import curve
 
-__all__ = ["Journal"]
-
 PAUSE_TERMINAL, PAUSE_FILE = 0.5, 20.0
 """Seconds between lines on stderr."""
 

@@ -16,10 +16,8 @@ from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.network import Model
 from mercury_training.train.processes import whole
 
-__all__ = ["attach", "factors", "is_factor", "merged"]
 
-
-class Product(nn.Module):
+class _Product(nn.Module):
     """Starts as no change: `up` is zero, `down` random."""
 
     def __init__(self, weight: Tensor, rank: int, generator: torch.Generator) -> None:
@@ -38,7 +36,7 @@ def attach(model: Model, rank: int, seed: int) -> Model:
     generator = torch.Generator().manual_seed(seed)
     model.requires_grad_(False)
     for module in _with_matrices(model):
-        parametrize.register_parametrization(module, "weight", Product(module.weight, rank, generator))
+        parametrize.register_parametrization(module, "weight", _Product(module.weight, rank, generator))
     return model
 
 

@@ -11,17 +11,6 @@ from msgspec import Struct
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = [
-    "CERTAINTY",
-    "LAMBDA",
-    "SampledVocabulary",
-    "Totals",
-    "entropy_weights",
-    "linear_cross_entropy",
-    "row_weights",
-    "sample_vocabulary",
-]
-
 LAMBDA = 0.5
 """The weight of all canvas rows together; the clean rows together weigh 1."""
 
@@ -103,10 +92,10 @@ def linear_cross_entropy(
     Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
     """
     rows = hidden_RD, weight_VD, targets_R, weights_R, entropy_weights_R
-    return LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, hint_logits_RH)
+    return _LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, hint_logits_RH)
 
 
-class LinearCrossEntropy(torch.autograd.Function):
+class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx,
@@ -121,7 +110,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         hints_RH,
         hint_logits_RH,
     ):
-        step = torch.compile(chunk, dynamic=False) if compiled else chunk
+        step = torch.compile(_chunk, dynamic=False) if compiled else _chunk
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
@@ -158,7 +147,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7, trusted
 
 
-def chunk(
+def _chunk(
     logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, entropy_weights_C: Tensor | None, softcap: float | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A chunk's loss, its gradient for the logits in their precision, and each row's loss and correctness.

@@ -17,8 +17,6 @@ from torch import _foreach_norm as norms  # pyright: ignore[reportPrivateImportU
 from mercury_training.train.lora import is_factor
 from mercury_training.train.processes import global_norm, local, part, whole, wrapped
 
-__all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
-
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic that drives singular values towards 1 in five steps (Jordan 2024)."""
 

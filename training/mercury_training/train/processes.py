@@ -16,22 +16,6 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from mercury_engine.model.network import Model
 
-__all__ = [
-    "all_reduce",
-    "all_reduce_min",
-    "broadcast",
-    "gathered",
-    "global_norm",
-    "local",
-    "part",
-    "rank",
-    "release",
-    "shard",
-    "whole",
-    "world",
-    "wrapped",
-]
-
 
 def shard(model: Model, device: torch.device, precision: torch.dtype, *, compiled: bool) -> Model:
     """Shard: every process keeps a part of each weight, and of the sum of its gradients, in float32. A layer's

@@ -22,8 +22,6 @@ from mercury_training.train.start import make_trainer, restore
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
 
-__all__ = ["Progress", "run"]
-
 SKIPPED = 10
 """Updates in a row without a finite gradient after which a run gives up."""
 HELD_OUT_ROWS = 32
@@ -99,7 +97,7 @@ class Progress:
         self._asked_to_end = True
 
 
-class Timer:
+class _Timer:
     """Remembers when something was last done."""
 
     def __init__(self, minutes: float) -> None:
@@ -152,7 +150,7 @@ def _train(
 ) -> None:
     """Train. All processes save and evaluate when the first one does: it may need their parts."""
     settings = progress.settings
-    saving, evaluating = Timer(settings.checkpoint_minutes), Timer(settings.evaluate_minutes)
+    saving, evaluating = _Timer(settings.checkpoint_minutes), _Timer(settings.evaluate_minutes)
     skipped = 0
     while (share := progress.share()) < 1:
         progress.wait_while_paused()

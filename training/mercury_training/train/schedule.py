@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from mercury_training.rows.packing import RowShape
 
-__all__ = ["Phase", "Stage", "phase_at", "rate_factor"]
-
 Stage = Literal["whole", "stable", "decay"]
 """A whole run; one that never decays, to be continued later; the decay of such a run."""
 

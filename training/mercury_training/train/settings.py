@@ -12,8 +12,6 @@ from mercury_training.rows.packing import RowShape
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Stage
 
-__all__ = ["PRECISIONS", "RECIPES", "Hardware", "Recipe", "Start", "TrainSettings", "recipe_for"]
-
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ADAPTATION = Rates(muon=2e-3, adam=1e-4)
 LOW_RANK = Rates(adam=1e-3)

@@ -16,8 +16,6 @@ from mercury_training.train.settings import PRECISIONS, TrainSettings
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
 
-__all__ = ["make_trainer", "restore"]
-
 
 def make_trainer(settings: TrainSettings) -> Trainer:
     recipe, hardware = settings.recipe, settings.hardware

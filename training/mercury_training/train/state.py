@@ -20,8 +20,6 @@ from mercury_engine.tokens import hints
 from mercury_training.errors import TrainingError
 from mercury_training.train.schedule import Stage
 
-__all__ = ["TrainState", "latest", "read", "write"]
-
 KEPT = 2
 WEIGHTS, MOMENTS = "weights.safetensors", "optimizer.safetensors"
 

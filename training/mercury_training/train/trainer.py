@@ -17,14 +17,12 @@ from torch import Tensor
 
 from mercury_engine.model import network as models
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.network import Model
+from mercury_engine.model.network import Model, attend_dense
 from mercury_training.rows.packing import Packed, RowShape
 from mercury_training.train import attention, processes
 from mercury_training.train.losses import Totals, entropy_weights, linear_cross_entropy, row_weights, sample_vocabulary
 from mercury_training.train.optimizer import Optimizer, Rates, clip
 from mercury_training.train.schedule import Phase
-
-__all__ = ["Losses", "Trainer"]
 
 CLIP = 1.0
 
@@ -37,7 +35,7 @@ class Losses(Struct, frozen=True):
     right: float | None = None
 
 
-class Computation(Struct, frozen=True):
+class _Computation(Struct, frozen=True):
     """A way to run the model: the forward, the function that makes a mask of ranges and the number of clean rows, and
     the attention under that mask."""
 
@@ -72,9 +70,7 @@ class Trainer:
         self.optimizer = Optimizer({name: w.data for name, w in self.weights.items()}, rates, precision)
         cast = precision != torch.float32 and not sharded
         self.computing = copy.deepcopy(self.model).to(precision) if cast else self.model
-        self._plain = Computation(
-            self.computing, lambda ranges, clean: attention.dense_mask(ranges), attention.attend_dense
-        )
+        self._plain = _Computation(self.computing, lambda ranges, clean: attention.dense_mask(ranges), attend_dense)
         self._fast = self._computation()
 
     def step(
@@ -133,7 +129,7 @@ class Trainer:
 
     def _loss(
         self,
-        computation: Computation,
+        computation: _Computation,
         batch: Packed,
         phase: Phase,
         totals: Totals,
@@ -175,14 +171,14 @@ class Trainer:
         )
         return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
 
-    def _computation(self) -> Computation:
+    def _computation(self) -> _Computation:
         at_once = self.compiled and not self.sharded
         forward = torch.compile(self.computing, dynamic=False) if at_once else self.computing
         if self.device.type == "cuda":
-            return Computation(forward, lambda ranges, clean: attention.block_mask(ranges), attention.attend_blocks)
+            return _Computation(forward, lambda ranges, clean: attention.block_mask(ranges), attention.attend_blocks)
         heads, kv_heads = self.config.heads, self.config.kv_heads
         tiles = partial(attention.tiles, heads=heads, kv_heads=kv_heads, dtype=self.precision)
-        return Computation(forward, tiles, attention.attend_tiles)
+        return _Computation(forward, tiles, attention.attend_tiles)
 
     def _tensors(self, batch: Packed, shape: RowShape) -> list[Tensor]:
         arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets, batch.weights)

@@ -15,8 +15,6 @@ from mercury_engine.tuning_data import receive
 from mercury_training.errors import reported
 from mercury_training.tune.run import RANK, TuningPlan, tune
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="mercury_training.tune", description=(__doc__ or "").split(":")[0])

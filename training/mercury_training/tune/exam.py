@@ -27,21 +27,6 @@ from mercury_training.rows.examples import TrainingExample, next_edit
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.tune.project import ProjectFile, ProjectSplit
 
-__all__ = [
-    "EDITS",
-    "EXACT",
-    "LIKENESS",
-    "TEXT",
-    "Exam",
-    "Marks",
-    "counted",
-    "figures_of",
-    "make_exam",
-    "outlook",
-    "take",
-    "verdict",
-]
-
 PIECE = 1500
 """The length of one piece of text in characters, for bits per byte."""
 

@@ -26,8 +26,6 @@ from mercury_training.errors import TrainingError
 from mercury_training.rows.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["ProjectFile", "ProjectSplit", "history_of", "split"]
-
 LEAST_FILES = 8
 HELD_OUT = 0.12
 LEAST_HELD_OUT = 3

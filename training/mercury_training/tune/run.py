@@ -32,8 +32,6 @@ from mercury_training.train.trainer import Trainer
 from mercury_training.tune.exam import counted, figures_of, make_exam, outlook, take, verdict
 from mercury_training.tune.project import ProjectSplit, history_of, split
 
-__all__ = ["TuningPlan", "tune"]
-
 RANK = 16
 
 LOW_RANK = Rates(adam=3e-3)

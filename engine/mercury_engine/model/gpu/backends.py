@@ -6,8 +6,6 @@ from itertools import product
 
 from mercury_engine.model.gpu.step import ATTENTIONS, PRODUCTS, Backends
 
-__all__ = ["CHUNK", "KEYSTROKE", "chosen_backends"]
-
 KEYSTROKE = 40
 """The rows of a pass after a keystroke: some that were typed, and a canvas of 32."""
 

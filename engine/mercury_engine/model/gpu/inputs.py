@@ -16,8 +16,6 @@ from mercury_engine.model.runtime import Pass
 from mercury_engine.tokens.hints import HINTS
 from mercury_kernels.attention import PAGE
 
-__all__ = ["Bucket", "Inputs", "bucket_for", "fill", "layout"]
-
 ALIGNED = 32
 """The alignment in numbers: every part begins where the kernels were compiled to load whole words of memory."""
 

@@ -17,8 +17,6 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.runtime import Forward
 from mercury_kernels.attention import PAGE
 
-__all__ = ["PageCache", "PagePool", "PagedForward", "first_pages"]
-
 FIRST_BYTES = 1 << 30
 FIRST_PAGES = 32, 256
 """Initially, for the passes measured at the start, and at most."""

@@ -22,8 +22,6 @@ from mercury_engine.model.runtime import FLOAT, Cache, Choices, Pass, Prediction
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
 
-__all__ = ["GpuForward", "GpuRuntime"]
-
 BATCH = 64
 """A pass reads all weights, so many cost little more than one."""
 

@@ -13,8 +13,6 @@ from mercury_engine.model.gpu.inputs import Inputs
 from mercury_engine.model.gpu.weights import Network
 from mercury_kernels import attention, head, linear, plain
 
-__all__ = ["ATTENTIONS", "PRODUCTS", "Backends", "step"]
-
 
 class _Products(NamedTuple):
     """Computes everything between two attentions."""

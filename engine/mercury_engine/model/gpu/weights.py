@@ -18,8 +18,6 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
-__all__ = ["Layer", "Network", "is_served", "prepared"]
-
 BEYOND = 1024
 """Positions beyond the context for which angles are precomputed: anchors are spaced apart."""
 

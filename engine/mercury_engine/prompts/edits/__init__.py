@@ -4,9 +4,8 @@ import re
 
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.edits import sweep, zeta
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt
-
-__all__ = ["FORMATS", "EditFormat", "EditPrompt", "edit_format", "edit_format_for"]
+from mercury_engine.prompts.edits.asked import EditFormat
+from mercury_engine.prompts.edits.asked import EditPrompt as EditPrompt
 
 FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP_2, sweep.SWEEP_1)
 

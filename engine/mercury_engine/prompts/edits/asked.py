@@ -9,20 +9,6 @@ from msgspec import Struct
 from mercury_engine.api import EngineError, InfillRequest, Window
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = [
-    "EditAsk",
-    "EditFormat",
-    "EditPrompt",
-    "Refused",
-    "Taken",
-    "cursor_of",
-    "fitting",
-    "has_marks",
-    "refuse",
-    "too_long",
-    "window_of",
-]
-
 MOST_EXTRA_LINES = 20
 """An answer that adds more has gone astray."""
 

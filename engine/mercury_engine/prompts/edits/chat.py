@@ -21,8 +21,6 @@ from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["CHAT_EDIT", "CLOSE", "CURSOR", "NOTHING", "OPEN"]
-
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 """Lines either side of the cursor: to rewrite, and to read."""
 MOST_EDITS, MOST_SNIPPETS, MOST_DIAGNOSTICS = 8, 5, 5

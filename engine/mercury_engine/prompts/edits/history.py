@@ -8,8 +8,6 @@ from mercury_engine.api import Edit, Window
 from mercury_engine.prompts.fim import changed_lines, edit_lines
 from mercury_engine.prompts.lines import bare_lines, lines_of
 
-__all__ = ["DiffHunk", "hunk_of", "newest", "place_of", "unified"]
-
 CONTEXT_LINES = 3
 
 

@@ -8,8 +8,6 @@ from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["CLOSE", "CURSOR", "FENCE", "FILE", "INCEPTION_EDIT", "NOTHING", "OPEN"]
-
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 """Lines either side of the cursor: to rewrite, and to read."""
 

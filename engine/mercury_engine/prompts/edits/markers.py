@@ -7,8 +7,6 @@ from itertools import pairwise
 from mercury_engine.prompts.edits.asked import Refused, Taken
 from mercury_engine.prompts.pieces import Mark, Piece
 
-__all__ = ["MARKER", "TAG", "offsets", "rewritten", "with_markers"]
-
 MARKER = "<|marker_"
 TAG = re.compile(r"<\|marker_(\d+)\|>")
 SHORTEST_BLOCK, LONGEST_BLOCK = 6, 16

@@ -5,8 +5,6 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-__all__ = ["Region", "around", "nearby"]
-
 BYTES_PER_TOKEN = 3
 
 

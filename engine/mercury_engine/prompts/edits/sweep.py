@@ -24,8 +24,6 @@ from mercury_engine.prompts.edits.history import hunk_of, newest, place_of
 from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
 
-__all__ = ["FILE", "SWEEP_1", "SWEEP_2"]
-
 FILE, CURSOR = Special("<|file_sep|>"), Mark("<|cursor|>")
 STOPS = tuple(map(Special, ("<|file_sep|>", "<|endoftext|>", "<|fim_prefix|>", "<|repo_name|>", "<|im_end|>")))
 RADII = (10, 5, 2, 0)

@@ -21,24 +21,6 @@ from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, wit
 from mercury_engine.prompts.edits.region import Region, nearby
 from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined, tokens_of
 
-__all__ = [
-    "CURRENT",
-    "CURSOR",
-    "CURSOR_HERE",
-    "END",
-    "FILE",
-    "MIDDLE",
-    "PREFIX",
-    "SEPARATOR",
-    "START",
-    "START_OF_FILE",
-    "SUFFIX",
-    "UPDATED",
-    "ZETA_1",
-    "ZETA_2",
-    "ZETA_2_1",
-]
-
 EDITABLE_TOKENS, CONTEXT_TOKENS = 350, 150
 SCALES = (1, 2, 4, 8, 32)
 MOST_EDITS = 6

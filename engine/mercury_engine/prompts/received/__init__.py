@@ -2,11 +2,9 @@
 read here."""
 
 from mercury_engine.prompts.received.gap import gap_in
-from mercury_engine.prompts.received.inception import edit_in
+from mercury_engine.prompts.received.inception import edit_in as edit_in
 from mercury_engine.prompts.received.parts import ReceivedGap, ReceivedRegion
 from mercury_engine.prompts.received.zeta import region_in
-
-__all__ = ["ReceivedGap", "ReceivedRegion", "edit_in", "received"]
 
 
 def received(prompt: str) -> ReceivedGap | ReceivedRegion | None:

@@ -6,8 +6,6 @@ from mercury_engine.api import Snippet
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
 from mercury_engine.prompts.received.parts import ReceivedGap
 
-__all__ = ["gap_in"]
-
 PLACE = re.compile(r"\{(prefix|suffix)\}")
 
 

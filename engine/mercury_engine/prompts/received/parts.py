@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, Snippet
 
-__all__ = ["ReceivedGap", "ReceivedRegion", "edits_in", "marked"]
-
 LINES_AROUND = 3
 HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 PATH = re.compile(r"(--- |\+\+\+ )(?:[ab]/)?(.*)")

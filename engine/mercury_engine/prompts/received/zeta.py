@@ -22,8 +22,6 @@ from mercury_engine.prompts.edits.zeta import (
 )
 from mercury_engine.prompts.received.parts import ReceivedRegion, edits_in, marked
 
-__all__ = ["region_in"]
-
 EXCERPT, EVENT, FENCE = "### User Excerpt:", 'User edited "', "```"
 HISTORY = "edit_history"
 ELLIPSIS = "\n..."

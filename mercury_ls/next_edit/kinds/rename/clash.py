@@ -16,8 +16,6 @@ from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.situation import typed_ranges
 
-__all__ = ["clash"]
-
 MOST = 256
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
 ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
@@ -36,7 +34,7 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
     def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
         if node is None or not (
-            is_taken_here(rule, home, node, accepted) or is_taken_beside(rule, home, node, project)
+            _is_taken_here(rule, home, node, accepted) or _is_taken_beside(rule, home, node, project)
         ):
             return ""
         return f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more"
@@ -44,36 +42,36 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
     return project.once(("clash", rule, home.path), reason)
 
 
-def is_taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> bool:
+def _is_taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> bool:
     offered = [reach for _, reach in typed_ranges(home, accepted)]
     own = None if scopes.is_member(renamed) else scopes.binding(home, renamed)
     for at in islice(scopes.mentions(home, rule.after), MOST):
-        if is_made_by_user(rule, home, at) or any(start <= at < end for start, end in offered):
+        if _is_made_by_user(rule, home, at) or any(start <= at < end for start, end in offered):
             continue
         node = scopes.node_at(home, at)
         if node is None or not node.type.endswith("identifier"):
             continue
         is_of_locals = not scopes.is_member(renamed) and not scopes.is_member(node)
         if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
-            if mixes(rule, home, own, at, node):
+            if _mixes(rule, home, own, at, node):
                 return True
-        elif is_declared_beside(renamed, home, node, home) and is_gone(rule, home, renamed):
+        elif _is_declared_beside(renamed, home, node, home) and _is_gone(rule, home, renamed):
             return True
     return False
 
 
-def is_taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> bool:
+def _is_taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> bool:
     """Whether another file of the package has it: in Go all that is not local, in Java a class."""
     is_member = family(home.path) == "java" and symbols.owner_of(renamed) is not None
-    if family(home.path) not in ("go", "java") or is_member or scope_of(home, renamed) is None:
+    if family(home.path) not in ("go", "java") or is_member or _scope_of(home, renamed) is None:
         return False
     files = project.beside(home.path, rule.after) or ()
     beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
     nodes = ((file, scopes.node_at(file, at)) for file in beside for at in scopes.mentions(file, rule.after)[:MOST])
-    return any(node is not None and is_declared_beside(renamed, home, node, file) for file, node in nodes)
+    return any(node is not None and _is_declared_beside(renamed, home, node, file) for file, node in nodes)
 
 
-def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node) -> bool:
+def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node) -> bool:
     """Whether the new name at `at` is another declaration that has uses of the old name in its reach, or is another's
     use in the reach of the renamed one."""
     declared = scopes.binding(home, node)
@@ -84,27 +82,27 @@ def mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node
     start, end = declared.reach
     reach = (0, len(home.text)) if own is None else own.reach
     uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
-    return any(is_use(rule, home, use, own) for use in uses)
+    return any(_is_use(rule, home, use, own) for use in uses)
 
 
-def is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
+def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
     """Whether both are declared in one scope that cannot hold them by one name."""
-    scope = scope_of(home, renamed)
+    scope = _scope_of(home, renamed)
     if (
         scope is None
-        or scope != scope_of(file, node)
+        or scope != _scope_of(file, node)
         or symbols.category(renamed, home) != symbols.category(node, file)
     ):
         return False
-    if (in_import(renamed) and in_import(node)) or are_alternatives(renamed, node):
+    if (in_import(renamed) and in_import(node)) or _are_alternatives(renamed, node):
         return False
-    return not spaces(renamed, home).isdisjoint(spaces(node, file)) and not are_overloads(renamed, node, home)
+    return not _spaces(renamed, home).isdisjoint(_spaces(node, file)) and not _are_overloads(renamed, node, home)
 
 
-def scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
+def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     """The type with its trait, or the namespace, in which it is declared, and where a nested type begins; None if it is
     local, or declares nothing."""
-    if is_assigned_to_self(node):
+    if _is_assigned_to_self(node):
         around = symbols.enclosing(node)
         return (type_name(around), "", -1) if around is not None else None
     if not scopes.declares(node) or (not scopes.is_member(node) and scopes.binding(file, node) is not None):
@@ -118,23 +116,23 @@ def scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
 
 
-def is_assigned_to_self(node: Node) -> bool:
+def _is_assigned_to_self(node: Node) -> bool:
     """Whether it is the `a` of `self.a = …`, which in Python and JavaScript declares it."""
     whole = node.parent
     around = whole.parent if whole is not None and symbols.is_of_self(node) else None
     return around is not None and around.type in ASSIGNMENTS and around.child_by_field_name("left") == whole
 
 
-def is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
+def _is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
     """Whether no assignment gives the old name a value any more: where one does, the user has chosen another variable.
     Whoever gives a function or type another name has renamed it, however many others have its name."""
     parent = scopes.outermost(renamed)[1]
-    is_assigned = is_assigned_to_self(renamed) or (parent is not None and parent.type in ASSIGNMENTS)
+    is_assigned = _is_assigned_to_self(renamed) or (parent is not None and parent.type in ASSIGNMENTS)
     nodes = (scopes.node_at(home, at) for at in scopes.mentions(home, rule.before)[: MOST if is_assigned else 0])
-    return not any(node is not None and scope_of(home, node) == scope_of(home, renamed) for node in nodes)
+    return not any(node is not None and _scope_of(home, node) == _scope_of(home, renamed) for node in nodes)
 
 
-def are_alternatives(first: Node, second: Node) -> bool:
+def _are_alternatives(first: Node, second: Node) -> bool:
     """Whether only one of the two is there in the end: they stand in branches of one statement."""
     around = {node.id: node for node in outward(first)}
     inner = [node for node in outward(second) if node.id not in around]
@@ -143,7 +141,7 @@ def are_alternatives(first: Node, second: Node) -> bool:
     return any(node is not None and ALTERNATIVES.search(node.type) for node in (outer, inner[-1] if inner else None))
 
 
-def spaces(node: Node, file: Snapshot) -> set[str]:
+def _spaces(node: Node, file: Snapshot) -> set[str]:
     """The kinds of things with which it cannot share its name."""
     parent, language = node.parent, family(file.path)
     if parent is None or language not in TYPES_APART:
@@ -156,16 +154,16 @@ def spaces(node: Node, file: Snapshot) -> set[str]:
     return {"type" if is_type and scopes.names_it(node, parent) else "value"}
 
 
-def are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
+def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     """Whether they are functions with other parameters in a language that tells them apart by these."""
     lists = [node.parent.child_by_field_name("parameters") if node.parent else None for node in (first, second)]
     if family(home.path) not in OVERLOADING or None in lists:
         return False
-    kinds = [[kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
+    kinds = [[_kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
     return kinds[0] != kinds[1]
 
 
-def kind_of(parameter: Node) -> str:
+def _kind_of(parameter: Node) -> str:
     """The parameter without its name."""
     named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
     while named is not None and (inside := named.child_by_field_name("declarator")):
@@ -174,7 +172,7 @@ def kind_of(parameter: Node) -> str:
     return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text_of(parameter))
 
 
-def is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
+def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
     """Whether the name came with the rename itself: on a line of it that did not have the name before."""
     if at == rule.offset(home):
         return True
@@ -183,7 +181,7 @@ def is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
     return edited and not re.search(whole(rule.after), rule.lines_before)
 
 
-def is_use(rule: Rename, home: Snapshot, at: int, own: Binding | None) -> bool:
+def _is_use(rule: Rename, home: Snapshot, at: int, own: Binding | None) -> bool:
     """Whether the old name there can be what was renamed: no member, and no other parameter or local."""
     node = scopes.node_at(home, at)
     return node is not None and not scopes.is_member(node) and scopes.local_at(home, at, (rule.before,)) is None

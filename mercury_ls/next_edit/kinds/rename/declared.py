@@ -23,8 +23,6 @@ from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["is_declared", "is_of_a_use", "is_one_of_several", "renamed_symbol", "where_declared"]
-
 MOST_DECLARATIONS = 256
 EXPLICIT = frozenset({"javascript", "python", "tsx", "typescript"})
 """Languages in which a bare name that a file neither declares nor imports is the language's own."""
@@ -34,7 +32,7 @@ DECLARATIVE = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "rust
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether the edits renamed the first declaration, so that nothing has the old name by now."""
-    return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
+    return project.once(("declared", rule, home.path), lambda: _is_declared_anew(rule, home, project))
 
 
 def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, edits: Sequence[Edit] = ()) -> Rule:
@@ -44,18 +42,18 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
     if not isinstance(rule, Rename) or (home is not None and is_declared(rule, home, project)):
         return rule
     declarations = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
-    declarations += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
-    moved = (declared for file, first, lines in declarations for declared in at_declarations(rule, file, first, lines))
+    declarations += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and _gives(rule, e)]
+    moved = (declared for file, first, lines in declarations for declared in _at_declarations(rule, file, first, lines))
     return next((edit for edit in moved if is_declared(edit, homes[edit.path], project)), rule)
 
 
-def gives(rule: Rename, edit: Edit) -> bool:
+def _gives(rule: Rename, edit: Edit) -> bool:
     """Whether the edit replaced the old name by the new one, leaving none."""
     went, came = ({token.text for token in tokens(text)} for text in (edit.before, edit.after))
     return rule.before in went - came and rule.after in came - went
 
 
-def at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Iterator[Rename]:
+def _at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Iterator[Rename]:
     for at in scopes.mentions(file, rule.after):
         number, node = file.line_of(at), scopes.node_at(file, at)
         if first <= number < first + lines and node is not None and scopes.declares(node):
@@ -69,7 +67,7 @@ def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
     return symbol_at(rule.before, rule.after, home, rule.offset(home), home, ()) if home else Symbol()
 
 
-def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
+def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
     """Where the file still declares it by its old name, and by the new one."""
 
     def offsets() -> tuple[list[int], list[int]]:
@@ -81,18 +79,18 @@ def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[in
 
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to."""
-    old, new = old_and_new(rule, home, project)
-    spaces = [{space_at(home, at) for at in places if has_body(home, at)} for places in (old, new)]
+    old, new = _old_and_new(rule, home, project)
+    spaces = [{_space_at(home, at) for at in places if _has_body(home, at)} for places in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
 
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether only a use got another name, and no target of an assignment that may declare it: the file still declares
     by the old name what it referred to, or never did, as with names that the language itself has."""
-    return project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
+    return project.once(("use", rule, home.path), lambda: _refers_to_declared(rule, home))
 
 
-def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
+def _refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     use, places = rule.offset(home), scopes.mentions(home, rule.before)[:MOST_DECLARATIONS]
     edited = scopes.node_at(home, use)
     if edited is None or scopes.declares(edited):
@@ -108,20 +106,20 @@ def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     return any(refers_to(declaration, home, use) for declaration in old)
 
 
-def space_at(snapshot: Snapshot, offset: int) -> str:
+def _space_at(snapshot: Snapshot, offset: int) -> str:
     node = scopes.node_at(snapshot, offset)
     return namespace_of(node) if node is not None else ""
 
 
-def is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
-    old, new = old_and_new(rule, home, project)
+def _is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
+    old, new = _old_and_new(rule, home, project)
     if not new or new[0] > min(old, default=len(home.text)):
         return False
     number = home.line_of(new[0])
     return any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
 
 
-def has_body(snapshot: Snapshot, offset: int) -> bool:
+def _has_body(snapshot: Snapshot, offset: int) -> bool:
     """Whether it names a function or a type with a body; the accessors of a property do not count."""
     node = scopes.node_at(snapshot, offset)
     around = node and node.parent

@@ -31,8 +31,6 @@ from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides, with_likeness
 
-__all__ = ["find"]
-
 Span = tuple[int, int]
 
 MOST_USES = 4096
@@ -45,68 +43,68 @@ SHORT = frozenset(
 
 def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """If the declaration was renamed, only places that certainly refer to it."""
-    spans = mentioned(rule, snapshot)
+    spans = _mentioned(rule, snapshot)
     if not spans:
         return []
     declared_in = home if home is not None and is_declared(rule, home, project) else None
     certain = declared_in is not None and (declared_in is snapshot or knows_imports(snapshot))
-    if not certain and (rule.before in KEYWORDS or is_doubtful(rule, snapshot, home, project)):
+    if not certain and (rule.before in KEYWORDS or _is_doubtful(rule, snapshot, home, project)):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
-    code = alike_embedded(rule, snapshot, home, spans)
+    code = _alike_embedded(rule, snapshot, home, spans)
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
-        return uses_alike(rule, snapshot, code)
-    symbol = symbol_in(rule, snapshot, home, project, spans, certain)
+        return _uses_alike(rule, snapshot, code)
+    symbol = _symbol_in(rule, snapshot, home, project, spans, certain)
     if declared_in is None or not certain:
-        return placed(rule, snapshot, home, symbol, likely_spans(rule, snapshot, home, symbol, code))
+        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, code))
     uses = Uses(rule.before, rule.after, symbol, declared_in, snapshot, project)
-    certain_places = placed(rule, snapshot, home, symbol, certain_spans(uses, spans, code), uses.import_sites)
+    certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
 
 
-def alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:
+def _alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:
     """The spans that are in code, a string or a comment as the edit was."""
-    own = origin(rule, home)
-    alike = [(start, end) for start, end in spans if within(snapshot, start, end) == own]
-    if own is None or (home is snapshot and not is_quoted(rule.left[-1:], rule.right[:1])):
+    own = _origin(rule, home)
+    alike = [(start, end) for start, end in spans if _within(snapshot, start, end) == own]
+    if own is None or (home is snapshot and not _is_quoted(rule.left[-1:], rule.right[:1])):
         return alike
-    return [(start, end) for start, end in alike if is_whole_text(rule, snapshot, start, end)]
+    return [(start, end) for start, end in alike if _is_whole_text(rule, snapshot, start, end)]
 
 
-def uses_alike(rule: Rename, snapshot: Snapshot, code: Sequence[Span]) -> list[Place]:
+def _uses_alike(rule: Rename, snapshot: Snapshot, code: Sequence[Span]) -> list[Place]:
     """The places in the same lines and between the same tokens, where a use got another name."""
     if defines(rule.left, rule.right):
         return []
-    return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
+    return [place for place in _replaced(rule, snapshot, code) if place.likeness == 1]
 
 
-def certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> list[Span]:
+def _certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> list[Span]:
     """The spans that refer to the symbol, whatever its imports call it."""
     in_code = frozenset(code)
     return [
         span
         for span in spans
-        if (span in in_code and is_same_there(uses, span[0]) and uses.is_certain(span[0]))
+        if (span in in_code and _is_same_there(uses, span[0]) and uses.is_certain(span[0]))
         or uses.is_in_code_of_string(span[0])
     ]
 
 
-def likely_spans(
+def _likely_spans(
     rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, code: Sequence[Span]
 ) -> list[Span]:
     """The nearest spans that seem to refer to the symbol, where its declaration was not renamed or is not known."""
     referring = [span for span in code if refers_to(symbol, snapshot, span[0])]
-    if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
+    if _is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
         return []
     if home is None:
-        referring = [span for span in referring if not is_attribute(snapshot, span[0])]
+        referring = [span for span in referring if not _is_attribute(snapshot, span[0])]
     elif rule.count == 1 and not defines(rule.left, rule.right):
-        referring = [span for span in referring if not is_of_another(symbol, snapshot, span[0])]
+        referring = [span for span in referring if not _is_of_another(symbol, snapshot, span[0])]
     return nearest(referring, snapshot, rule)
 
 
-def placed(
+def _placed(
     rule: Rename,
     snapshot: Snapshot,
     home: Snapshot | None,
@@ -115,14 +113,14 @@ def placed(
     import_sites: Collection[int] = (),
 ) -> list[Place]:
     """What to write at these spans, and how like the place of the edit each is."""
-    texts = (rule.after if at in import_sites else spelled(rule, snapshot, at, end, symbol) for at, end in spans)
+    texts = (rule.after if at in import_sites else _spelled(rule, snapshot, at, end, symbol) for at, end in spans)
     places = [Place(at, end, text) for (at, end), text in zip(spans, texts, strict=True)]
     likened = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
-    declaration_gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, likened)
+    declaration_gone = home is snapshot and _is_declaration_gone(rule, snapshot, symbol, likened)
     return [replace(place, declaration_gone=declaration_gone) for place in likened]
 
 
-def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
+def _is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
     """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
     member = symbol.node
     if member is None or symbol.owner is not None or not is_of_self(member):
@@ -133,7 +131,7 @@ def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans
     )
 
 
-def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
+def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
     """The nearest of these places in lines that say the same, whatever the old name stands for there."""
     own_lines = {line.strip() for line in rule.lines_before.splitlines()}
     for start, end in nearest([*spans], snapshot, rule):
@@ -141,19 +139,19 @@ def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterato
             yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
 
 
-def mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
+def _mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
     """Where the old name stands; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
-    pattern = re.compile(accessor(rule.before) + "|" + whole(rule.before) + given_anew)
+    pattern = re.compile(_accessor(rule.before) + "|" + whole(rule.before) + given_anew)
     matches = matching(pattern, snapshot.text, scopes.mentions(snapshot, rule.before))
     return nearest([match.span() for match in matches], snapshot, rule, MOST_USES)
 
 
-def is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
-    return snapshot.version == CLOSED or any(has_its_own(rule, file, project) for file in (home, snapshot) if file)
+def _is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
+    return snapshot.version == CLOSED or any(_has_its_own(rule, file, project) for file in (home, snapshot) if file)
 
 
-def symbol_in(
+def _symbol_in(
     rule: Rename,
     snapshot: Snapshot,
     home: Snapshot | None,
@@ -167,18 +165,18 @@ def symbol_in(
     return symbol_at(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
 
 
-def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
+def _is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
     """A word in a string or comment is no name in other files, unless it is all of the string in both places."""
     before, after = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
-    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(before, after)
+    return _is_quoted(rule.left[-1:], rule.right[:1]) and _is_quoted(before, after)
 
 
-def is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
+def _is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether the tokens beside a word make all of a string of it."""
     return all(len(tokens_of_side) == 1 and tokens_of_side[0] in QUOTES for tokens_of_side in (left, right))
 
 
-def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
+def _has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     """Whether the file declares the old name itself, or imports it from a file of the project that lacks the new one:
     then a use got another name, and nothing was renamed."""
     if snapshot.path != rule.path and project.declares(snapshot, rule.before):
@@ -190,12 +188,12 @@ def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     return False
 
 
-def is_attribute(snapshot: Snapshot, offset: int) -> bool:
+def _is_attribute(snapshot: Snapshot, offset: int) -> bool:
     node = scopes.node_at(snapshot, offset)
     return node is not None and is_qualified(node)
 
 
-def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
+def _is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     """Whether a name was changed at a use, and nothing says that this is a member of the same object, or of none."""
     node = scopes.node_at(snapshot, offset)
     if symbol.node is None or node is None or scopes.declares(symbol.node) or called_with_keyword(symbol.node):
@@ -205,7 +203,7 @@ def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     return qualifier_of(node) != qualifier_of(symbol.node)
 
 
-def is_same_there(uses: Uses, offset: int) -> bool:
+def _is_same_there(uses: Uses, offset: int) -> bool:
     """In its own file other symbols may have the name; elsewhere, and of what a module qualifies, the imports say what
     it is."""
     node = scopes.node_at(uses.snapshot, offset)
@@ -214,7 +212,7 @@ def is_same_there(uses: Uses, offset: int) -> bool:
     return not uses.is_home or is_in_module or refers_to(uses.symbol, uses.snapshot, offset)
 
 
-def origin(rule: Rename, home: Snapshot | None) -> str | None:
+def _origin(rule: Rename, home: Snapshot | None) -> str | None:
     """Whether the edit itself was in a comment or a string."""
     if home is not None and rule.after and home.text.startswith(rule.after, offset := rule.offset(home)):
         return syntax.inside(home, offset)
@@ -222,7 +220,7 @@ def origin(rule: Rename, home: Snapshot | None) -> str | None:
     return syntax.inside(alone, max(rule.lines_after.find(rule.after), 0)) if rule.lines_after else None
 
 
-def within(snapshot: Snapshot, start: int, end: int) -> str | None:
+def _within(snapshot: Snapshot, start: int, end: int) -> str | None:
     """Whether it is in a comment or a string; what is in braces in a string of a Rust macro is code."""
     text, enclosing = snapshot.text, syntax.inside(snapshot, start)
     in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
@@ -232,7 +230,7 @@ def within(snapshot: Snapshot, start: int, end: int) -> str | None:
     return None if captured else enclosing
 
 
-def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
+def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
     """Whether the declaration was renamed and none of these places declares the old name."""
     if symbol.node is None or (symbol.local and symbol.local.reach in {binding.reach for binding in symbol.bound}):
         return False
@@ -243,13 +241,13 @@ def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places
     return not any(node is not None and redeclares(symbol, node) for node in nodes)
 
 
-def accessor(name: str) -> str:
+def _accessor(name: str) -> str:
     """A pattern for `name.setter` and the `name` of what it decorates: one without the other is an error."""
     letters = re.escape(name)
     return rf"{letters}(?<=@{letters})\.(?:getter|setter|deleter)\s+def\s+{letters}(?![\w$])"
 
 
-def spelled(rule: Rename, snapshot: Snapshot, start: int, end: int, symbol: Symbol) -> str:
+def _spelled(rule: Rename, snapshot: Snapshot, start: int, end: int, symbol: Symbol) -> str:
     """`{ name }` is short for `{ name: name }`: the half that was not renamed stays."""
     node = scopes.node_at(snapshot, start)
     if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):

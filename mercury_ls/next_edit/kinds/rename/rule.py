@@ -10,8 +10,6 @@ from mercury_ls.code.lexemes import IMPORT
 from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.rule import Rule, quoted
 
-__all__ = ["Rename", "label", "learn"]
-
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
 COMMENT = re.compile(r"\s*(?:#|//|/?\*|--)")
 
@@ -39,10 +37,10 @@ def learn(example: Example) -> Iterator[Rename]:
     yield from (
         Rename.of(piece) for piece in example.pieces if WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after)
     )
-    yield from aliases(example.before, example.after)
+    yield from _aliases(example.before, example.after)
 
 
-def aliases(before: str, after: str) -> Iterator[Rename]:
+def _aliases(before: str, after: str) -> Iterator[Rename]:
     """`import a as b`: what was known as `a` is known as `b`."""
     for number, line in enumerate(LINE.findall(after)):
         for match in ALIAS.finditer(line) if IMPORT.match(line) else ():

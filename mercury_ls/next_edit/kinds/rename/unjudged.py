@@ -19,8 +19,6 @@ from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object
 from mercury_ls.wording import counted
 
-__all__ = ["note_of"]
-
 MOST_MENTIONS = 1024
 MOST_FILES = 48
 """Files besides those of the offer that are looked through, the nearest first."""
@@ -48,22 +46,22 @@ def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
-    places = yield from unjudged(rule, home, files, project, places_offered)
+    places = yield from _unjudged(rule, home, files, project, places_offered)
     if not places:
         return ""
     if len(places) > MOST_PLACES:
         names = dict.fromkeys(PurePath(file.path).name for file, _ in places)
-        return f"more than {MOST_PLACES} places cannot be judged: {listed(names)}"
+        return f"more than {MOST_PLACES} places cannot be judged: {_listed(names)}"
     names = dict.fromkeys(f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in places)
-    return f"{counted(len(places), 'more place')} cannot be judged: {listed(names)}"
+    return f"{counted(len(places), 'more place')} cannot be judged: {_listed(names)}"
 
 
-def listed(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     all_names = [*names]
     return ", ".join(all_names[:MOST_LISTED]) + (" …" if len(all_names) > MOST_LISTED else "")
 
 
-def unjudged(
+def _unjudged(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Places:
     """As many as a user may want to see, and one more if there are more."""
@@ -78,10 +76,10 @@ def unjudged(
     known = {file.path: file for file in files}
     for path in dict.fromkeys((*known, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
         file = known.get(path) or project.file(path)
-        if file is None or (path not in known and not may_hold(file, symbol, rule.before)):
+        if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
         uses = Uses(rule.before, rule.after, symbol, home, file, project)
-        is_open = is_in_doubt if (yield from sees(file, home, project)) else is_path_in_string
+        is_open = _is_in_doubt if (yield from _sees(file, home, project)) else _is_path_in_string
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             if (file.uri, at) in places_offered or not is_open(uses, at):
                 continue
@@ -93,7 +91,7 @@ def unjudged(
     return places
 
 
-def may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
+def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     """Whether a file that is no part of the offer can have a place in doubt, roughly, without a parser."""
     if family(file.path) != "python":
         return True
@@ -103,7 +101,7 @@ def may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     return re.search(rf"[\"'.:]{letters}[\"'.:]{as_member}{as_keyword}", file.text) is not None
 
 
-def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
+def _sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
     """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
     if family(file.path) in PACKAGED:
         return family(file.path) == family(home.path)
@@ -116,35 +114,35 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, No
     return home.path in paths
 
 
-def is_in_doubt(uses: Uses, offset: int) -> bool:
+def _is_in_doubt(uses: Uses, offset: int) -> bool:
     """Whether nothing says that the name there is something else."""
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
     if node is None or syntax.inside(file, offset) == "comment":
         return False
     if node.type in STRINGS:
-        return symbol.local is None and is_named_by_string(uses, node)
+        return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
-        return is_keyword_in_doubt(uses, node)
+        return _is_keyword_in_doubt(uses, node)
     if uses.is_of_another_kind(node):
         return False
-    return is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
+    return _is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
 
 
-def is_path_in_string(uses: Uses, offset: int) -> bool:
+def _is_path_in_string(uses: Uses, offset: int) -> bool:
     """Whether a string of Python has the path of the symbol, as far as its file is called so."""
     node = scopes.node_at(uses.snapshot, offset)
     stem = PurePath(uses.home.path).stem
-    path = path_in(text_of(node), uses) if node is not None and node.type in STRINGS else None
+    path = _path_in(text_of(node), uses) if node is not None and node.type in STRINGS else None
     return path is not None and stem in path.split(".")
 
 
-def path_in(content: str, uses: Uses) -> str | None:
+def _path_in(content: str, uses: Uses) -> str | None:
     """What stands before the name in a string of Python that is a dotted path."""
     path = re.fullmatch(rf"(?P<path>\w+(?:\.\w+)*)[.:]{re.escape(uses.name)}(?:[.:]\w+)*", content)
     return path["path"] if path is not None and family(uses.snapshot.path) == "python" else None
 
 
-def is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
+def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
     call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
     called = call.child_by_field_name("function") if call is not None else None
@@ -161,10 +159,10 @@ def is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     if uses.function is None or function != uses.symbol.function:
         return False
     at = uses.offset_of(last)
-    return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
+    return uses.function.is_certain(at) or _is_in_doubt(uses.function, at)
 
 
-def is_named_by_string(uses: Uses, node: Node) -> bool:
+def _is_named_by_string(uses: Uses, node: Node) -> bool:
     """Whether a program may look the name up that this string contains."""
     content, literal, owner = text_of(node), node.parent, uses.symbol.owner
     around = literal.parent if literal is not None else None
@@ -173,7 +171,7 @@ def is_named_by_string(uses: Uses, node: Node) -> bool:
     language, is_whole = family(uses.snapshot.path), content == uses.name
     if language == "python" and owner is None and any(outer.type == "type" for outer in outward(around)):
         return True
-    if (path := path_in(content, uses)) is not None:
+    if (path := _path_in(content, uses)) is not None:
         return owner is None or path.split(".")[-1] == type_name(owner)
     if not is_whole:
         return False
@@ -193,23 +191,23 @@ def is_named_by_string(uses: Uses, node: Node) -> bool:
     return listed is not None and (listed.type != "type_arguments" or not uses.is_another_type_named(listed))
 
 
-def is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
+def _is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
     parent = node.parent
     if parent is None or in_import(node):
         return False
     if (kind := type_of_object(node)) is not None:
         return not uses.is_another_type_named(kind)
-    if (whole := object_around(node)) is not None:
-        return is_object_in_doubt(uses, owner, whole)
-    if (named := type_of_literal(node)) is not None:
+    if (whole := _object_around(node)) is not None:
+        return _is_object_in_doubt(uses, owner, whole)
+    if (named := _type_of_literal(node)) is not None:
         return not uses.owners_named.isdisjoint(re.findall(r"\w+", text_of(named)))
     if parent.type == "keyword_argument":
         function = symbols.called_with_keyword(node)
         return b"def __init__" not in (owner.text or b"") and function in uses.derived | REPLACING
     if scopes.declares(node):
-        return is_declaration_in_doubt(owner, node)
+        return _is_declaration_in_doubt(owner, node)
     if symbols.is_of_self(node):
-        return is_self_in_doubt(uses, owner, node)
+        return _is_self_in_doubt(uses, owner, node)
     whose = qualifier_node(node)
     if whose is None:
         around = symbols.enclosing(node)
@@ -220,7 +218,7 @@ def is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
     return symbols.qualifier_of(node) not in modules and not uses.is_of_another_type(whose)
 
 
-def object_around(node: Node) -> Node | None:
+def _object_around(node: Node) -> Node | None:
     """The object or pattern of JavaScript of which it is a key."""
     pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
     is_key = pair is None or pair.child_by_field_name("key") == node
@@ -228,14 +226,14 @@ def object_around(node: Node) -> Node | None:
     return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
 
 
-def is_object_in_doubt(uses: Uses, owner: Node, whole: Node) -> bool:
+def _is_object_in_doubt(uses: Uses, owner: Node, whole: Node) -> bool:
     if whole.type == "object":
         return owner.type in STRUCTURAL
     value = whole.parent and whole.parent.child_by_field_name("value")
     return value is None or not uses.is_of_another_type(value)
 
 
-def type_of_literal(node: Node) -> Node | None:
+def _type_of_literal(node: Node) -> Node | None:
     """The type of the struct that a literal or pattern of Go or Rust spells out, or of the list of such."""
     parent = node.parent
     if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
@@ -247,7 +245,7 @@ def type_of_literal(node: Node) -> Node | None:
     return around.child_by_field_name("type") if around is not None else None
 
 
-def is_declaration_in_doubt(owner: Node, node: Node) -> bool:
+def _is_declaration_in_doubt(owner: Node, node: Node) -> bool:
     """Whether it overrides or implements the member."""
     own = symbols.owner_of(node)
     if own is None or type_name(own) == type_name(owner) or not symbols.are_related(own, owner):
@@ -256,7 +254,7 @@ def is_declaration_in_doubt(owner: Node, node: Node) -> bool:
     return not is_implicit or (node.parent is not None and node.parent.type in METHODS)
 
 
-def is_self_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
+def _is_self_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
     """Whether the class around may inherit the member."""
     around = symbols.enclosing(node)
     return around is not None and around != owner and uses.is_related(type_name(around))

@@ -20,8 +20,6 @@ from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 
-__all__ = ["Uses", "knows_imports"]
-
 OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
 WRITING = frozenset({"assignment", "assignment_expression", "augmented_assignment", "for_in_clause", "for_statement"})
 OBJECTS = frozenset({"super", "this"})
@@ -82,7 +80,7 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
             return False
-        if node.type in PROSE or self.is_of_another_kind(node) or is_in_macro(node):
+        if node.type in PROSE or self.is_of_another_kind(node) or _is_in_macro(node):
             return False
         if self.symbol.local is not None:
             return self._is_same_local(node)
@@ -144,25 +142,25 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         if node is None or node.type != "string_content" or not self.symbol.module_level or self._new_name_is_taken:
             return False
-        if is_in_all(node):
+        if _is_in_all(node):
             in_all = text_of(node) == self.name
             return in_all and (
                 self.is_home or any(imported.alias == self.name for imported in self._importing(self.name))
             )
         is_first = self.snapshot.text[offset - 1] != "."
         is_ours = self._is_called(self.name, self.name, offset) and not self._is_of_the_type_around(node)
-        return is_first and is_annotation(node) and is_ours
+        return is_first and _is_annotation(node) and is_ours
 
     # Names at the top of a file
 
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return not self._new_name_is_taken or offset not in self._imported_as_is
-        if symbols.is_qualified(node) or is_in_qualified_type(node):
+        if symbols.is_qualified(node) or _is_in_qualified_type(node):
             if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
                 return symbols.is_in_path(node)
             module = qualifier_node(node)
-            path = path_in_file(text_of(module), node) if module is not None else ""
+            path = _path_in_file(text_of(module), node) if module is not None else ""
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node)
@@ -177,11 +175,11 @@ class Uses(Struct, dict=True):
         names outside, as in Rust."""
         declared = self.symbol.node if self.is_home else None
         for around in outward(scopes.node_at(self.snapshot, offset)):
-            if declared is not None and is_within(declared, around):
+            if declared is not None and _is_within(declared, around):
                 return False
             if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
                 return True
-            if around.type == "mod_item" and not any(is_used_in(member, name) for member in items_of(around)):
+            if around.type == "mod_item" and not any(_is_used_in(member, name) for member in _items_of(around)):
                 return True
         return False
 
@@ -238,7 +236,7 @@ class Uses(Struct, dict=True):
     def _is_of_the_type_around(self, node: Node) -> bool:
         """Whether it stands in the body of a Python class, outside of its functions, that has bound the name itself by
         then."""
-        around = symbols.owner_of(evaluated(node))
+        around = symbols.owner_of(_evaluated(node))
         if around is None or family(self.snapshot.path) != "python":
             return False
         return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
@@ -263,7 +261,7 @@ class Uses(Struct, dict=True):
 
     def is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is all that is known of it there."""
-        if self.is_home or symbols.is_qualified(node) or is_in_qualified_type(node):
+        if self.is_home or symbols.is_qualified(node) or _is_in_qualified_type(node):
             return False
         if in_import(node):
             return offset in self.import_sites
@@ -427,13 +425,13 @@ class Uses(Struct, dict=True):
     def _is_alone(self) -> bool:
         """Whether no file of the package declares another member of the name."""
         files = self.project.beside(self.home.path, self.name)
-        return files is not None and not any(declares_member(file, self.name) for file in files)
+        return files is not None and not any(_declares_member(file, self.name) for file in files)
 
     def _is_overriding(self, node: Node) -> bool:
         """Whether it is the same overload: in Java a method with other parameters is another one."""
         if family(self.snapshot.path) != "java" or self.symbol.node is None:
             return True
-        return parameters_of(self.symbol.node) == parameters_of(node)
+        return _parameters_of(self.symbol.node) == _parameters_of(node)
 
     def _is_field_given(self, owner: Node, node: Node) -> bool:
         """Whether it is a keyword argument that sets a field of a class without a constructor: a data class."""
@@ -475,7 +473,7 @@ class Uses(Struct, dict=True):
         receiver, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
         if self._is_self(receiver):
             around = symbols.enclosing(node)
-            if around is None or is_of_another_object(node, around):
+            if around is None or _is_of_another_object(node, around):
                 return False
             is_own = receiver not in ("super", "super()") and self._is_owner(around)
             return is_own or (type_name(around) in self.derived and around.type in scopes.TYPES)
@@ -496,7 +494,7 @@ class Uses(Struct, dict=True):
             writing for at in scopes.mentions(self.snapshot, name) if (writing := self._written(at)) is not None
         ]
         around = symbols.enclosing(node)
-        is_own = around is not None and any(is_within(node, around) for node in writings)
+        is_own = around is not None and any(_is_within(node, around) for node in writings)
         return is_own and all(self._is_given_type(node) for node in writings)
 
     def _written(self, offset: int) -> Node | None:
@@ -542,7 +540,7 @@ class Uses(Struct, dict=True):
         return by_reach
 
     def _is_declared_of_type(self, node: Node) -> bool:
-        annotation, value = stated(node)
+        annotation, value = _stated(node)
         if annotation is not None:
             return self._is_type_named(annotation)
         return value is not None and self._makes(value)
@@ -597,7 +595,7 @@ class Uses(Struct, dict=True):
     def _is_declared_of_another_type(self, node: Node) -> bool:
         if node.parent is not None and node.parent.type in scopes.TYPES and scopes.names_it(node, node.parent):
             return self._is_another_type(text_of(node))
-        annotation, value = stated(node)
+        annotation, value = _stated(node)
         if annotation is not None:
             return self.is_another_type_named(annotation)
         return value is not None and (value.type in LITERALS or self.is_of_another_type(value))
@@ -645,13 +643,13 @@ class Uses(Struct, dict=True):
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
 
 
-def stated(node: Node) -> tuple[Node | None, Node | None]:
+def _stated(node: Node) -> tuple[Node | None, Node | None]:
     """What the declaration of a variable says of it: its type, or else its value."""
     child, parent = scopes.outermost(node)
     if parent is None or (child != node and child.type not in WRAPPED):
         return None, None
     holder = child if child.type == "typed_parameter" else parent
-    if kind := holder.child_by_field_name("type") or (parent.parent and typed_around(parent)):
+    if kind := holder.child_by_field_name("type") or (parent.parent and _typed_around(parent)):
         return kind, None
     if parent.type in ITERATING:
         return None, None
@@ -677,7 +675,7 @@ def type_of_object(node: Node) -> Node | None:
     return whole.parent.child_by_field_name("type")
 
 
-def typed_around(declarator: Node) -> Node | None:
+def _typed_around(declarator: Node) -> Node | None:
     """In Java one type stands before all variables of a statement."""
     around = declarator.parent
     return (
@@ -685,7 +683,7 @@ def typed_around(declarator: Node) -> Node | None:
     )
 
 
-def evaluated(node: Node) -> Node:
+def _evaluated(node: Node) -> Node:
     """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
     child, around = node, node.parent
     while around is not None and around.type not in scopes.FUNCTIONS:
@@ -695,7 +693,7 @@ def evaluated(node: Node) -> Node:
     return node if around is None or named is None or is_body else named
 
 
-def is_of_another_object(node: Node, around: Node) -> bool:
+def _is_of_another_object(node: Node, around: Node) -> bool:
     """Whether JavaScript's `this` is not the class's: in a plain function, or in the method of an object."""
     for inside in takewhile(lambda node: node != around, outward(node.parent)):
         in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
@@ -704,7 +702,7 @@ def is_of_another_object(node: Node, around: Node) -> bool:
     return False
 
 
-def parameters_of(name: Node) -> list[str] | None:
+def _parameters_of(name: Node) -> list[str] | None:
     """The types of the parameters of a Java method."""
     listed = name.parent and name.parent.child_by_field_name("parameters")
     if listed is None:
@@ -715,13 +713,13 @@ def parameters_of(name: Node) -> list[str] | None:
     return [text_of(kind) for kind in kinds]
 
 
-def is_in_all(content: Node) -> bool:
+def _is_in_all(content: Node) -> bool:
     listed = innermost(content, ("list", "tuple"))
     around = listed.parent if listed is not None and content.parent in listed.named_children else None
     return around is not None and text_of(around.child_by_field_name("left")) == "__all__"
 
 
-def is_annotation(content: Node) -> bool:
+def _is_annotation(content: Node) -> bool:
     """Whether the string is a type, and not one of the values that `Literal` lists."""
     inside = [*takewhile(lambda node: not node.type.endswith(("block", "definition", "parameters")), outward(content))]
     generics = [node for node in inside if node.type in ("generic_type", "subscript")]
@@ -733,7 +731,7 @@ def is_annotation(content: Node) -> bool:
     )
 
 
-def path_in_file(path: str, node: Node) -> str:
+def _path_in_file(path: str, node: Node) -> str:
     """A path of Rust from the top of the file, since modules within it are no files; empty if it leads to one."""
     steps = sum(ancestor.type == "mod_item" for ancestor in outward(node.parent))
     parts = path.split("::")
@@ -746,33 +744,33 @@ def path_in_file(path: str, node: Node) -> str:
     return "::".join(["super"] * (up - steps) + tail if up > steps else ["self", *tail])
 
 
-def is_used_in(statement: Node, name: str) -> bool:
+def _is_used_in(statement: Node, name: str) -> bool:
     words = text_of(statement) if statement.type == "use_declaration" else ""
     return "super::*" in words or name in re.findall(r"\w+", words)
 
 
-def declares_member(snapshot: Snapshot, name: str) -> bool:
+def _declares_member(snapshot: Snapshot, name: str) -> bool:
     nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
     return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
 
 
-def is_within(node: Node, around: Node) -> bool:
+def _is_within(node: Node, around: Node) -> bool:
     return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
 
 
-def items_of(around: Node) -> list[Node]:
+def _items_of(around: Node) -> list[Node]:
     body = around.child_by_field_name("body")
     return body.named_children if body is not None else []
 
 
-def is_in_macro(node: Node) -> bool:
+def _is_in_macro(node: Node) -> bool:
     """Whether it stands in the parameters or the body of a C macro with parameters."""
     around = outward(node if node.type == "preproc_arg" else node.parent)
     outside = next((node for node in around if node.type not in ("preproc_arg", "preproc_params")), None)
     return outside is not None and outside.type == "preproc_function_def"
 
 
-def is_in_qualified_type(node: Node) -> bool:
+def _is_in_qualified_type(node: Node) -> bool:
     """Whether it is the `B` of the type `a.B`."""
     parent = node.parent
     return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
@@ -792,7 +790,7 @@ def qualifier_node(node: Node) -> Node | None:
         whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
         before = whose.prev_sibling if whose is not None else None
         return None if before is not None and before.type in (".", "::") else whose
-    if is_in_qualified_type(node):
+    if _is_in_qualified_type(node):
         return parent.named_children[0]
     qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
     return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)
