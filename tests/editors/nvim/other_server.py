@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.editors.nvim.scripted_server import read, reply
+from tests.editors.nvim.scripted_server import read, send
 
 CAPABILITIES = {
     "positionEncoding": "utf-8",
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
             if answer == "die":
                 return
             if "id" in message:
-                reply(message["id"], answer)
+                send({"id": message["id"], "result": answer})
 
 
 if __name__ == "__main__":
