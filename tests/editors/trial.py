@@ -23,7 +23,7 @@ from tests.editors.nvim.test_frames import Watched, write
 from tests.editors.oracle import BEGUN, FIRST_MS, WHOLE, added, contradicts, running, switched
 from tests.editors.patience import rest, until
 from tests.editors.tools import found
-from tests.editors.vscode.codeserver import CodeServer, Window
+from tests.editors.vscode.codeserver import CodeServer, Window, clean
 from tests.editors.vscode.package import made
 
 OUT = Path(__file__).parents[2] / "docs/screenshots"
@@ -43,6 +43,26 @@ new MutationObserver(() => {
   }
 }).observe(document, { subtree: true, childList: true, attributes: true });
 """
+FRAMES = """() => {
+  window.frames = [];
+  const look = () => {
+    const lines = [...document.querySelectorAll('.editor-instance .monaco-editor .view-line')]
+      .filter((line) => line.getClientRects().length)
+      .map((line) => [line.getBoundingClientRect().top, line.textContent])
+      .sort(([one], [other]) => one - other);
+    const frame = lines.map(([, text]) => text).join('\\n');
+    if (frame !== window.frames.at(-1)) window.frames.push(frame);
+  };
+  const pulse = document.body.appendChild(document.createElement('div'));
+  pulse.style.position = 'fixed';
+  const beat = () => {
+    pulse.style.width = pulse.offsetWidth ? '0' : '1px';
+    requestAnimationFrame(beat);
+  };
+  new ResizeObserver(look).observe(pulse);
+  beat();
+}"""
+"""What is typed and what is suggested, line by line: what has a new size is told when a frame is complete."""
 
 
 def main() -> None:
@@ -138,8 +158,10 @@ def vscode(
         window.run("workbench.action.closeSidebar")
         window.ready()
         window.open(BEGUN, "basket.py")
+        window.page.evaluate(FRAMES)
         window.type(TYPED)
-        window.first_ghost(":", "return amount")
+        window.until(lambda: "return amount" in window.ghost, "several lines")
+        wrong = contradicts([clean(frame) for frame in window.page.evaluate("() => window.frames")])
         picture(window, out / "vscode-several-lines.png")
         window.press("Tab")
         window.until(lambda: "return amount" in window.text, "what was taken")
@@ -148,7 +170,7 @@ def vscode(
         rewriter.rows = rows
         window.until(lambda: "rewriter" in window.status and "Ready" in window.status, "the other model")
         waits = [in_vscode(window, rewriter, row, out, is_first=not number) for number, row in enumerate(rows)]
-    return {"keys": keys, **spread(waits)}
+    return {"keys": keys, "flicker": wrong, **spread(waits)}
 
 
 def in_vscode(window: Window, rewriter: EditsOracle, row: EditRow, out: Path, *, is_first: bool) -> float | None:
