@@ -13,7 +13,6 @@ from mercury_engine.api import (
     Draft,
     Effort,
     EngineInfo,
-    Filled,
     InfillRequest,
     Members,
     Span,
@@ -27,7 +26,7 @@ from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.polish import in_the_files_style, polish
+from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
@@ -60,8 +59,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
     asked for several lines wherever they fit, `grows` that its drafts only ever get longer; `slots` is for those who
     watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
-    than the last one, `most_tokens` how long a suggestion may become. `begun` is how the answer begins, where that is
-    known: the engine is asked for the rest.
+    than the last one, `most_tokens` how long a suggestion may become.
     """
 
     snapshot: Snapshot
@@ -85,7 +83,6 @@ class Question(Struct, frozen=True, kw_only=True):
     judge: Judge = UNTAUGHT
     missed: bool = False
     most_tokens: int = 64
-    begun: Filled = Filled("")
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -171,14 +168,12 @@ def where(question: Question) -> Target | Silence:
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
-    snapshot, begun = question.snapshot, in_the_files_style(question.begun.text, question.snapshot)
+    snapshot = question.snapshot
     start, end = window(snapshot, span.start, question.budget.characters)
-    text = snapshot.text[start : span.start] + begun + snapshot.text[span.start : end]
-    first, last = span.start - start + len(begun), span.end - start + len(begun)
     return InfillRequest(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, text),),
-        spans=(Span(0, first, last, span.mode, question.most_tokens),),
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=(Span(0, span.start - start, span.end - start, span.mode, question.most_tokens),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
@@ -191,9 +186,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """What is unlikely to be kept is not shown, but followed: the text that the user writes says what it was worth."""
-    begun, filled = question.begun, draft.spans[0]
-    if draft.step and begun.text:
-        filled = replace(filled, text=begun.text + filled.text, confidence=begun.confidence + filled.confidence)
+    filled = draft.spans[0]
     answer = Answer(
         step=draft.step,
         draft=filled.text,

@@ -3,14 +3,15 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import aclosing, contextmanager
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError, Filled
+from mercury_engine.api import EngineError
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.edits import TextEdit, difference, may_become, rebase
+from mercury_ls.code.edits import TextEdit, difference, may_become
 from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
@@ -50,11 +51,6 @@ class Generation:
     @property
     def is_over(self) -> bool:
         return self.answer.final
-
-    @property
-    def was_stopped(self) -> bool:
-        """Whether the engine had more to say than what it has written."""
-        return self.is_over and not self.answer.step and self.question.grows
 
     @property
     def stands(self) -> bool:
@@ -114,14 +110,13 @@ class Generation:
         start = current.line_start(max(current.line_of(min(cursor, len(current.text))) - 1, 0))
         return difference(current.text, base.text).start < start
 
-    def unfinished(self, current: Snapshot, cursor: int) -> Filled | None:
-        """How the answer at this place begins, if the engine was stopped while it wrote it."""
-        base, answer = self.question.snapshot, self.answer
-        if not self.was_stopped or base.uri != current.uri:
-            return None
-        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(answer.draft, base))
-        rest = rebase([edit], base.text, current.text, cursor)
-        return Filled(rest[0].text, answer.confidence) if rest else None
+    def is_outdated(self, changed: Snapshot, gone: Set[str]) -> bool:
+        """True if it is for another document than the changed one, and says nothing or one of the words that are gone:
+        what it was written from may have changed."""
+        if self.question.snapshot.uri == changed.uri:
+            return False
+        offer = self.answer.offer
+        return offer is None or not gone.isdisjoint(WORD.findall(offer.edit.text))
 
     def lesson(self) -> tuple[Evidence, TextEdit] | None:
         """What is to be learned from: what was known of the answer, and what it would have written. None if that is
@@ -209,16 +204,16 @@ class Generations:
         fitting = [generation for generation in self._recent if answers(generation, current, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
 
-    def begun(self, current: Snapshot, cursor: int) -> Filled:
-        """The longest beginning of an answer at this place that an engine wrote before it was stopped."""
-        beginnings = [generation.unfinished(current, cursor) or Filled("") for generation in self._recent]
-        return max(beginnings, key=lambda beginning: len(beginning.text), default=Filled(""))
-
-    def follow(self, current: Snapshot, cursor: int) -> None:
-        """This document has changed: what contradicts it is stopped, and what is far from it is forgotten."""
+    def follow(self, current: Snapshot, cursor: int, gone: Set[str] = frozenset()) -> None:
+        """This document has changed: what contradicts it is stopped, what is far from it is forgotten, and so is what
+        was answered elsewhere with words that are `gone`, or with nothing."""
         for generation in self.contradicted(current, cursor):
             generation.close()
-        self._drop(lambda generation: generation.is_over and generation.is_far(current, cursor))
+        self._drop(
+            lambda generation: (
+                generation.is_over and (generation.is_far(current, cursor) or generation.is_outdated(current, gone))
+            )
+        )
 
     def contradicted(self, current: Snapshot, cursor: int) -> list[Generation]:
         """Those that are being written for something else than what this document says by now."""

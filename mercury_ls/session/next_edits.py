@@ -164,6 +164,8 @@ class NextEdits:
         self._lacked_engine = self._is_starting
         if request.invoked and self._is_starting and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
             await self._started()
+            if reason := self._questions.unavailable(request.uri, request.invoked):  # it may have been closed
+                return Answer(silence=reason, final=True)
             answer, note = await self._found(request)
             self._lacked_engine = self._is_starting
         if answer.unshown:

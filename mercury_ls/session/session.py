@@ -10,11 +10,11 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Filled
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Change, Snapshot
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
-from mercury_ls.completion.polish import is_scrap, within_target
+from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, joined, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
@@ -104,6 +104,7 @@ class Session:
         what was learned about the user."""
         self.questions.adopt(settings)
         self.generations.clear()
+        self._on_screen = None
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
@@ -223,9 +224,6 @@ class Session:
         target = where(question)
         if isinstance(target, Silence):
             return target
-        begun = self.generations.begun(snapshot, offset)
-        if text := within_target(begun.text, snapshot, target):
-            question = replace(question, begun=replace(begun, text=text), members=())
         return self.generations.add(self._generation(question, target))
 
     def _generation(self, question: Question, target: Target) -> Generation:
@@ -276,7 +274,7 @@ class Session:
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
-            questions = (replace(question, seed=question.seed + other, begun=Filled("")) for other in range(1, number))
+            questions = (replace(question, seed=question.seed + other) for other in range(1, number))
             generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -304,8 +302,10 @@ class Session:
             self.on_growth(uri)
         await asyncio.sleep(AHEAD_SECONDS)
         offer = generation.answer.offer
-        if generation is self._on_screen and offer and self.questions.budgets.writes_ahead:
-            base, edit = generation.question.snapshot, offer.edit
+        base, document = generation.question.snapshot, self.files.documents.get(uri)
+        is_left = document and generation.remainder(document.snapshot(), self.files.cursor(uri))
+        if generation is self._on_screen and offer and is_left and self.questions.budgets.writes_ahead:
+            edit = offer.edit
             accepted_text, offset = base.changed(edit), edit.start + len(edit.text)
             if self.generations.fitting(accepted_text, offset, invoked=False) is None:
                 ahead = self._begin(accepted_text, offset, invoked=False)
@@ -317,7 +317,12 @@ class Session:
         """What contradicts the text is stopped; how far it was right is learned first."""
         for generation in self.generations.contradicted(current, cursor):
             self._learn_from(generation)
-        self.generations.follow(current, cursor)
+        self.generations.follow(current, cursor, self._words_gone())
+
+    def _words_gone(self) -> set[str]:
+        """The words that the last edit has taken away."""
+        words = [set(WORD.findall(text)) for edit in self.files.history.edits(1) for text in (edit.before, edit.after)]
+        return words[0] - words[1] if words else set()
 
     def _learn_from(self, generation: Generation) -> None:
         """The text that the user writes says whether it was right, shown or not."""

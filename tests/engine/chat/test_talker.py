@@ -198,7 +198,7 @@ def test_conversations_stay_encoded_as_far_as_there_is_memory(engines, monkeypat
 
 def test_closed_answer_leaves_conversation_usable(engine):
     answer = engine.chat(request("closed"))
-    next(answer)
+    next(forwards(answer))
     assert len(engine._talker.room.promised) == 1
     answer.close()
     assert engine._talker.room.promised == []

@@ -247,7 +247,7 @@ async def test_going_back_over_a_typo_shows_the_old_answer_and_asks_nobody(desk,
     assert len(desk.pens) == 1
 
 
-async def test_half_written_line_has_only_its_rest_asked_for(desk, typist):
+async def test_half_written_line_is_asked_for_anew(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute")
@@ -257,9 +257,7 @@ async def test_half_written_line_has_only_its_rest_asked_for(desk, typist):
     typist.type("", back=1)
     typist.type("c")
     asked = await typist.ask()
-    window, (span,) = desk.pens[1].request.windows[0].text, desk.pens[1].request.spans
-    assert (window[: span.start], window[span.end :]) == ("x = compute", "\n")
-    desk.pens[1].write("(y)", final=True)
+    desk.pens[1].write("ompute(y)", final=True)
     await settled()
     assert texts(asked) == ["ompute(y)"]
 
@@ -275,11 +273,35 @@ async def test_broken_off_rest_is_asked_for_once_its_beginning_is_taken():
     typist.type("", back=1)
     typist.accept((await typist.ask()).result())
     asked = await typist.ask()
-    window, (span,) = desk.pens[1].request.windows[0].text, desk.pens[1].request.spans
-    assert window[: span.start].endswith("total = 0\n    for item")
-    desk.pens[1].write(" in items:\n        total += item", final=True)
+    desk.pens[1].write("\n    for item in items:\n        total += item", final=True)
     await settled()
     assert texts(asked) == ["\n    for item in items:\n        total += item"]
+    await typist.session.end()
+
+
+@pytest.mark.parametrize(("answer", "p"), [("make_user()", 1.0), ("compute(y)", 0.01)])
+async def test_name_that_goes_or_comes_elsewhere_is_asked_for_anew(desk, typist, answer, p):
+    other = "file:///project/other.py"
+    typist.session.open(other, "/project/other.py", "python", 1, "def make_user(): ...\n")
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write(answer, final=True, p=p)
+    await settled()
+    typist.session.change(other, 2, [((0, 4, 0, 13), "create_user")], "utf-16")
+    await typist.ask()
+    assert len(desk.pens) == 2
+
+
+async def test_refused_suggestion_is_not_followed_ahead(desk, monkeypatch):
+    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.01)
+    typist = Typist(desk, SuggestSettings(multi_line="always"))
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    typist.type("d")
+    await asyncio.wait([typist.session._following], timeout=1.0)
+    assert len(desk.pens) == 1
     await typist.session.end()
 
 
