@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from lsprotocol import types as lsp
 from msgspec import Struct
+from pygls.exceptions import JsonRpcException
 
 from mercury_ls.lsp.server import Server
 from mercury_ls.settings import models
@@ -121,7 +122,12 @@ class StrongerModel:
         if self._mark:
             self._mark.write_text(f"{title}\n", encoding="utf-8")
         if title == INSTALL:
-            await self._install(choice.known.id)
+            try:
+                await self._install(choice.known.id)
+            except asyncio.CancelledError:  # offered again next time, where the download goes on
+                if self._mark:
+                    self._mark.unlink(missing_ok=True)
+                raise
         elif title == NOT_NOW:
             self._server.show(lsp.MessageType.Info, "`mercury-ls model recommend` names stronger models at any time")
 
@@ -202,7 +208,8 @@ class _Progress:
     async def __aenter__(self) -> "_Progress":
         window = self._server.protocol.client_capabilities.window
         if window and window.work_done_progress:
-            await self._server.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(self._token))
+            with suppress(JsonRpcException):
+                await self._server.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(self._token))
             self._server.work_done_progress.begin(self._token, lsp.WorkDoneProgressBegin(title=self._title))
         return self
 

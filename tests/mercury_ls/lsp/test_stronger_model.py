@@ -35,6 +35,10 @@ if "recommend" in arguments:
     print(sys.argv[2])
 elif "add" in arguments:
     sys.stderr.write({progress!r})
+    sys.stderr.flush()
+    if {waits!r}:
+        import time
+        time.sleep(600)
     sys.exit({code})
 """
 
@@ -95,9 +99,9 @@ async def client(new_client):
 def scripted(tmp_path, monkeypatch):
     """Stands in for the commands; gives the lines that it was called with."""
 
-    def script(*models: RecommendedModel, progress: str = "", code: int = 0):
+    def script(*models: RecommendedModel, progress: str = "", code: int = 0, waits: bool = False):
         log, found = tmp_path / "calls", recommended.choices(FAST, models)
-        program = SCRIPT.format(progress=progress, code=code)
+        program = SCRIPT.format(progress=progress, code=code, waits=waits)
         command = (sys.executable, "-c", program, str(log), msgspec.json.encode(found).decode())
         monkeypatch.setattr(stronger_model, "COMMAND", command)
         return lambda: log.read_text().replace(str(tmp_path), "").splitlines() if log.exists() else []
@@ -133,6 +137,29 @@ async def test_refusal_is_remembered_by_every_server(client, new_client, scripte
     await other.server.close()
     assert not other.asked()
     assert len(calls()) == 1
+
+
+async def test_installation_that_the_editor_interrupts_is_offered_again(client, new_client, scripted):
+    calls = scripted(TINY, waits=True)
+    await client.use()
+    await client.answered(INSTALL)
+    await client.agrees_to_progress()
+    await client.until(lambda: any("model add" in call for call in calls()))
+    await client.server.close()
+    other = new_client()
+    await other.use()
+    await other.until(other.asked)
+    await other.server.close()
+
+
+async def test_refused_progress_does_not_stop_the_installation(client, scripted):
+    calls = scripted(TINY)
+    await client.use()
+    await client.answered(INSTALL)
+    await client.until(lambda: client.asked("window/workDoneProgress/create"))
+    (created,) = client.asked("window/workDoneProgress/create")
+    client.send({"id": created["id"], "error": {"code": -32603, "message": "no"}})
+    await client.until(lambda: any("model use" in call for call in calls()))
 
 
 async def test_two_servers_ask_once(client, new_client, scripted):
