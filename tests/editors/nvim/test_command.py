@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 SUBCOMMANDS = [
     "accept",
+    "answer",
     "dismiss",
     "install",
     "log",

@@ -249,6 +249,7 @@ def test_rename_provider_is_told_and_the_note_is_shown(window):
     assert heard(window, "mercury/nextEdit")["context"]["renameProvider"] == ""
     window.js(provide)
     try:
+        offered(window, FIRST)  # asks nobody before the server; the next request says what was found out meanwhile
         offered(window, FIRST, note="undo and use rename")
         assert heard(window, "mercury/nextEdit")["context"]["renameProvider"] == "another extension"
         shows(window, "hight", "height", "↓ next edit: line 3 (Tab) · undo and use rename")
