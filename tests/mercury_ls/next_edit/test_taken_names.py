@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
+from mercury_ls.code.modules import Project
 from tests.mercury_ls.next_edit.test_pipeline import last_of, question_of
 
 
@@ -17,3 +18,17 @@ async def test_accepted_rename_has_not_taken_the_name() -> None:
     history.record(question.snapshot.path, own, difference(own, after), 60.0, is_own=False)
     answer = await last_of(replace(question, history=history))
     assert [after[edit.start : edit.end] for edit in answer.edits] == ["load"], answer.silence
+
+
+async def test_a_class_of_another_file_has_taken_the_name() -> None:
+    loader = "from file import Base\n\n\nclass Loader(Base):\n    def get(self):\n        return 1\n"
+    home = "class Base:\n    def {}(self):\n        return self.{}()\n"
+    texts = {"/project/loader.py": loader, "/project/file.py": home.format("get", "load")}
+    project = Project(
+        read=texts.get, exists=texts.__contains__, mentioning=lambda name, near: [p for p in texts if name in texts[p]]
+    )
+    drawn = (home.format("load", "load"), home.format("get$0", "load"))
+    assert (await last_of(question_of(drawn, "python", project=project))).silence.startswith("the name get is taken")
+    texts["/project/loader.py"] = loader.replace("(Base)", "(Other)")
+    unrelated = Project(read=texts.get, exists=texts.__contains__, mentioning=lambda name, near: [*texts])
+    assert (await last_of(question_of(drawn, "python", project=unrelated))).edits

@@ -13,10 +13,13 @@ from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
+from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.rename.uses import CLASSES, bases_in, uses_in_family
 from mercury_ls.next_edit.situation import typed_ranges
 
 MOST = 256
+MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
 ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
 NESTED = frozenset({"interface_type", "object_type", "struct_type"})
@@ -34,7 +37,9 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
     def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
         if node is None or not (
-            _is_taken_here(rule, home, node, accepted) or _is_taken_beside(rule, home, node, project)
+            _is_taken_here(rule, home, node, accepted)
+            or _is_taken_beside(rule, home, node, project)
+            or _is_taken_below(rule, home, project, accepted)
         ):
             return ""
         return f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more"
@@ -69,6 +74,27 @@ def _is_taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Proje
     beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
     nodes = ((file, scopes.node_at(file, at)) for file in beside for at in scopes.mentions(file, rule.after)[:MOST])
     return any(node is not None and _is_declared_beside(renamed, home, node, file) for file, node in nodes)
+
+
+def _is_taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> bool:
+    """Whether a class has it that derives from the one whose member it is."""
+    symbol = renamed_symbol(rule, home)
+    if symbol.owner is None or symbol.node is None or family(home.path) not in CLASSES:
+        return False
+    for path in dict.fromkeys((home.path, *islice(project.mentioning(rule.after, home.path), MOST_FILES))):
+        file = home if path == home.path else project.file(path)
+        if file is None or not bases_in(file):
+            continue
+        uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
+        offered = [reach for _, reach in typed_ranges(file, accepted)]
+        for at in islice(scopes.mentions(file, rule.after), MOST if uses.derived else 0):
+            node = scopes.node_at(file, at)
+            own = symbols.owner_of(node) if node is not None and scopes.declares(node) else None
+            if node is None or own is None or type_name(own) not in uses.derived or not uses.overrides(node):
+                continue
+            if not _is_made_by_user(rule, file, at) and not any(start <= at < end for start, end in offered):
+                return True
+    return False
 
 
 def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node) -> bool:
@@ -174,7 +200,7 @@ def _kind_of(parameter: Node) -> str:
 
 def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
     """Whether the name came with the rename itself: on a line of it that did not have the name before."""
-    if at == rule.offset(home):
+    if home.path == rule.path and at == rule.offset(home):
         return True
     number = home.line_of(at)
     edited = any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)

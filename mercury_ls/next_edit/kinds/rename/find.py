@@ -13,6 +13,7 @@ from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
+    enclosing,
     is_of_another_self,
     is_of_self,
     is_qualified,
@@ -20,6 +21,7 @@ from mercury_ls.code.symbols import (
     redeclares,
     refers_to,
     symbol_at,
+    type_name,
 )
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
@@ -28,7 +30,7 @@ from mercury_ls.next_edit.kinds.rename.declared import (
     renamed_symbol,
 )
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
+from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports, uses_in_family
 from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides, with_likeness
 
 Span = tuple[int, int]
@@ -58,7 +60,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     symbol = _symbol_in(rule, snapshot, home, project, spans, certain)
     if declared_in is None or not certain:
         return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, code))
-    uses = Uses(rule.before, rule.after, symbol, declared_in, snapshot, project)
+    uses = uses_in_family(rule.before, rule.after, symbol, declared_in, snapshot, project)
     certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
 
@@ -209,7 +211,9 @@ def _is_same_there(uses: Uses, offset: int) -> bool:
     node = scopes.node_at(uses.snapshot, offset)
     parent = node.parent if node is not None else None
     is_in_module = uses.symbol.module_level and parent is not None and parent.type == "attribute"
-    return not uses.is_home or is_in_module or refers_to(uses.symbol, uses.snapshot, offset)
+    around = enclosing(node) if node is not None else None
+    is_inherited = around is not None and type_name(around) in uses.derived
+    return not uses.is_home or is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:

@@ -16,7 +16,7 @@ from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object
+from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object, uses_in_family
 from mercury_ls.wording import counted
 
 MOST_MENTIONS = 1024
@@ -78,8 +78,8 @@ def _unjudged(
         file = known.get(path) or project.file(path)
         if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
-        uses = Uses(rule.before, rule.after, symbol, home, file, project)
-        is_open = _is_in_doubt if (yield from _sees(file, home, project)) else _is_path_in_string
+        uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
+        is_open = _is_in_doubt if (yield from _sees(file, uses.home, project)) else _is_path_in_string
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             if (file.uri, at) in places_offered or not is_open(uses, at):
                 continue
@@ -205,7 +205,7 @@ def _is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
         function = symbols.called_with_keyword(node)
         return b"def __init__" not in (owner.text or b"") and function in uses.derived | REPLACING
     if scopes.declares(node):
-        return _is_declaration_in_doubt(owner, node)
+        return _is_declaration_in_doubt(uses, owner, node)
     if symbols.is_of_self(node):
         return _is_self_in_doubt(uses, owner, node)
     whose = qualifier_node(node)
@@ -245,11 +245,13 @@ def _type_of_literal(node: Node) -> Node | None:
     return around.child_by_field_name("type") if around is not None else None
 
 
-def _is_declaration_in_doubt(owner: Node, node: Node) -> bool:
+def _is_declaration_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
     """Whether it overrides or implements the member."""
     own = symbols.owner_of(node)
-    if own is None or type_name(own) == type_name(owner) or not symbols.are_related(own, owner):
+    if own is None or type_name(own) == type_name(owner):
         return False
+    if not symbols.are_related(own, owner):
+        return uses.is_related(type_name(own))
     is_implicit = type_name(owner) not in symbols.heading(own) and type_name(own) not in symbols.heading(owner)
     return not is_implicit or (node.parent is not None and node.parent.type in METHODS)
 

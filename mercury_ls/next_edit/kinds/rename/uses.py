@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice, takewhile
+from pathlib import PurePath
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -17,7 +18,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
-from mercury_ls.code.symbols import Symbol, text_of, type_name
+from mercury_ls.code.symbols import Symbol, symbol_at, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 
 OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
@@ -399,7 +400,7 @@ class Uses(Struct, dict=True):
             return self.is_home and (own or symbols.enclosing(node)) == owner
         if scopes.declares(node) and own is not None and type_of_object(node) is None:
             is_derived = type_name(own) in self.derived and own.type in scopes.TYPES
-            return self._is_owner(own) or (is_derived and self._is_overriding(node))
+            return self._is_owner(own) or (is_derived and self.overrides(node))
         is_short = node.parent is not None and node.parent.type == "shorthand_field_initializer"
         if not symbols.is_qualified(node) and not is_short:
             around = own if own is not None else symbols.enclosing(node)
@@ -427,11 +428,11 @@ class Uses(Struct, dict=True):
         files = self.project.beside(self.home.path, self.name)
         return files is not None and not any(_declares_member(file, self.name) for file in files)
 
-    def _is_overriding(self, node: Node) -> bool:
-        """Whether it is the same overload: in Java a method with other parameters is another one."""
+    def overrides(self, node: Node) -> bool:
+        """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
         if family(self.snapshot.path) != "java" or self.symbol.node is None:
             return True
-        return _parameters_of(self.symbol.node) == _parameters_of(node)
+        return _parameters_of(self.symbol.node) == _parameters_of(node) is not None
 
     def _is_field_given(self, owner: Node, node: Node) -> bool:
         """Whether it is a keyword argument that sets a field of a class without a constructor: a data class."""
@@ -462,12 +463,30 @@ class Uses(Struct, dict=True):
     @cached_property
     def derived(self) -> frozenset[str]:
         """The classes of the file that derive from it by their first bases."""
-        pairs = DERIVED.findall(self.snapshot.text) if family(self.snapshot.path) in CLASSES else []
-        owners, grown = set(self.owners), True
+        return self._derived(MOST_BASES)
+
+    def _derived(self, steps: int) -> frozenset[str]:
+        if self.symbol.owner is None:
+            return frozenset()
+        key = "derived", self.home.path, self.symbol.owner.start_byte, self.snapshot.path, steps
+        return self.project.once(key, lambda: self._derived_within(steps))
+
+    def _derived_within(self, steps: int) -> frozenset[str]:
+        pairs = bases_in(self.snapshot)
+        imported = {base for _, base in pairs if base not in self.owners and self._is_derived_elsewhere(base, steps)}
+        owners, grown = {*self.owners, *imported}, True
         while grown:
             subclasses = {name for name, base in pairs if base in owners} - owners
             owners, grown = owners | subclasses, bool(subclasses)
-        return frozenset(owners - self.owners)
+        return frozenset(owners - self.owners - imported)
+
+    def _is_derived_elsewhere(self, name: str, steps: int) -> bool:
+        source = _class_elsewhere(self.snapshot, name, self.home, self.project) if steps else None
+        if source is None:
+            return False
+        file, own_name = source
+        there = Uses(self.name, self.new_name, self.symbol, self.home, file, self.project)
+        return own_name in there._derived(steps - 1) or there._is_derived_elsewhere(own_name, steps - 1)
 
     def _is_of_type(self, whose: Node, node: Node) -> bool:
         receiver, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
@@ -641,6 +660,58 @@ class Uses(Struct, dict=True):
             return True
         path, _, last = type_text.rpartition(".")
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
+
+
+def uses_in_family(
+    name: str, new_name: str, symbol: Symbol, home: Snapshot, snapshot: Snapshot, project: Project
+) -> Uses:
+    """The uses of a symbol, and of what it overrides."""
+    key = "overridden", name, new_name, home.path, symbol.node and symbol.node.start_byte
+    overridden = project.once(key, lambda: _overridden(name, new_name, symbol, home, project))
+    declared, file = overridden or (symbol, home)
+    return Uses(name, new_name, declared, file, snapshot, project)
+
+
+def _overridden(
+    name: str, new_name: str, symbol: Symbol, home: Snapshot, project: Project
+) -> tuple[Symbol, Snapshot] | None:
+    """The declaration that the symbol overrides, of the class highest up, and its file."""
+    highest, file, above = None, home, symbol.owner and type_name(symbol.owner)
+    for _ in range(MOST_BASES if above else 0):
+        bases = {base for derived, base in bases_in(file) if derived == above}
+        above = bases.pop() if len(bases) == 1 else ""
+        is_here = bool(above) and project.declares(file, above)
+        source = (file, above) if is_here else _class_elsewhere(file, above, home, project)
+        if source is None:
+            break
+        file, above = source
+        for at in islice(scopes.mentions(file, name), MOST):
+            node = scopes.node_at(file, at)
+            owner = symbols.owner_of(node) if node is not None and scopes.declares(node) else None
+            if node is None or owner is None or type_name(owner) != above:
+                continue
+            if Uses(name, new_name, symbol, home, file, project).overrides(node):
+                highest = symbol_at(name, new_name, file, at, file, ()), file
+    return highest
+
+
+def bases_in(file: Snapshot) -> list[tuple[str, str]]:
+    """The classes of a file and their first bases."""
+    return DERIVED.findall(file.text) if family(file.path) in CLASSES else []
+
+
+def _class_elsewhere(file: Snapshot, name: str, home: Snapshot, project: Project) -> tuple[Snapshot, str] | None:
+    """The file from which a file has a class, and how it is called there; None if that is not certain."""
+    if not name or project.declares(file, name):
+        return None
+    sources = {(imported.module, imported.name) for imported in project.imports(file) if imported.alias == name}
+    if not sources and family(file.path) == "java":
+        path = str(PurePath(file.path).with_name(f"{name}.java"))
+        return (beside, name) if project.exists(path) and (beside := project.file(path)) is not None else None
+    module, own_name = sources.pop() if len(sources) == 1 else ("", "")
+    path = project.module(file, module, home.path) if own_name else None
+    source = project.file(path) if path is not None and path != file.path else None
+    return (source, own_name) if source is not None else None
 
 
 def _stated(node: Node) -> tuple[Node | None, Node | None]:
