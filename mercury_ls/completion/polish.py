@@ -31,7 +31,7 @@ def polish(
     """The part of a text that is worth showing. A text that is not `complete` need not parse yet."""
     text = without_sentinels(text, snapshot.text)
     text = in_the_files_style(text, snapshot)
-    text = within_target(text, snapshot, target)
+    text = _within_target(text, snapshot, target)
     text = _without_repetition(text)
     text = _without_suffix_overlap(text, snapshot.text[target.end :])
     text = _with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
@@ -112,7 +112,7 @@ def _indentation_unit(text: str) -> str:
     return " " * min((len(run) for run in spaces if len(run) > 1), default=0)
 
 
-def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
+def _within_target(text: str, snapshot: Snapshot, target: Target) -> str:
     if target.mode == "line":
         return re.split(r"\r?\n", text, maxsplit=1)[0]
     if target.free:

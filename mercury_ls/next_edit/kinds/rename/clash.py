@@ -22,6 +22,8 @@ MOST = 256
 MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
 ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
+IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import"})
+"""What binds a whole module, or its default export, to a name."""
 NESTED = frozenset({"interface_type", "object_type", "struct_type"})
 """Types without a name, in which a member may have the name of one around them."""
 OVERLOADING = frozenset({"cpp", "csharp", "java"})
@@ -131,7 +133,10 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     if _is_assigned_to_self(node):
         around = symbols.enclosing(node)
         return (type_name(around), "", -1) if around is not None else None
-    if not scopes.declares(node) or (not scopes.is_member(node) and scopes.binding(file, node) is not None):
+    is_import = node.parent is not None and node.parent.type in IMPORTS
+    if not (scopes.declares(node) or is_import) or (
+        not scopes.is_member(node) and scopes.binding(file, node) is not None
+    ):
         return None
     owner = symbols.owner_of(node)
     if owner is None:
