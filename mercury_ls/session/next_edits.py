@@ -37,6 +37,8 @@ READING_SECONDS = 0.5
 NOTHING_FOLLOWS = "nothing follows from the last edits"
 ELSEWHERE = "the next edits are in other files"
 CHANGED = "the text changed while the answer was being made"
+NOTED = frozenset({"argument", "parameter", "rename"})
+"""Kinds of edits that may be due in files that are not searched."""
 TRIES = 3
 """While other texts change: an editor may report an accepted edit file by file, and ask in between."""
 
@@ -264,8 +266,9 @@ class NextEdits:
 
 
 def _joined_notes(note: str, offer: Offer) -> str:
-    """What a rename leaves undone: in files that are not read, and where nothing says whether it is meant."""
-    return "; ".join(filter(None, (note, offer.note))) if offer.kind == "rename" else ""
+    """What a rename or another parameter list leaves undone: in files that are not read, and where nothing says whether
+    it is meant."""
+    return "; ".join(filter(None, (note, offer.note))) if offer.kind in NOTED else ""
 
 
 def _silence_of(answer: Answer, note: str, request: NextEditRequest) -> str:

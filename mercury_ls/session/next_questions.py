@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from mercury_ls.completion.offers import Offer
 from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
+from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought, sought_calls
 from mercury_ls.session.closed import closed_file
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
@@ -23,9 +24,12 @@ from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.wording import counted
 
 MOST_CLOSED = 4
+"""Files that are not open and mention what was edited, where nothing tells which of them use it."""
 MOST_REFUSED = 64
-MOST_RENAMED = 256
-"""Files that are not open and may use what was renamed."""
+FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
+"""Files that import statements name by their folder."""
+MOST_USING = 256
+"""Files that are not open and may use what was renamed, or call the function whose parameters were edited."""
 
 
 class NextQuestions:
@@ -92,15 +96,21 @@ class NextQuestions:
         return None if workspace.gap() else workspace.mentioning([frozenset({name})], near)
 
     def _others(self, snapshot: Snapshot, asker: Asker) -> tuple[tuple[Snapshot, ...], str]:
-        """The other open files, closed ones that mention what was just changed, and what a rename leaves."""
+        """The other open files, closed ones that mention what was just changed, and what is left in others."""
         edits = self.edits
         neighbours = self._neighbours(snapshot, edits)
-        renamed = sought(edits, {file.path: file for file in (snapshot, *neighbours)})
+        homes = {file.path: file for file in (snapshot, *neighbours)}
+        renamed = sought(edits, homes)
         open_files = (*neighbours, *self._open_mentioning(renamed, {file.uri for file in (snapshot, *neighbours)}))
         if renamed:
             paths = self._closed_paths(renamed, snapshot)
             note, is_left = self._left_by_a_rename(snapshot, paths, asker), asker.renamer or not knows_imports(snapshot)
-            closed = self._read([] if is_left else paths[:MOST_RENAMED], renamed)
+            closed = self._read([] if is_left else paths[:MOST_USING], renamed)
+        elif called := sought_calls(edits, homes):
+            paths = self._closed_paths([*called], snapshot)
+            most = MOST_USING if knows_imports(snapshot) else MOST_CLOSED
+            note = self._left_in_closed(paths, asker, most) if any(called.values()) else ""
+            closed = self._read(paths[:most], [*called])
         else:
             changed = [frozenset({name}) for name in renamed_symbols(edits)]
             note, closed = "", self._read(self._closed_paths(changed, snapshot)[:MOST_CLOSED], changed)
@@ -120,9 +130,13 @@ class NextQuestions:
             if uri not in but and _is_asked(document.text, name_sets):
                 yield document.snapshot()
 
-    def _closed_paths(self, name_sets: Iterable[frozenset[str]], near: Snapshot) -> list[str]:
+    def _closed_paths(self, name_sets: Sequence[frozenset[str]], near: Snapshot) -> list[str]:
+        """Those that mention the file of the latest edit as well come first: they may import it."""
         open_paths = {document.path for document in self._files.documents.values()}
-        return [path for path in self._files.workspace.mentioning(name_sets, near.path) if path not in open_paths]
+        modules = {_module(edit.path) for edit in self.edits[-1:]}
+        importing = self._files.workspace.mentioning([names | modules for names in name_sets], near.path)
+        paths = dict.fromkeys((*importing, *self._files.workspace.mentioning(name_sets, near.path)))
+        return [path for path in paths if path not in open_paths]
 
     def _read(self, paths: Iterable[str], name_sets: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""
@@ -135,13 +149,25 @@ class NextQuestions:
         gap = self._files.workspace.gap()
         if asker.renamer and (paths or gap):
             return f"{asker.renamer} can rename this in the whole project: undo your edit and use its rename"
+        if paths and asker.closed and not knows_imports(snapshot):
+            return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
+        return self._left_in_closed(paths, asker, MOST_USING)
+
+    def _left_in_closed(self, paths: Sequence[str], asker: Asker, most: int) -> str:
+        """An offer says if not all of these closed files are searched, only the first `most`, or if there may be
+        others."""
         if paths and not asker.closed:
             return f"{counted(len(paths), 'closed file')} may use this name too"
-        if paths and not knows_imports(snapshot):
-            return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
-        if len(paths) > MOST_RENAMED:
-            return f"{counted(len(paths) - MOST_RENAMED, 'more file')} may use this name"
+        if len(paths) > most:
+            return f"{counted(len(paths) - most, 'more file')} may use this name"
+        gap = self._files.workspace.gap()
         return f"more files may use this name: {gap}" if gap else ""
+
+
+def _module(path: str) -> str:
+    """The word by which most import statements name the file."""
+    file = PurePath(path)
+    return file.parent.name if file.stem in FOLDER_MODULES or file.suffix == ".go" else file.stem
 
 
 def _is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:

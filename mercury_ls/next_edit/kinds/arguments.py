@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator
 from msgspec.structs import replace
 
 from mercury_ls.code import scopes
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.code.scopes import whole
-from mercury_ls.code.symbols import is_qualified
+from mercury_ls.code.symbols import is_qualified, type_name
 from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.kinds.calls import (
@@ -23,6 +23,7 @@ from mercury_ls.next_edit.kinds.calls import (
     with_argument,
     without_argument,
 )
+from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, with_likeness
 from mercury_ls.next_edit.rule import quoted
 
@@ -57,13 +58,25 @@ def learn(example: Example) -> Iterator[Argument]:
             yield replace((ParameterEdit if defines else Argument).of(piece), function=function)
 
 
+def names_of_calls(rule: Argument, home: Snapshot) -> frozenset[str]:
+    """The names that a file must contain to call the function whose parameters were edited: its own, and that of its
+    type. Empty if no declaration was edited, or that of a local function."""
+    change = changed_at(rule, rule.function, home, home)
+    symbol = change and change.symbol
+    if change is None or symbol is None or symbol.node is None or symbol.local or not scopes.declares(symbol.node):
+        return frozenset()
+    if constructed := constructing(change, home, home):
+        return frozenset({constructed.function})
+    return frozenset({rule.function, type_name(symbol.owner)} if symbol.owner is not None else {rule.function})
+
+
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The syntax tree says whether it was a declaration, since one without a body looks like a call."""
     change = changed_at(rule, rule.function, snapshot, home) if home else None
     if home is None or change is None:
         return
     if change.symbol.node is not None and scopes.declares(change.symbol.node):
-        yield from _of_parameter(rule, change, snapshot, home)
+        yield from _of_parameter(rule, change, snapshot, home, project)
     elif not isinstance(rule, ParameterEdit):
         yield from _of_argument(rule, change, snapshot)
 
@@ -81,14 +94,27 @@ def _of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> 
             yield _like_the_edited(rule, snapshot, place)
 
 
-def _of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
+def _of_parameter(
+    rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot, project: Project
+) -> Iterator[Place]:
     """A removed parameter's arguments can be removed; a new argument is mostly for the model to write."""
     for candidate in filter(None, (change, constructing(change, snapshot, home))):
         for call in calls_of(rule.function, candidate, snapshot):
+            is_checked = snapshot.version == CLOSED and candidate.symbol.module_level and knows_imports(snapshot)
+            if is_checked and not _is_of_home(rule, candidate, snapshot, home, project, call):
+                continue
             if not rule.before.strip():
                 yield _passing(rule, candidate, snapshot, call)
             elif place := without_argument(call, candidate):
-                yield _like_the_edited(rule, snapshot, place)
+                yield replace(_like_the_edited(rule, snapshot, place), bound=is_checked)
+
+
+def _is_of_home(
+    rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot, project: Project, call: CalledArguments
+) -> bool:
+    """True if the imports of the file say that it calls the function of `home`, and not another by this name."""
+    function = change.function or rule.function
+    return Uses(function, "", change.symbol, home, snapshot, project).is_certain(call.named_at)
 
 
 def suppress(rule: Argument, place: Place, snapshot: Snapshot) -> bool:

@@ -55,8 +55,10 @@ class ArgumentChange(Struct, frozen=True):
 
 
 class CalledArguments(Struct, frozen=True):
-    """The range between the brackets of a call, the ranges of its arguments, and their names if they have any."""
+    """Where a call names its function, the range between its brackets, and the ranges of its arguments with the names
+    that they have."""
 
+    named_at: int
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...]
@@ -220,7 +222,7 @@ def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Itera
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
         spread = any(node is not None and node.type in SPREAD for node in nodes)
         if not spread and not any(text.startswith("...") or text.endswith("...") for text in texts):
-            yield CalledArguments(start, end, tuple(pieces), tuple(map(_given_name, texts)))
+            yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)))
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:

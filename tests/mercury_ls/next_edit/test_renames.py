@@ -245,6 +245,47 @@ async def test_unread_files_are_reported_and_made_up_for(session, tmp_path, monk
     assert offer.note == ""
 
 
+STRICT = "def check(row, strict=False, depth=1):\n    return row\n\n\ncheck(1, strict=True)\n"
+CALLED = "from a import check\n\ncheck(2, strict=True)\n"
+
+
+async def parameter_removed(session: Session, folder: Path, files: dict[str, str]) -> Offer | None:
+    session.questions.connect(NoEngine())
+    return await asked(session, await renamed(session, folder, {"a.py": STRICT, **files}, ", strict=False", ""))
+
+
+async def test_argument_is_removed_behind_many_files_that_only_mention_the_function(session, tmp_path):
+    mentioning = {f"n{number}.py": f"# check number {number}\nx = {number}\n" for number in range(300)}
+    offer = await parameter_removed(session, tmp_path, {**mentioning, "zz.py": CALLED})
+    assert [Path(edit.uri).name for edit in offer.edits] == ["a.py", "zz.py"]
+    assert offer.note == "45 more files may use this name"
+
+
+async def test_argument_is_removed_in_all_closed_files_at_once(session, tmp_path):
+    offer = await parameter_removed(session, tmp_path, {f"n{number}.py": CALLED for number in range(100)})
+    assert len(offer.edits) == 101
+
+
+async def test_argument_of_another_function_stays_in_closed_files(session, tmp_path):
+    other = "def check(row, strict):\n    return row\n"
+    files = {"b.py": other, "c.py": "from b import check\n\ncheck(2, strict=True)\n", "zz.py": CALLED}
+    offer = await parameter_removed(session, tmp_path, files)
+    assert [Path(edit.uri).name for edit in offer.edits] == ["a.py", "zz.py"]
+    assert offer.note == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "call"), [("save", "shop.save(2, strict=True)"), ("__init__", "Shop(2, strict=True)")]
+)
+async def test_argument_of_a_method_is_removed_in_closed_files(session, tmp_path, method, call):
+    declared = f"class Shop:\n    def {method}(self, row, strict=False):\n        pass\n"
+    mentioning = {f"n{number}.py": f"# {method} number {number}\n" for number in range(8)}
+    files = {"a.py": declared, **mentioning, "zz.py": f"from a import Shop\n\n\ndef f(shop: Shop):\n    {call}\n"}
+    session.questions.connect(NoEngine())
+    offer = await asked(session, await renamed(session, tmp_path, files, ", strict=False", ""))
+    assert [Path(edit.uri).name for edit in offer.edits] == ["zz.py"]
+
+
 async def test_other_renaming_server_is_named_and_closed_files_are_not_offered(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, Asker(renamer="pyright"))
