@@ -70,17 +70,16 @@ class Offer(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Offers, best first; or none, and why. `draft` is the raw text that they were made from, `confidence` has an entry
-    for each of its tokens, `sent` says what went to another program for it, `slots` are the draft's, for those who
-    watch it. `unshown` is what a model proposed as well, and what follows says whether that was right; `evidence` is
-    what was known of the draft."""
+    """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from, `sent`
+    says what went to another program for it, `slots` are the draft's, for those who watch it. `unshown` is what a model
+    proposed as well, and what follows says whether that was right; `evidence` is what was known of the draft."""
 
     offers: tuple[Offer, ...] = ()
     silence: str = ""
     source: str = "model"
     step: int = 0
     draft: str = ""
-    confidence: tuple[float, ...] = ()
+    tokens: int = 0
     final: bool = False
     sent: str = ""
     slots: tuple[Slot, ...] = ()
@@ -91,10 +90,6 @@ class Answer(Struct, frozen=True):
     def offer(self) -> Offer | None:
         """The best one."""
         return self.offers[0] if self.offers else None
-
-    @property
-    def tokens(self) -> int:
-        return len(self.confidence)
 
     @property
     def edits(self) -> tuple[TextEdit, ...]:

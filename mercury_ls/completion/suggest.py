@@ -190,7 +190,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     answer = Answer(
         step=draft.step,
         draft=filled.text,
-        confidence=filled.confidence,
+        tokens=len(filled.confidence),
         final=draft.final,
         sent=draft.sent,
         slots=filled.slots,

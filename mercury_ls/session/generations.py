@@ -204,7 +204,7 @@ class Generations:
         fitting = [generation for generation in self._recent if answers(generation, current, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
 
-    def follow(self, current: Snapshot, cursor: int, gone: Set[str] = frozenset()) -> None:
+    def follow(self, current: Snapshot, cursor: int, gone: Set[str]) -> None:
         """This document has changed: what contradicts it is stopped, what is far from it is forgotten, and so is what
         was answered elsewhere with words that are `gone`, or with nothing."""
         for generation in self.contradicted(current, cursor):

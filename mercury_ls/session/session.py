@@ -222,9 +222,7 @@ class Session:
     def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
         question = self.questions.completion(snapshot, offset, invoked=invoked)
         target = where(question)
-        if isinstance(target, Silence):
-            return target
-        return self.generations.add(self._generation(question, target))
+        return target if isinstance(target, Silence) else self.generations.add(self._generation(question, target))
 
     def _generation(self, question: Question, target: Target) -> Generation:
         return Generation(question, target, self.engine, self.questions.pace)

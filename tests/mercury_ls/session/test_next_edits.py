@@ -1,6 +1,7 @@
 """The next edit of a session: sought ahead, over files that are not open, and as the editor's servers complain."""
 
 import asyncio
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,9 +187,9 @@ async def test_offer_from_before_the_start_is_looked_for_again(starting, tmp_pat
     assert not starting.next_edits.is_outdated
 
 
-async def test_next_edit_model_is_asked_at_once_and_rules_wait(rewriting, tmp_path, monkeypatch):
-    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.1)
-    uri = await edited(rewriting, tmp_path)
+@contextmanager
+def noted_pauses(monkeypatch):
+    """The pauses of the search for next edits, in seconds, none of which is waited for."""
     pauses: list[float] = []
     sleep = asyncio.sleep
 
@@ -198,6 +199,13 @@ async def test_next_edit_model_is_asked_at_once_and_rules_wait(rewriting, tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(next_edits.asyncio, "sleep", noted)
+        yield pauses
+
+
+async def test_next_edit_model_is_asked_at_once_and_rules_wait(rewriting, tmp_path, monkeypatch):
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.1)
+    uri = await edited(rewriting, tmp_path)
+    with noted_pauses(monkeypatch) as pauses:
         assert (await rewriting.next_edits.ask(uri, 22)).offer.kind == "region"
         assert not any(pauses)
         other = opened(rewriting, tmp_path / "renamed.py", DEFINED)
@@ -216,15 +224,7 @@ async def test_its_record_decides_how_often_a_next_edit_model_is_asked(tmp_path,
     for fate in fates:
         session.questions.lesson("nextEdit", Evidence(0.9))(fate == "+", shown=True)
     uri = await edited(session, tmp_path)
-    pauses: list[float] = []
-    sleep = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        pauses.append(seconds)
-        await sleep(0)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(next_edits.asyncio, "sleep", noted)
+    with noted_pauses(monkeypatch) as pauses:
         await session.next_edits.ask(uri, 22)
         assert max(pauses) == seconds
         pauses.clear()
