@@ -77,10 +77,10 @@ def _lie(rng: random.Random, stand_in: stand_in_hub.StandIn) -> None:
     elif kind == 5:
         locations = ("file:///etc/passwd", "http://169.254.169.254/", "//", f"/{REPOSITORY}", "http://[::1", "x" * 9000)
         location, status = rng.choice(locations), rng.choice((301, 302, 307, 308))
-        stand_in.answer = lambda path, start: (status, {"Location": location}, b"")
+        stand_in.answer = lambda path, start, stop: (status, {"Location": location}, b"")
     elif kind == 6:
         status, body = rng.choice((401, 403, 404, 416, 429, 500, 503, 600)), rng.choice((b"", b"\x1b[31m" * 999, b"{"))
-        stand_in.answer = lambda path, start: (status, {"Retry-After": "1e300", "X-Error-Code": "\x1b[31m"}, body)
+        stand_in.answer = lambda path, start, stop: (status, {"Retry-After": "1e300", "X-Error-Code": "\x1b[31m"}, body)
     else:
         for damaged in rng.sample([*stand_in.files], 2):
             content = bytearray(stand_in.files[damaged])
