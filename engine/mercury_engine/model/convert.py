@@ -1,7 +1,6 @@
 """Converts a checkpoint for running: int8 or int4 weights under our names beside its own config and tokenizer."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -9,6 +8,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.bounds import small_bytes
 from mercury_engine.model.architectures import config_of, read_json
 from mercury_engine.model.checkpoint import Checkpoint, Weight, read_checkpoint
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError
@@ -61,7 +61,7 @@ def convert(
         part.unlink(missing_ok=True)
     for name in COPIED:
         if source.resolve() != target.resolve() and (source / name).exists():
-            shutil.copyfile(source / name, target / name)
+            (target / name).write_bytes(_described(source / name))
     config, sizes = checkpoint.config, (weight.shape for weight in checkpoint.weights.values())
     return Converted(
         architecture=checkpoint.architecture,
@@ -71,6 +71,13 @@ def convert(
         precision=precision,
         bytes=writer.bytes,
     )
+
+
+def _described(path: Path) -> bytes:
+    try:
+        return small_bytes(path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error}); get the model from its publisher") from error
 
 
 def _needed_to_write(layout: _Layout) -> str:

@@ -123,7 +123,12 @@ class PretrainedTokenizer(Spelling):
         return list(self._encode_part(text))
 
     def _encode_part(self, part: str) -> tuple[int, ...]:
-        return tuple(self._rust.encode(valid(part), add_special_tokens=False).ids)
+        try:
+            return tuple(self._rust.encode(valid(part), add_special_tokens=False).ids)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as when it is opened
+            raise EngineError(f"{self._source}: cannot encode a text ({error}); add another model") from error
 
 
 def _read(path: Path) -> dict:

@@ -252,6 +252,14 @@ def test_converting_again_replaces_what_was_there(saved, tmp_path):
     ]
 
 
+def test_description_without_an_end_is_not_copied(saved, tmp_path):
+    folder, target = tmp_path / "made", tmp_path / "converted"
+    folder.mkdir()
+    copied(saved("llama")[1], folder).joinpath("tokenizer_config.json").symlink_to("/dev/zero")
+    with pytest.raises(ModelError, match=r"tokenizer_config\.json: .*is not a file"):
+        convert(folder, target)
+
+
 def copied(folder, target):
     for path in folder.iterdir():
         (target / path.name).write_bytes(path.read_bytes())

@@ -190,3 +190,9 @@ def test_panic_of_library_is_reported_as_unusable_file():
     steps = {"type": "Sequence", "pretokenizers": [slow, {"type": "ByteLevel", "add_prefix_space": False}]}
     with pytest.raises(EngineError, match="not a tokenizer file"):
         load({**spec("qwen"), "pre_tokenizer": steps})
+
+
+def test_panic_while_encoding_is_an_error_of_the_model():
+    own = load({**spec("qwen"), "normalizer": replace("aa", Regex="(a+)+$")})
+    with pytest.raises(EngineError, match="cannot encode a text"):
+        own.encode("a" * 60 + "!")
