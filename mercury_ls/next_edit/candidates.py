@@ -16,6 +16,7 @@ from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.signatures import changed_signatures
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.once import is_about_its_place
 from mercury_ls.next_edit.places import MOST_PLACES, Place
@@ -63,6 +64,7 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     homes = {file.path: file for file in files}
     learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
     renames = Renames.of(learned, files, project)
+    learned = [*changed_signatures(files, situation.edits), *learned]
     for file in files:
         candidates: list[Candidate] = []
         for batch in _following(file, situation, learned, homes, project):
@@ -167,7 +169,8 @@ def _following(
         places = _places_of(rule, snapshot, home, project)
         if elsewhere and not all(place.certain for place in places) and not _is_declared(rule, home):
             places = [place for place in places if place.certain]
-        free = [place for place in places if not any(age <= rule.since and _overlap(place, r) for age, r in touched)]
+        recent = [reach for age, reach in touched if age <= rule.since]
+        free = [place for place in places if place.is_gap or not any(_overlap(place, reach) for reach in recent)]
         lines = sorted(snapshot.line_of(place.start) for place in free)
         locals_of_rule = ranges_of_locals(rule, snapshot, home) if free else {}
         around = Surroundings(snapshot, situation, lines, edited, locals_of_rule)
@@ -203,12 +206,12 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
 
 
 def _places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
-    """At most 64 in the order of the text, but all certain places of a rename."""
+    """At most 64 in the order of the text, but all that are bound."""
     places: list[Place] = []
     for place in kind_of(rule).find(rule, snapshot, home, project):
         text = place.text and in_the_files_lines(place.text, snapshot)
         places.append(place if text == place.text else replace(place, text=text))
-        if len(places) == MOST_PLACES and not place.certain:
+        if len(places) == MOST_PLACES and not place.bound:
             break
     return places
 
@@ -222,7 +225,7 @@ def _repeats_neighbour(place: Place, around: Surroundings) -> bool:
     """Whether its line would say the same as the one above or below, which differs on purpose. Where the user has just
     written that one, both may have been the same before."""
     snapshot, number = around.snapshot, around.snapshot.line_of(place.start)
-    if place.certain or place.text is None or "\n" in snapshot.text[place.start : place.end] + place.text:
+    if place.bound or place.text is None or "\n" in snapshot.text[place.start : place.end] + place.text:
         return False
     start, line = snapshot.line_start(number), snapshot.line(number)
     after = (line[: place.start - start] + place.text + line[place.end - start :]).strip()

@@ -29,6 +29,7 @@ from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
+from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
 from mercury_ls.next_edit.model import requests, written_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
@@ -92,17 +93,25 @@ async def answers(
 
 
 async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
-    """The answer with what a rename says of the places that it does not change."""
+    """The answer with what a rename says of the places that it does not change, and other parameters of the calls."""
     offer, files = answer.offer, question.files
-    edits = offer.edits if offer is not None and offer.kind == "rename" else ()
+    edits = offer.edits if offer is not None else ()
     places = {(edit.uri, edit.start) for edit in edits}
-    made = (candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places)
-    rule = next((rule for rule in made if isinstance(rule, Rename)), None)
+    made = [candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places]
+    changed = changed_signatures(files.values(), question.edits)
+    latest = (signature for signature in changed if signature.age == 0 and offer is None)
+    rule = next((rule for rule in (*made, *latest) if isinstance(rule, Rename | Signature)), None)
     home = next((file for file in files.values() if rule is not None and file.path == rule.path), None)
-    if offer is None or rule is None or home is None:
+    if rule is None or home is None or (offer is not None and offer.kind != rule.kind):
         return answer
     project = (question.project or Project()).with_files(files.values())
-    note = await _in_turns(note_of(rule, home, files.values(), project, places))
+    if isinstance(rule, Rename):
+        note = await _in_turns(note_of(rule, home, files.values(), project, places))
+    else:
+        lines = {(uri, files[uri].line_of(start)) for uri, start in places}
+        note = await _in_turns(calls_left(rule, home, files.values(), project, lines))
+    if offer is None:
+        return replace(answer, silence=f"{note}; {answer.silence}" if note else answer.silence)
     return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
 
 

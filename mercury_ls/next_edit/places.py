@@ -26,8 +26,8 @@ class Place(Struct, frozen=True):
     `likeness` is the share of neighbouring tokens that are as at the edited place; `same_role` says whether both are
     used alike (called, a member, bare), `declaration_gone` whether the edit was of a declaration and none is left.
     Places of one rule that are `bound` change together or not at all; a `certain` one stands for the very thing that
-    was renamed. `reach` are all lines that a template matched, `around` says how much the lines above and below are
-    like those of the edited place.
+    was renamed; at one that `is_gap` something is missing, whoever wrote what is beside it. `reach` are all lines that
+    a template matched, `around` says how much the lines above and below are like those of the edited place.
     """
 
     start: int
@@ -38,6 +38,7 @@ class Place(Struct, frozen=True):
     declaration_gone: bool = False
     bound: bool = False
     certain: bool = False
+    is_gap: bool = False
     reach: tuple[int, int] | None = None
     around: tuple[float, float] = (0.0, 0.0)
 
@@ -50,6 +51,15 @@ def with_likeness(place: Place, left: Sequence[str], right: Sequence[str], snaps
         likeness=(_agreeing(left[::-1], before[::-1]) + _agreeing(right, after)) / _compared(left, right),
         same_role=_role(left, right) == _role(before, after),
     )
+
+
+def like_the_edited(place: Place, before: str, left: Sequence[str], right: Sequence[str], snapshot: Snapshot) -> Place:
+    """The same; where text goes, it counts as much whether it is the same `before`."""
+    likened = with_likeness(place, left, right, snapshot)
+    if not before.strip():
+        return likened
+    is_unchanged = snapshot.text[place.start : place.end].strip(" ,") == before.strip(" ,")
+    return replace(likened, likeness=(likened.likeness + is_unchanged) / 2)
 
 
 def sides(snapshot: Snapshot, start: int, end: int) -> tuple[list[str], list[str]]:

@@ -15,9 +15,9 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import type_name
-from mercury_ls.next_edit.kinds.arguments import Argument, names_of_calls
 from mercury_ls.next_edit.kinds.rename.declared import is_declared, renamed_symbol, where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.signatures import changed_signatures, names_of_calls
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.rule import Rule
 
@@ -74,12 +74,11 @@ def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozens
     ]
 
 
-def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> dict[frozenset[str], bool]:
-    """For each function whose parameters the latest edit changed, the names that a file calling it must contain, and
-    whether a parameter was removed, so that its calls have to change."""
-    learned = (rule for rule in rules(edits[-LATEST:]) if rule.age == 0 and rule.path in homes)
-    parameters = [(names_of_calls(rule, homes[rule.path]), rule) for rule in learned if isinstance(rule, Argument)]
-    return {names: bool(rule.before.strip()) for names, rule in parameters if names}
+def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozenset[str]]:
+    """For each function of whose parameters the latest edit asks other arguments, the names that a file calling it must
+    contain."""
+    signatures = (each for each in changed_signatures(homes.values(), edits) if each.age == 0)
+    return [names for each in signatures if (names := names_of_calls(each, homes[each.path]))]
 
 
 def _names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:

@@ -14,7 +14,6 @@ from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
-from mercury_ls.next_edit.renamed import renamed_symbols
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.patience import Patience
@@ -187,11 +186,12 @@ class NextEdits:
         return Answer(silence=CHANGED, final=True)
 
     async def _read(self, uri: str) -> None:
-        """Waits until the trees of the document and its neighbours are there, and after a rename for the project."""
+        """Waits until the trees of the document and its neighbours are there, and for the project if others may know
+        what was edited."""
         for open_uri in [uri, *(neighbour.uri for neighbour in self._files.neighbours(uri))]:
             if open_uri in self._files.documents:
                 await self._files.parsed(open_uri)
-        if renamed_symbols(self.next_questions.edits):
+        if self.next_questions.leads_elsewhere:
             await self._files.project_read(READING_SECONDS)
 
     def _shown(self, answer: Answer, request: NextEditRequest) -> Answer:

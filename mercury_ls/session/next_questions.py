@@ -65,6 +65,13 @@ class NextQuestions:
         """The user's own."""
         return self._files.history.edits(self._questions.settings.context.recent_edits, own=True)
 
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether other files may know what the latest edit changed."""
+        edits = self.edits
+        homes = {document.path: document.snapshot() for document in self._files.documents.values()}
+        return bool(renamed_symbols(edits) or sought_calls(edits, homes))
+
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
         snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
@@ -107,10 +114,10 @@ class NextQuestions:
             note, is_left = self._left_by_a_rename(snapshot, paths, asker), asker.renamer or not knows_imports(snapshot)
             closed = self._read([] if is_left else paths[:MOST_USING], renamed)
         elif called := sought_calls(edits, homes):
-            paths = self._closed_paths([*called], snapshot)
+            paths = self._closed_paths(called, snapshot)
             most = MOST_USING if knows_imports(snapshot) else MOST_CLOSED
-            note = self._left_in_closed(paths, asker, most) if any(called.values()) else ""
-            closed = self._read(paths[:most], [*called])
+            note = self._left_in_closed(paths, asker, most)
+            closed = self._read(paths[:most], called)
         else:
             changed = [frozenset({name}) for name in renamed_symbols(edits)]
             note, closed = "", self._read(self._closed_paths(changed, snapshot)[:MOST_CLOSED], changed)

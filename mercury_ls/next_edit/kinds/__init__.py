@@ -17,6 +17,7 @@ from mercury_ls.next_edit.kinds import (
     insert,
     rename,
     replace,
+    signatures,
     trim,
 )
 from mercury_ls.next_edit.places import Place
@@ -50,7 +51,7 @@ KINDS: dict[str, Kind[Never]] = {
     "rename": rename,
     "replace": replace,
     "argument": arguments,
-    "parameter": arguments,
+    "parameter": signatures,
     "clone": clone,
     "insert": insert,
     "delete": delete,

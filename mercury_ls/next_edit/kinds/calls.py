@@ -1,10 +1,10 @@
-"""The calls of one function: which they are, their arguments, and how to add or remove one."""
+"""The calls of one function: which they are, their arguments, and how to change them."""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
-from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax
@@ -17,52 +17,50 @@ from mercury_ls.code.symbols import (
     Symbol,
     is_capitalized,
     is_qualified,
-    owner_of,
     qualifier_of,
     refers_to,
     symbol_at,
-    text_of,
-    type_name,
 )
 from mercury_ls.next_edit.examples import Piece
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
 NAMED = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument"})
-UNORDERED = frozenset({"keyword_separator", "list_splat_pattern", "rest_pattern"})
-"""Parameters behind these are passed by name."""
-SEPARATOR = "positional_separator"
-NAME_FIELDS = ("name", "declarator", "pattern", "left")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
 """A string, a bracket or a comma."""
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 
 
+class Function(Struct, frozen=True):
+    """A function and the name by which it is called; `receiver` is the parameter that stands before the brackets."""
+
+    name: str
+    symbol: Symbol
+    receiver: str = ""
+
+
 class ArgumentChange(Struct, frozen=True):
-    """An argument or parameter more or less: `name` is what it is given by, if anything, `index` its place in a call
-    (-1 where only the name counts) that has `count` of them after it was done; `symbol` is the function. `receiver` is
-    the parameter that stands before the brackets of a call, `function` the name by which it is called, if another."""
+    """An argument more or less in a call of a function: `name` is what it is given by, if anything, `index` its place
+    in the call, which has `count` of them after it was done."""
 
     name: str
     index: int
     count: int
-    symbol: Symbol
-    receiver: str = ""
-    function: str = ""
+    function: Function
 
 
 class CalledArguments(Struct, frozen=True):
     """Where a call names its function, the range between its brackets, and the ranges of its arguments with the names
-    that they have."""
+    that they have; if it `is_spread`, there may be more of them than are written out."""
 
     named_at: int
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...]
     names: tuple[str, ...]
+    is_spread: bool = False
 
 
 def argument_of(piece: Piece) -> tuple[str, bool] | None:
@@ -102,50 +100,24 @@ def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
 
 
 def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
-    """The change by the syntax tree of the file in which it was learned; None for variadic arguments, and if the line
-    has changed since."""
+    """The change by the syntax tree of the file in which it was learned; None for parameters, for variadic arguments,
+    and if the line has changed since."""
     at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
     around = opening and _bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
-    if opening is None or around is None or stale or argument.startswith(("*", "...")) or RECEIVER.match(argument):
+    if opening is None or around is None or stale or argument.startswith(("*", "...")) or "parameter" in around.type:
         return None
+    symbol = symbol_of(function, home, opening.start(), snapshot)
+    listed = [node for node in around.named_children if "comment" not in node.type]
+    index = sum(home.offset_of_byte(node.end_byte) <= at for node in listed)
+    return ArgumentChange(_given_name(argument), index, len(listed), Function(function, symbol))
+
+
+def symbol_of(function: str, home: Snapshot, offset: int, snapshot: Snapshot) -> Symbol:
+    """What the name at `offset` of `home` refers to, as far as it matters for the calls in a snapshot."""
     places = [match.start() for match in called(function, snapshot)]
-    symbol = symbol_at(function, function, home, opening.start(), snapshot, places)
-    listed = [node for node in around.named_children if "comment" not in node.type and node.type != SEPARATOR]
-    if "parameter" in around.type:
-        return _parameter_at(at, rule, listed, symbol, home)
-    return ArgumentChange(_given_name(argument), len(ended(listed, at, home)), len(listed), symbol)
-
-
-def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
-    """The change for calls of the class, if it is of `__init__`."""
-    declared, owner = change.symbol.node, change.symbol.owner
-    named = owner.child_by_field_name("name") if owner is not None else None
-    if declared is None or named is None or text_of(declared) != "__init__":
-        return None
-    function = text_of(named)
-    places = [match.start() for match in called(function, snapshot)]
-    symbol = symbol_at(function, function, home, home.offset_of_byte(named.start_byte), snapshot, places)
-    return replace(change, symbol=symbol, receiver="", function=function)
-
-
-def _parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
-    """None for a receiver, and if the function is overloaded."""
-    receiver_text = receiver(listed, symbol, home)
-    # `a, b int` of Go are two.
-    names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
-    number = len(ended(names, at, home))
-    index = number - bool(receiver_text)
-    if index < 0 or _is_overloaded(symbol, home):
-        return None
-    name = _gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
-    index = index if UNORDERED.isdisjoint(node.type for node in ended(listed, at, home)) else -1
-    return ArgumentChange(name, index, len(names) - bool(receiver_text), symbol, receiver_text)
-
-
-def ended(nodes: Sequence[Node], offset: int, snapshot: Snapshot) -> list[Node]:
-    return [node for node in nodes if snapshot.offset_of_byte(node.end_byte) <= offset]
+    return symbol_at(function, function, home, offset, snapshot, places)
 
 
 def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
@@ -161,41 +133,6 @@ def _bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     return node if "argument" in node.type or "parameter" in node.type or node.type == "token_tree" else None
 
 
-def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
-    """Whether its type declares the name more than once."""
-    if symbol.node is None or symbol.owner is None:
-        return False
-    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(symbol.node), home)]
-    owners = [owner_of(node) for node in nodes if node is not None and scopes.declares(node)]
-    return sum(owner is not None and type_name(owner) == type_name(symbol.owner) for owner in owners) > 1
-
-
-def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
-    """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
-    first = text_of(listed[0]) if listed else ""
-    language = find(home.language, home.path)
-    if language is not None and language.id == "python":
-        around = symbol.node and symbol.node.parent and symbol.node.parent.parent
-        decorated = around.named_children if around is not None and around.type == "decorated_definition" else []
-        static = any(text_of(decorator) == "@staticmethod" for decorator in decorated)
-        return first if symbol.owner is not None and not static else ""
-    return first if RECEIVER.match(first) else ""
-
-
-def _gone_name(text: str, home: Snapshot) -> str:
-    """The name of a removed parameter, if calls can pass it by name."""
-    words = WORD.findall(text)
-    return words[0] if words and named_by(home) else ""
-
-
-def name_of(parameter: Node) -> str:
-    """The name of a parameter, within declarators and types; empty if it is destructured."""
-    named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
-    while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
-        named = inner
-    return text_of(named) if WORD.fullmatch(text_of(named)) else ""
-
-
 def named_by(snapshot: Snapshot) -> bool:
     language = find(snapshot.language, snapshot.path)
     return language is not None and language.id == "python"
@@ -206,39 +143,47 @@ def _given_name(argument: str) -> str:
     return named["name"] if named else ""
 
 
-def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[CalledArguments]:
-    """The calls of the function without spread arguments."""
-    for match in called(change.function or function, snapshot):
-        bracket_pieces = _bracketed(snapshot, match.end() - 1)
-        if (
-            bracket_pieces is None
-            or "parameter" in bracket_pieces.type
-            or not is_called(change, snapshot, match.start())
-        ):
+def calls_of(function: Function, snapshot: Snapshot) -> Iterator[CalledArguments]:
+    """The calls that may be of the function."""
+    return (call for call in calls_by_name(function.name, snapshot) if is_called(function, snapshot, call.named_at))
+
+
+def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
+    """All calls of anything of this name."""
+    for match in called(name, snapshot):
+        around, node = _bracketed(snapshot, match.end() - 1), scopes.node_at(snapshot, match.start())
+        if around is None or "parameter" in around.type or node is None or scopes.declares(node):
             continue
-        start, end = match.end(), snapshot.offset_of_byte(bracket_pieces.end_byte) - 1
-        pieces = _split_arguments(snapshot, bracket_pieces, start, end)
+        if syntax.inside(snapshot, match.start()) is not None:
+            continue
+        start, end = match.end(), snapshot.offset_of_byte(around.end_byte) - 1
+        pieces = _split_arguments(snapshot, around, start, end)
         texts = [snapshot.text[a:b] for a, b in pieces]
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
-        spread = any(node is not None and node.type in SPREAD for node in nodes)
-        if not spread and not any(text.startswith("...") or text.endswith("...") for text in texts):
-            yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)))
+        is_spread = any(node is not None and node.type in SPREAD for node in nodes) or any(
+            text.startswith("...") or text.endswith("...") for text in texts
+        )
+        yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)), is_spread)
 
 
-def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
-    symbol, node = change.symbol, scopes.node_at(snapshot, offset)
+def is_called(function: Function, snapshot: Snapshot, offset: int) -> bool:
+    symbol, node = function.symbol, scopes.node_at(snapshot, offset)
     if node is None or symbol.node is None or syntax.inside(snapshot, offset) is not None:
         return False
     if scopes.declares(node) or not refers_to(symbol, snapshot, offset):
         return False
-    whose = qualifier_of(node)
-    if not scopes.declares(symbol.node):
-        declared_with = qualifier_of(symbol.node)
-        return is_qualified(node) == is_qualified(symbol.node) and (
-            whose == declared_with or symbol.modules.isdisjoint((whose, declared_with))
-        )
-    # `Store.save(store, path)` names what stands before the brackets elsewhere.
-    return not change.receiver or change.receiver.startswith("cls") or not is_capitalized(whose)
+    if scopes.declares(symbol.node):
+        return not gives_receiver(function, node)
+    whose, declared_with = qualifier_of(node), qualifier_of(symbol.node)
+    return is_qualified(node) == is_qualified(symbol.node) and (
+        whose == declared_with or symbol.modules.isdisjoint((whose, declared_with))
+    )
+
+
+def gives_receiver(function: Function, node: Node) -> bool:
+    """True if the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
+    is_of_object = bool(function.receiver) and not function.receiver.startswith("cls")
+    return is_of_object and is_capitalized(qualifier_of(node))
 
 
 def with_argument(text: str, call: CalledArguments, change: ArgumentChange, argument: str) -> Place | None:
@@ -264,10 +209,34 @@ def without_argument(call: CalledArguments, change: ArgumentChange) -> Place | N
         index = call.names.index(change.name)
     elif not 0 <= index < len(pieces) <= change.count + 1 or any(call.names[: index + 1]):
         return None
-    if index == 0:
-        (start, end), *following = pieces
-        return Place(start, following[0][0] if following else end, "")
-    return Place(pieces[index - 1][1], pieces[index][1], "")
+    return rewritten("", call, [number for number in range(len(pieces)) if number != index])
+
+
+def rewritten(text: str, call: CalledArguments, arguments: Sequence[int | str]) -> Place:
+    """The call with these arguments instead, each the number of one that it has or what is new, separated as they
+    are."""
+    pieces = call.pieces
+    least, kept = min(len(pieces), len(arguments)), [*range(len(pieces))]
+    head = next((n for n in range(least) if arguments[n] != n), least)
+    tail = next((n for n in range(least - head) if arguments[-n - 1] != kept[-n - 1]), least - head)
+    went, came = pieces[head : len(pieces) - tail], arguments[head : len(arguments) - tail]
+    gaps = [text[a:b] for (_, a), (b, _) in pairwise(pieces)]
+    usual = gaps[-1] if gaps and gaps[-1].strip() == "," else ", "
+    between = gaps[head : head + len(went) - 1] if len(went) == len(came) else []
+    written = "".join(
+        ("" if n == 0 else between[n - 1] if between else usual)
+        + (text[slice(*pieces[piece])] if isinstance(piece, int) else piece)
+        for n, piece in enumerate(came)
+    )
+    if went and came:
+        return Place(went[0][0], went[-1][1], written)
+    if came and tail:
+        return Place(pieces[head][0], pieces[head][0], written + usual)
+    if came:
+        return Place(pieces[-1][1], pieces[-1][1], usual + written) if pieces else Place(call.end, call.end, written)
+    if head:
+        return Place(pieces[head - 1][1], went[-1][1], "")
+    return Place(went[0][0], pieces[len(went)][0] if tail else went[-1][1], "")
 
 
 def _split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:

@@ -83,11 +83,16 @@ async def test_model_rewrite_is_offered_together_as_the_words_that_differ():
 
 async def test_bar_is_that_of_other_suggestions():
     piece = ("return width", "return width * height")
-    await check(SHAPES, piece, p=0.24, expected="- unsure: edit is 24% likely, under the bar of 25%")
+    await check(
+        SHAPES,
+        piece,
+        p=0.24,
+        expected="- needs an argument for `height`: file.py:6; unsure: edit is 24% likely, under the bar of 25%",
+    )
     await check(
         SHAPES, piece, p=0.26, expected=SHAPES.replace("⟦→height⟧$0", "height").replace("th\n", "th« * height»\n")
     )
-    await check(SHAPES, piece, p=0.3, bar=0.4, expected="- unsure")
+    await check(SHAPES, piece, p=0.3, bar=0.4, expected="- needs an argument for `height`: file.py:6; unsure")
 
 
 @pytest.mark.parametrize(

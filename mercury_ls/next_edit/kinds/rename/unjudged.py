@@ -51,12 +51,12 @@ def note_of(
         return ""
     if len(places) > MOST_PLACES:
         names = dict.fromkeys(PurePath(file.path).name for file, _ in places)
-        return f"more than {MOST_PLACES} places cannot be judged: {_listed(names)}"
+        return f"more than {MOST_PLACES} places cannot be judged: {listed_places(names)}"
     names = dict.fromkeys(f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in places)
-    return f"{counted(len(places), 'more place')} cannot be judged: {_listed(names)}"
+    return f"{counted(len(places), 'more place')} cannot be judged: {listed_places(names)}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed_places(names: Iterable[str]) -> str:
     all_names = [*names]
     return ", ".join(all_names[:MOST_LISTED]) + (" …" if len(all_names) > MOST_LISTED else "")
 
@@ -79,7 +79,7 @@ def _unjudged(
         if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        is_open = _is_in_doubt if (yield from _sees(file, uses.home, project)) else _is_path_in_string
+        is_open = is_in_doubt if (yield from sees(file, uses.home, project)) else _is_path_in_string
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             if (file.uri, at) in places_offered or not is_open(uses, at):
                 continue
@@ -101,7 +101,7 @@ def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     return re.search(rf"[\"'.:]{letters}[\"'.:]{as_member}{as_keyword}", file.text) is not None
 
 
-def _sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
+def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
     """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
     if family(file.path) in PACKAGED:
         return family(file.path) == family(home.path)
@@ -114,7 +114,7 @@ def _sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, N
     return home.path in paths
 
 
-def _is_in_doubt(uses: Uses, offset: int) -> bool:
+def is_in_doubt(uses: Uses, offset: int) -> bool:
     """Whether nothing says that the name there is something else."""
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
     if node is None or syntax.inside(file, offset) == "comment":
@@ -159,7 +159,7 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     if uses.function is None or function != uses.symbol.function:
         return False
     at = uses.offset_of(last)
-    return uses.function.is_certain(at) or _is_in_doubt(uses.function, at)
+    return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
 
 
 def _is_named_by_string(uses: Uses, node: Node) -> bool:

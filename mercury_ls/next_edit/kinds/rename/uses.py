@@ -91,6 +91,19 @@ class Uses(Struct, dict=True):
             return self._is_member(self.symbol.owner, node)
         return self._is_same_name(node, offset)
 
+    @property
+    def other_names(self) -> frozenset[str]:
+        """Those by which the file imports it: `b` of `from x import a as b`."""
+        return frozenset(imported.alias for imported in self._importing(self.name) if imported.name == self.name) - {
+            self.name
+        }
+
+    def is_called(self, alias: str, offset: int) -> bool:
+        """Whether this name of the file certainly refers to it there."""
+        node = scopes.node_at(self.snapshot, offset)
+        is_bare = node is not None and not in_import(node) and not symbols.is_qualified(node)
+        return is_bare and self.symbol.module_level and self._is_called(alias, self.name, offset)
+
     def is_of_another_kind(self, node: Node) -> bool:
         declared = self.symbol.node
         return declared is not None and symbols.category(declared, self.home) != symbols.category(node, self.snapshot)

@@ -1,0 +1,556 @@
+"""Signatures: the parameters of a function were reordered, removed or added, and the arguments of its calls follow.
+
+All of that is one difference between the parameters as they were and as they are: it says which argument of a call is
+given to which parameter, and so where each has to stand now.
+"""
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import takewhile
+from pathlib import PurePath
+
+from msgspec import Struct
+from msgspec.structs import replace
+from tree_sitter import Node
+
+from mercury_engine.api import Edit
+from mercury_ls.code import scopes
+from mercury_ls.code.differences import TOKEN, WORD, token_changes
+from mercury_ls.code.documents import CLOSED, Snapshot, cached
+from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.languages import find as language_of
+from mercury_ls.code.languages import kinds
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
+from mercury_ls.code.modules import Project
+from mercury_ls.code.symbols import SELVES, Symbol, owner_of, qualifier_of, text_of, type_name
+from mercury_ls.code.syntax import innermost
+from mercury_ls.next_edit.examples import NEIGHBOURS, Example, example, share_changed
+from mercury_ls.next_edit.kinds.calls import (
+    NAMED,
+    CalledArguments,
+    Function,
+    argument_of,
+    called,
+    callee,
+    calls_by_name,
+    gives_receiver,
+    is_called,
+    named_by,
+    rewritten,
+    symbol_of,
+)
+from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
+from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
+from mercury_ls.next_edit.places import Place, like_the_edited
+from mercury_ls.next_edit.rule import Rule, quoted
+from mercury_ls.next_edit.suppress import never
+
+suppress = never
+
+RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
+LISTS = frozenset(kinds("formal_parameters method_parameters parameter_list parameters"))
+RESTS = frozenset(
+    kinds("""
+    dictionary_splat_pattern list_splat_pattern rest_pattern spread_parameter variadic_parameter
+    variadic_parameter_declaration
+    """)
+)
+NAME_FIELDS = ("name", "declarator", "pattern", "left")
+DEFAULT_FIELDS = ("value", "right", "default_value")
+QUOTE = re.compile("[\"'`]")
+CONSTRUCTORS = frozenset({"__init__", "constructor"})
+ASSIGNING = frozenset({"assignment", "const_item", "const_spec", "static_item", "var_spec", "variable_declarator"})
+
+
+class Parameter(Struct, frozen=True):
+    """`passing` says how calls give it a value, if they have no choice; what is `rest` collects any number of them."""
+
+    name: str
+    passing: str = ""
+    is_required: bool = True
+
+
+class Signature(Rule, frozen=True, kw_only=True):
+    """The parameters of `function`, whose name is at `named_at` of its file, were `old` and are `new`. The old ones
+    that were `renamed`, each from the name that comes first, have their new names already. Since then calls were
+    `given` these arguments by hand."""
+
+    kind = "parameter"
+    function: str = ""
+    named_at: int = 0
+    receiver: str = ""
+    old: tuple[Parameter, ...] = ()
+    new: tuple[Parameter, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    @property
+    def known_as(self) -> str:
+        return self.function
+
+    @property
+    def due(self) -> frozenset[str]:
+        """The parameters that a call may give no value by mistake."""
+        had = {parameter.name for parameter in self.old if parameter.is_required} - {new for _, new in self.renamed}
+        return frozenset(parameter.name for parameter in self.new if parameter.is_required) - had
+
+    @property
+    def went(self) -> list[str]:
+        return _missing_in(self.new, self.old)
+
+
+class JudgedCall(Struct, frozen=True):
+    """A call that may have to change: what follows is in `place`, if that is clear; without a text, a model writes the
+    `missing` arguments. A call that is not `certain` may be another function's."""
+
+    call: CalledArguments
+    certain: bool
+    place: Place | None
+    missing: tuple[str, ...] = ()
+
+
+def learn(example: Example) -> Iterable[Signature]:
+    """Nothing: only a syntax tree tells a parameter from an argument. See `changed_signatures`."""
+    return ()
+
+
+def changed_signatures(files: Iterable[Snapshot], edits: Sequence[Edit]) -> list[Signature]:
+    """What these edits, oldest first, made of parameters, by the latest of them first."""
+    signatures = [signature for file in files for signature in _changed_in(file, tuple(edits))]
+    return sorted(signatures, key=lambda signature: signature.age)
+
+
+@cached
+def _changed_in(home: Snapshot, edits: tuple[Edit, ...]) -> list[Signature]:
+    lists = {listed.start_byte: listed for edit in reversed(edits) for listed in _edited_lists(home, edit)}
+    return [signature for listed in lists.values() if (signature := _signature(home, listed, edits)) is not None]
+
+
+def _edited_lists(home: Snapshot, edit: Edit) -> Iterator[Node]:
+    if edit.path != home.path or edit.line >= home.line_count:
+        return
+    start = home.line_start(edit.line)
+    if home.text.startswith(edit.after.rstrip("\r\n"), start):
+        touches = token_changes(edit.before, edit.after)
+        ends = sorted({start + at for touch in touches for at in (touch.new_start, touch.new_end)})
+        lists = (innermost(scopes.node_at(home, at), LISTS) for at in ends)
+        yield from (listed for listed in lists if listed is not None and _name_before(listed) is not None)
+
+
+def _name_before(listed: Node) -> Node | None:
+    """The name of the function whose parameters these are."""
+    function = listed.parent
+    if function is not None and function.type in ("arrow_function", "function_expression"):
+        function = function.parent
+    named = function and (function.child_by_field_name("name") or function.child_by_field_name("declarator"))
+    if function is None or named is None or function.child_by_field_name("result") == listed:
+        return None
+    return named if named.end_byte <= listed.start_byte and WORD.fullmatch(text_of(named)) else None
+
+
+def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature | None:
+    """None if calls are as they have to be, or nothing says which parameter became which."""
+    named, at = _name_before(listed), home.offset_of_byte(listed.start_byte)
+    if named is None or listed.has_error:
+        return None
+    function, named_at = text_of(named), home.offset_of_byte(named.start_byte)
+    symbol = symbol_of(function, home, named_at, home)
+    states = [(age, then, was) for age, then, was in _undone(home, at, edits) if was is not None]
+    states = [*takewhile(lambda state: text_of(_name_before(state[2])) == function, states)]
+    texts = [text_of(listed), *(text_of(was) for _, _, was in states)]
+    ages = [age for (age, _, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
+    if symbol.node is None or not ages or not scopes.declares(symbol.node) or _is_overloaded(symbol, home):
+        return None
+    _, then, was = states[-1]
+    receiver, new = _parameters(listed, symbol, home)
+    old_receiver, old = _parameters(was, symbol, home)
+    renamed = _renamed(old, new)
+    if receiver != old_receiver or renamed is None:
+        return None
+    old = tuple(replace(parameter, name=renamed.get(parameter.name, parameter.name)) for parameter in old)
+    if _shape(old, old) == _shape(new, old):
+        return None
+    before, after = _lines_of(then, was), _lines_of(home, listed)
+    touches = token_changes(before, after)
+    went = TextEdit(touches[0].start, touches[-1].end, after[touches[0].new_start : touches[-1].new_end])
+    edited = home.line_start(home.line_of(at)) + touches[-1].new_end
+    line = home.line_of(edited)
+    return Signature(
+        function=function,
+        named_at=named_at,
+        receiver=receiver,
+        old=old,
+        new=new,
+        renamed=tuple(renamed.items()),
+        given=tuple(_given_since(function, new, edits[len(edits) - ages[0] :])),
+        before=before[went.start : went.end],
+        after=went.text,
+        lines_before=before,
+        lines_after=after,
+        left=tuple(TOKEN.findall(before[: went.start])[-NEIGHBOURS:]),
+        right=tuple(TOKEN.findall(before[went.end :])[:NEIGHBOURS]),
+        path=home.path,
+        line=line,
+        column=edited - home.line_start(line),
+        age=ages[0],
+        since=ages[-1],
+        places=((home.path, line),),
+        changed=share_changed(before, after, touches),
+    )
+
+
+def _given_since(function: str, new: Sequence[Parameter], edits: Iterable[Edit]) -> Iterator[tuple[str, str]]:
+    """The arguments that these edits gave to calls, as they are written; strings are decided one by one."""
+    for piece in (piece for edit in edits for piece in example(edit.before, edit.after).pieces):
+        argument, at = piece.after.strip(" ,\t"), callee(piece.left)
+        if argument_of(piece) != (function, False) or at is None or not argument or QUOTE.search(argument):
+            continue
+        index, named = at[1] + piece.after.lstrip().startswith(","), NAMED.match(argument)
+        if named or index < len(new):
+            yield (named["name"] if named else new[index].name), argument
+
+
+def _lines_of(file: Snapshot, listed: Node) -> str:
+    """The whole lines of the parameters."""
+    first, last = (file.line_of(file.offset_of_byte(byte)) for byte in (listed.start_byte, listed.end_byte))
+    return file.text[file.line_start(first) : file.line_stop(last)]
+
+
+def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[int, Snapshot, Node | None]]:
+    """The file and the parameters whose bracket opens there as they were before each edit of them, the latest first,
+    and that edit's age."""
+    now, listed, undone = home, _list_at(home, at), list[tuple[int, int]]()
+    for age, edit in enumerate(reversed(edits)):
+        line = edit.line - sum(grown for below, grown in undone if edit.line > below)
+        first = now.line_of(at)
+        last = first if listed is None else now.line_of(now.offset_of_byte(listed.end_byte))
+        lines = edit.after.count("\n")
+        if edit.path != home.path or not first - max(lines, 1) < line <= last:
+            continue
+        start, change = now.line_start(line), difference(edit.after, edit.before)
+        touches = [touch for touch in token_changes(edit.before, edit.after) if start + touch.new_start <= at]
+        if not now.text.startswith(edit.after, start) or any(start + touch.new_end > at for touch in touches):
+            return
+        now = now.changed(TextEdit(start + change.start, start + change.end, change.text))
+        at += sum(touch.end - touch.start - touch.new_end + touch.new_start for touch in touches)
+        undone.append((edit.line, lines - edit.before.count("\n")))
+        listed = _list_at(now, at)
+        yield age, now, listed
+
+
+def _list_at(snapshot: Snapshot, at: int) -> Node | None:
+    """The parameters whose bracket opens there, if they can be read."""
+    node = scopes.node_at(snapshot, at)
+    is_list = node is not None and node.type in LISTS and node.start_byte == snapshot.byte(at) and not node.has_error
+    return node if is_list else None
+
+
+def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tuple[Parameter, ...]]:
+    """What stands before the brackets of a call, and what within them."""
+    parameters: list[Parameter] = []
+    passing = ""
+    nodes = [node for node in listed.named_children if "comment" not in node.type and text_of(node) != "void"]
+    receiver = _receiver(nodes, symbol, home)
+    for node in nodes[bool(receiver) :]:
+        if node.type == "positional_separator":
+            parameters = [replace(parameter, passing="position") for parameter in parameters]
+        elif node.type == "keyword_separator":
+            passing = "name"
+        elif not RESTS.isdisjoint(inner.type for inner in (node, *node.named_children[:1])):
+            parameters.append(Parameter(text_of(node), "rest", is_required=False))
+            passing = "name"
+        else:
+            has_default = any(node.child_by_field_name(field) for field in DEFAULT_FIELDS) or "optional" in node.type
+            # `a, b int` of Go are two.
+            for named in node.children_by_field_name("name") or [node]:
+                parameters.append(Parameter(_name_of(named) or text_of(named), passing, not has_default))
+    return receiver, tuple(parameters)
+
+
+def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
+    """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
+    first, language = text_of(listed[0]) if listed else "", language_of(home.language, home.path)
+    if language is None or language.id != "python":
+        return first if RECEIVER.match(first) else ""
+    around = symbol.node and symbol.node.parent and symbol.node.parent.parent
+    decorated = around.named_children if around is not None and around.type == "decorated_definition" else []
+    is_static = any(text_of(decorator) == "@staticmethod" for decorator in decorated)
+    return first if symbol.owner is not None and not is_static and not first.startswith("*") else ""
+
+
+def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
+    """Whether its type declares the name more than once."""
+    if symbol.node is None or symbol.owner is None:
+        return False
+    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(symbol.node), home)]
+    owners = [owner_of(node) for node in nodes if node is not None and scopes.declares(node)]
+    return sum(owner is not None and type_name(owner) == type_name(symbol.owner) for owner in owners) > 1
+
+
+def _name_of(parameter: Node) -> str:
+    """The name of a parameter, within declarators and types; empty if it is destructured."""
+    named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
+    while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
+        named = inner
+    return text_of(named) if WORD.fullmatch(text_of(named)) else ""
+
+
+def _missing_in(parameters: Iterable[Parameter], others: Iterable[Parameter]) -> list[str]:
+    names = {parameter.name for parameter in parameters}
+    return [other.name for other in others if other.name not in names]
+
+
+def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, str] | None:
+    """The new names, by the old ones, of parameters that stand behind the same one as before; None if several may have
+    become one another."""
+    names = [[parameter.name for parameter in parameters] for parameters in (old, new)]
+    if any(len(set(listed)) < len(listed) for listed in names):
+        return None
+    renamed: dict[str, str] = {}
+    slots = [_between(parameters, {*names[0]} & {*names[1]}) for parameters in (old, new)]
+    for before, went in slots[0].items():
+        came = slots[1].get(before, [])
+        if came and [p.passing == "rest" for p in went] != [p.passing == "rest" for p in came]:
+            return None
+        renamed |= {was.name: now.name for was, now in zip(went, came, strict=False)}
+    return renamed
+
+
+def _between(parameters: Iterable[Parameter], kept: set[str]) -> dict[str, list[Parameter]]:
+    """The parameters that were not kept, by the one that stands before them."""
+    before, found = "", dict[str, list[Parameter]]()
+    for parameter in parameters:
+        if parameter.name in kept:
+            before = parameter.name
+        else:
+            found.setdefault(before, []).append(parameter)
+    return found
+
+
+def _shape(parameters: Sequence[Parameter], old: Sequence[Parameter]) -> list[tuple[str, str]]:
+    """What of the parameters makes a difference to calls: not new ones at the end that they need not give."""
+    came, kept = {*_missing_in(old, parameters)}, [*parameters]
+    while kept and kept[-1].name in came and not kept[-1].is_required:
+        kept.pop()
+    return [(parameter.name, parameter.passing) for parameter in kept]
+
+
+def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
+    """The names that a file must contain to call the function: its own, and that of its type. Empty if it is local."""
+    function, *constructed = _functions(signature, home, home)
+    if function.symbol.local:
+        return frozenset()
+    owner = function.symbol.owner
+    names = {each.name for each in constructed} or {function.name, *([type_name(owner)] if owner is not None else ())}
+    return frozenset(names)
+
+
+def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """The calls that are clear; of files that are not open, only those that certainly are of the function."""
+    for judged in _judged(rule, snapshot, home, project) if home is not None else ():
+        if judged.place is None or not (judged.certain or not _must_be_certain(snapshot)):
+            continue
+        if judged.place.text is None:
+            yield judged.place
+        else:
+            likened = like_the_edited(judged.place, rule.before if rule.went else "", rule.left, rule.right, snapshot)
+            yield replace(likened, bound=judged.certain)
+
+
+def _must_be_certain(snapshot: Snapshot) -> bool:
+    return snapshot.version == CLOSED and knows_imports(snapshot)
+
+
+def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
+    """The calls that may have to change."""
+    for function in _functions(rule, snapshot, home):
+        uses = Uses(function.name, "", function.symbol, home, snapshot, project)
+        for name in (function.name, *sorted(uses.other_names)):
+            for call in calls_by_name(name, snapshot):
+                node, is_alias = scopes.node_at(snapshot, call.named_at), name != function.name
+                if node is None or gives_receiver(function, node):
+                    continue
+                if name == "__init__" and qualifier_of(node) not in SELVES:
+                    continue  # it has the object in its brackets
+                certain = uses.is_called(name, call.named_at) if is_alias else uses.is_certain(call.named_at)
+                may_be = not is_alias and is_called(function, snapshot, call.named_at)
+                may_be = may_be and (certain or function.symbol.owner is None or is_in_doubt(uses, call.named_at))
+                certain = certain and (may_be or function.symbol.local is None)
+                if certain or may_be or (not is_alias and _must_be_certain(snapshot)):
+                    yield from _changed_call(rule, call, snapshot, certain)
+
+
+def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
+    values = {name: value for name in rule.due if (value := _value_of(name, rule, snapshot, call))}
+    is_clear = not call.is_spread and (named_by(snapshot) or not any(call.names))
+    told = _arguments(rule, call, snapshot, values) if is_clear else None
+    arguments, came = told or ([], [])
+    if told is None:
+        if certain or not is_clear:
+            yield JudgedCall(call, certain, None)
+    elif arguments != [*range(len(call.pieces))]:
+        missing = tuple(name for name in came if name not in values)
+        place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
+        yield JudgedCall(call, certain, replace(place, is_gap=bool(came) and place.start == place.end), missing)
+
+
+def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArguments) -> str:
+    """What to give to a new parameter: the variable of its name, or what another call was given by hand."""
+    if _is_known(name, snapshot, call):
+        return name
+    given = dict(rule.given).get(name, "")
+    words = {*WORD.findall(NAMED.sub("", given))} - KEYWORDS - CONSTANTS
+    return given if all(_is_known(word, snapshot, call) for word in words) else ""
+
+
+def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
+    """What was edited, and the class if that was its constructor."""
+    symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
+    yield Function(rule.function, symbol, rule.receiver)
+    named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
+    if named is not None and rule.function in CONSTRUCTORS:
+        at = home.offset_of_byte(named.start_byte)
+        yield Function(text_of(named), symbol_of(text_of(named), home, at, snapshot))
+
+
+def _arguments(
+    rule: Signature, call: CalledArguments, snapshot: Snapshot, values: Mapping[str, str]
+) -> tuple[list[int | str], list[str]] | None:
+    """The arguments as they have to be, each the number of an old one or a new text, and the parameters that had none,
+    which get these `values`. None if nothing says which argument is for which parameter."""
+    has_names, new_names = named_by(snapshot), dict(rule.renamed)
+    names = [new_names.get(name, name) for name in call.names]
+    # What does not fit the old parameters has some of the new arguments already.
+    given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
+    if given is None:
+        return None
+    by_position, by_name, rest = given
+    kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
+    if has_names and not kept <= by_position.keys() | by_name.keys():
+        return None  # it is being written, or another function's
+    arguments: list[int | str] = []
+    missing: list[str] = []
+    named: list[int | str] = []
+    came: dict[str, str] = {}
+    is_in_row = True
+    for at, parameter in enumerate(rule.new):
+        name, piece = parameter.name, by_position.get(parameter.name)
+        is_missing = piece is None and name not in by_name and name in rule.due
+        missing += [name] if is_missing else []
+        value = values.get(name, "")
+        is_named = is_missing and (NAMED.match(value) or any(later.name in by_name for later in rule.new[at + 1 :]))
+        if parameter.passing == "rest":
+            if rest and not is_in_row:
+                return None
+            arguments += [] if name.startswith("**") else rest
+            rest = rest if name.startswith("**") else []
+        elif name in by_name or (piece is None and not is_missing):
+            is_in_row = is_in_row and parameter.passing == "name"
+            if name in by_name and parameter.passing == "position":
+                return None
+        elif is_in_row and parameter.passing != "name" and not is_named:
+            arguments.append(value if piece is None else piece)
+        elif has_names and parameter.passing != "position":
+            is_in_row = is_in_row and parameter.passing == "name"
+            if piece is not None:
+                named.append(f"{name}={snapshot.text[slice(*call.pieces[piece])]}")
+            else:
+                came[name] = f"{name}={NAMED.sub('', value)}"
+        else:
+            return None
+    return None if rest else (arguments + named + _by_name(rule, names, came), missing)
+
+
+def _given(
+    parameters: Sequence[Parameter], names: Sequence[str], also_known: Set[str] = frozenset()
+) -> tuple[dict[str, int], dict[str, int], list[int]] | None:
+    """Which argument of a call is given to which parameter, by position and by name, and to the one that collects the
+    rest; None if the call is none of such a function."""
+    count = sum(1 for _ in takewhile(lambda name: not name, names))
+    slots = [parameter.name for parameter in parameters if parameter.passing in ("", "position")]
+    collecting = [parameter.name.startswith("**") for parameter in parameters if parameter.passing == "rest"]
+    by_position, rest = dict(zip(slots, range(count), strict=False)), [*range(len(slots), count)]
+    by_name = {name: at for at, name in enumerate(names) if name}
+    is_foreign = not by_name.keys() <= {parameter.name for parameter in parameters} | also_known
+    is_overfull = (bool(rest) and False not in collecting) or (is_foreign and True not in collecting)
+    if is_overfull or "" in names[count:] or not by_position.keys().isdisjoint(by_name):
+        return None
+    return by_position, by_name, rest
+
+
+def _by_name(rule: Signature, names: Sequence[str], came: Mapping[str, str]) -> list[int | str]:
+    """The arguments given by name: the old ones whose parameter is still there, and each new one before those that
+    come behind it."""
+    order = {parameter.name: at for at, parameter in enumerate(rule.new)}
+    arguments: list[int | str] = []
+    waiting = [*came.items()]
+    for at, name in enumerate(names):
+        if not name or name in rule.went:
+            continue
+        while waiting and order[waiting[0][0]] < order.get(name, len(order)):
+            arguments.append(waiting.pop(0)[1])
+        arguments.append(at)
+    return [*arguments, *(text for _, text in waiting)]
+
+
+def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
+    """Whether a variable of this name has a value at the call."""
+    first, _ = scopes.function_range(snapshot, call.named_at)
+    bracket, before = call.start - 1, [at for at in scopes.mentions(snapshot, name) if at < call.named_at]
+    if (local := scopes.binding_at(snapshot, bracket, scopes.bindings(snapshot, (name,)))) is not None:
+        return any(local.start <= at for at in before)
+    nodes = [scopes.node_at(snapshot, at) for at in (scopes.mentions(snapshot, name) if first else before)]
+    return any(_is_variable(node) for node in nodes if node is not None)
+
+
+def _is_variable(node: Node) -> bool:
+    """Whether it declares a variable at the top of the file, and no function."""
+    _, parent = scopes.outermost(node)
+    is_assigned = parent is not None and parent.type in ASSIGNING and scopes.declares(node)
+    if (
+        parent is None
+        or not is_assigned
+        or scopes.is_member(node)
+        or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None
+    ):
+        return False
+    value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
+    return value is None or value.type not in scopes.FUNCTIONS
+
+
+def calls_left(
+    rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, lines_offered: set[tuple[str, int]]
+) -> Generator[None, None, str]:
+    """Names the calls beside the lines offered that need an argument, and those that cannot be judged; empty if there
+    are none."""
+    unclear: list[str] = []
+    needing: dict[str, list[str]] = {}
+    for file in files:
+        functions = _functions(rule, file, home)
+        uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
+        may_be_meant = not _must_be_certain(file) or (yield from sees(file, home, project))
+        for judged in _judged(rule, file, home, project):
+            line = file.line_of(judged.call.named_at)
+            if (file.uri, line) in lines_offered:
+                continue
+            place = f"{PurePath(file.path).name}:{line + 1}"
+            is_doubted = may_be_meant and any(is_in_doubt(use, judged.call.named_at) for use in uses)
+            if judged.certain or not _must_be_certain(file):
+                for name in judged.missing:
+                    needing.setdefault(name, []).append(place)
+                unclear += [place] if judged.place is None else []
+            elif is_doubted:
+                unclear.append(place)
+        yield
+    needs = [f"needs an argument for {quoted(name)}: {listed_places(places)}" for name, places in needing.items()]
+    return "; ".join([*needs, *([f"cannot be judged: {listed_places(unclear)}"] if unclear else [])])
+
+
+def label(rule: Signature) -> str:
+    came = ", ".join(name for name in _missing_in(rule.old, rule.new) if name in rule.due)
+    went = ", ".join(rule.went)
+    if came and not went:
+        return f"add {quoted(came)} to calls of {quoted(rule.function)}"
+    return f"remove {quoted(went)}" if went and not came else f"change the arguments of {quoted(rule.function)}"
