@@ -339,9 +339,11 @@ def _is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: 
         return False
     tree = reparse(snapshot.tree, language, snapshot.text, changes, patience * snapshot.patience)
     before = syntax.problems(snapshot.tree)
-    if tree is None or not 0 < before < syntax.problems(tree):
-        return tree is None or syntax.problems(tree) > before
     old, new = _touched(snapshot.text, changes)
+    if tree is None or syntax.empty_blocks(tree, new) > syntax.empty_blocks(snapshot.tree, old):
+        return True
+    if not 0 < before < syntax.problems(tree):
+        return syntax.problems(tree) > before
     return syntax.problems(tree, new) > syntax.problems(snapshot.tree, old)
 
 

@@ -12,6 +12,8 @@ from mercury_ls.code.lexemes import openness
 def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
     """Why the last edit is not settled; empty if it is."""
     edit = edits[-1]
+    if any(_leaves_block_empty(snapshot, edit) for edit in edits):
+        return "a block has nothing in it yet"
     if edit.path != snapshot.path or edit.line >= snapshot.line_count:
         return ""
     first, stop = edit.line, edit.line + max(edit.after.count("\n"), 1)
@@ -28,6 +30,15 @@ def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
     if incomplete and not _broken_before(snapshot, edit):
         return "the statement at the cursor is not complete"
     return ""
+
+
+def _leaves_block_empty(snapshot: Snapshot, edit: Edit) -> bool:
+    """Whether it begins a block that still has nothing in it, or has taken all of it away."""
+    if edit.path != snapshot.path or edit.line >= snapshot.line_count:
+        return False
+    rows = range(edit.line, edit.line + edit.after.count("\n"))
+    stands = snapshot.text.startswith(edit.after, snapshot.line_start(edit.line))
+    return stands and syntax.empty_blocks(snapshot.tree, [rows]) > 0
 
 
 def _broken_before(snapshot: Snapshot, edit: Edit) -> bool:
