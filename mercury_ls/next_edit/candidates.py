@@ -63,14 +63,14 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
     project = (situation.project or Project()).with_files(files)
     homes = {file.path: file for file in files}
     learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
-    renames = Renames.of(learned, files, project)
+    made = Renames.of(learned, files, project)
     learned = [*changed_signatures(files, situation.edits), *learned]
     for file in files:
         candidates: list[Candidate] = []
         for batch in _following(file, situation, learned, homes, project):
             candidates += batch
             yield []
-        yield permitted(candidates, renames, {file.uri: file})
+        yield permitted(candidates, made, {file.uri: file})
 
 
 def _of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
@@ -91,13 +91,19 @@ def _of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, 
 
 def clashes(situation: Situation) -> str:
     """Why the last rename is not carried on; empty if nothing speaks against it."""
+    project = (situation.project or Project()).with_files(situation.files)
+    reasons = (clash(rule, home, project, situation.accepted) for rule, home in renames(situation))
+    return next(filter(None, reasons), "")
+
+
+def renames(situation: Situation) -> Iterator[tuple[Rename, Snapshot]]:
+    """What was renamed, the latest first, and the files in which that was done."""
     homes = {file.path: file for file in situation.files}
     project = (situation.project or Project()).with_files(situation.files)
-    learned = (where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits))
-    renames = (rule for rule in learned if isinstance(rule, Rename) and rule.path in homes)
-    return next(
-        (reason for rule in renames if (reason := clash(rule, homes[rule.path], project, situation.accepted))), ""
-    )
+    for learned in rules(situation.edits):
+        rule = where_declared(learned, homes, project, situation.edits)
+        if isinstance(rule, Rename) and rule.path in homes:
+            yield rule, homes[rule.path]
 
 
 def permitted(candidates: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:

@@ -25,9 +25,8 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import ranking, region
-from mercury_ls.next_edit.candidates import Candidate, distinct
+from mercury_ls.next_edit.candidates import Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
-from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
 from mercury_ls.next_edit.model import requests, written_edits
@@ -95,24 +94,25 @@ async def answers(
 async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
     """The answer with what a rename says of the places that it does not change, and other parameters of the calls."""
     offer, files = answer.offer, question.files
-    edits = offer.edits if offer is not None else ()
-    places = {(edit.uri, edit.start) for edit in edits}
+    places = {(edit.uri, edit.start) for edit in answer.edits}
     made = [candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places]
-    changed = changed_signatures(files.values(), question.edits)
-    latest = (signature for signature in changed if signature.age == 0 and offer is None)
-    rule = next((rule for rule in (*made, *latest) if isinstance(rule, Rename | Signature)), None)
-    home = next((file for file in files.values() if rule is not None and file.path == rule.path), None)
+    homes = {file.path: file for file in files.values()}
+    signatures = changed_signatures(files.values(), question.edits)
+    followed = (*renames(question.situation), *((rule, homes[rule.path]) for rule in signatures if rule.path in homes))
+    about = ((rule, home) for rule, home in followed if rule in made or not (offer or rule.age))
+    rule, home = next(about, (None, None))
     if rule is None or home is None or (offer is not None and offer.kind != rule.kind):
         return answer
     project = (question.project or Project()).with_files(files.values())
-    if isinstance(rule, Rename):
-        note = await _in_turns(note_of(rule, home, files.values(), project, places))
-    else:
+    if isinstance(rule, Signature):
         lines = {(uri, files[uri].line_of(start)) for uri, start in places}
         note = await _in_turns(calls_left(rule, home, files.values(), project, lines))
-    if offer is None:
-        return replace(answer, silence=f"{note}; {answer.silence}" if note else answer.silence)
-    return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
+    else:
+        note = await _in_turns(note_of(rule, home, files.values(), project, places))
+    if offer is not None:
+        return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
+    rest = answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; ")
+    return replace(answer, silence="; ".join(filter(None, (note, rest)))) if note else answer
 
 
 async def _rewritten_by(

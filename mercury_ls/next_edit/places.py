@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
+from pathlib import PurePath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,6 +89,14 @@ def _role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
 def defines(left: Sequence[str], right: Sequence[str]) -> bool:
     bare = not left or tuple(left[-2:]) in (("self", "."), ("this", "."))
     return (bool(left) and left[-1] in DECLARING) or (bare and tuple(right[:1]) in (("=",), (":=",)))
+
+
+def named_from(home: Snapshot, file: Snapshot, offset: int) -> str:
+    """How messages about an edit of `home` name a place: by the path from the folder that both files are in."""
+    parts = PurePath(file.path).parts
+    folders = zip(PurePath(home.path).parent.parts, parts[:-1], strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], folders))
+    return f"{'/'.join(parts[shared:])}:{file.line_of(offset) + 1}"
 
 
 def nearest(

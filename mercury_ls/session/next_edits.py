@@ -12,7 +12,7 @@ from mercury_engine.api import EngineError
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit.pipeline import next_edits
+from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
@@ -33,7 +33,6 @@ POLL_SECONDS = 0.05
 QUIET_AFTER_REJECTION_SECONDS = 5.0
 READING_SECONDS = 0.5
 """How long a rename soon after the start waits for the rest of the project to be read."""
-NOTHING_FOLLOWS = "nothing follows from the last edits"
 ELSEWHERE = "the next edits are in other files"
 CHANGED = "the text changed while the answer was being made"
 NOTED = frozenset({"argument", "parameter", "rename"})
@@ -103,12 +102,13 @@ class NextEdits:
         if reason := self._questions.unavailable(uri, invoked=False):
             return reason
         if (offer := self.standing.current()) and not self.is_outdated:
-            return f"on offer: {described(offer, uri)}"
+            return _with_note(f"on offer: {described(offer, uri)}", offer.note)
         if reason := self._reason_to_wait(request):
             return reason
         answer, note = await self._found(request)
         if answer.offer:
-            return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
+            ready = f"a next edit is ready: {described(answer.offer, uri)}"
+            return with_sent(_with_note(ready, _joined_notes(note, answer.offer)), answer)
         return with_sent(_silence_of(answer, note, request), answer)
 
     def engine_changed(self) -> None:
@@ -269,6 +269,10 @@ def _joined_notes(note: str, offer: Offer) -> str:
     """What a rename or another parameter list leaves undone: in files that are not read, and where nothing says whether
     it is meant."""
     return "; ".join(filter(None, (note, offer.note))) if offer.kind in NOTED else ""
+
+
+def _with_note(text: str, note: str) -> str:
+    return f"{text}; {note}" if note else text
 
 
 def _silence_of(answer: Answer, note: str, request: NextEditRequest) -> str:

@@ -7,7 +7,6 @@ given to which parameter, and so where each has to stand now.
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import takewhile
-from pathlib import PurePath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +40,7 @@ from mercury_ls.next_edit.kinds.calls import (
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
-from mercury_ls.next_edit.places import Place, like_the_edited
+from mercury_ls.next_edit.places import Place, like_the_edited, named_from
 from mercury_ls.next_edit.rule import Rule, quoted
 from mercury_ls.next_edit.suppress import never
 
@@ -535,7 +534,7 @@ def calls_left(
             line = file.line_of(judged.call.named_at)
             if (file.uri, line) in lines_offered:
                 continue
-            place = f"{PurePath(file.path).name}:{line + 1}"
+            place = named_from(home, file, judged.call.named_at)
             is_doubted = may_be_meant and any(is_in_doubt(use, judged.call.named_at) for use in uses)
             if judged.certain or not _must_be_certain(file):
                 for name in judged.missing:

@@ -377,6 +377,20 @@ async def test_why_tells_of_next_edits_too(session, tmp_path):
     await why(session, "file:///nowhere.py", "the document is not open")
 
 
+async def test_why_names_places_that_nobody_can_judge(session, tmp_path):
+    (tmp_path / "use.py").write_text("from here import Rows\n\n\ndef show(rows):\n    return rows.fetch()\n")
+    uri = opened(session, tmp_path / "here.py", "class Rows:\n    def fetch(self):\n        return self.fetch()\n")
+    index(session)
+    session.change(uri, 2, [((1, 8, 1, 13), "load")], "utf-16")
+    note = "1 more place cannot be judged: use.py:5"
+    await why(session, uri, f"a next edit is ready: rename `fetch` → `load` (1 here); {note}")
+    offer = (await session.next_edits.ask(uri, 26)).offer
+    await why(session, uri, f"on offer: rename `fetch` → `load` (1 here); {note}")
+    session.change(uri, 3, [((2, 20, 2, 25), "load")], "utf-16")
+    assert session.next_edits.accepted(offer.id) is not None
+    assert await session.next_edits.why(uri, 26) == note.replace(" more", "")
+
+
 async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
     session.adopt(
         Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.files.privacy, session.files.workspace

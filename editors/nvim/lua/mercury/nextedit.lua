@@ -304,7 +304,8 @@ end
 function M.reason()
   local client = client_of.editor(vim.api.nvim_get_current_buf())
   if offer and offers.is_current(offer) then
-    return ("%s (%s)"):format(offer.label, offer.summary)
+    local note = offer.note ~= "" and "; " .. offer.note or ""
+    return ("%s (%s)%s"):format(offer.label, offer.summary, note)
   elseif not options.current.next_edit then
     return "the option next_edit is false"
   elseif not client then

@@ -1,8 +1,8 @@
 """Whether a new name already means something else where the renamed one is declared or used."""
 
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from tree_sitter import Node
 
@@ -16,6 +16,7 @@ from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import CLASSES, bases_in, uses_in_family
+from mercury_ls.next_edit.places import named_from
 from mercury_ls.next_edit.situation import typed_ranges
 
 MOST = 256
@@ -32,24 +33,26 @@ TYPES_APART = frozenset({"c", "cpp", "csharp", "java", "javascript", "rust"})
 VALUES_TOO = re.compile("class|enum|import")
 """What is a value and a type in TypeScript."""
 
+Taken = Iterator[tuple[Snapshot, int]]
+
 
 def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit] = ()) -> str:
     """Why the rename would mix up two things; empty if it would not. `accepted` are the edits that offers made."""
 
     def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
-        if node is None or not (
-            _is_taken_here(rule, home, node, accepted)
-            or _is_taken_beside(rule, home, node, project)
-            or _is_taken_below(rule, home, project, accepted)
-        ):
+        if node is None:
             return ""
-        return f"the name {rule.after} is taken there: {rule.before} cannot be told from it any more"
+        taken_here, taken_beside = _taken_here(rule, home, node, accepted), _taken_beside(rule, home, node, project)
+        for file, at in chain(taken_here, taken_beside, _taken_below(rule, home, project, accepted)):
+            place = named_from(home, file, at)
+            return f"the name {rule.after} is taken at {place}: {rule.before} cannot be told from it any more"
+        return ""
 
     return project.once(("clash", rule, home.path), reason)
 
 
-def _is_taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> bool:
+def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> Taken:
     offered = [reach for _, reach in typed_ranges(home, accepted)]
     own = None if scopes.is_member(renamed) else scopes.binding(home, renamed)
     for at in islice(scopes.mentions(home, rule.after), MOST):
@@ -61,28 +64,30 @@ def _is_taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequen
         is_of_locals = not scopes.is_member(renamed) and not scopes.is_member(node)
         if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
             if _mixes(rule, home, own, at, node):
-                return True
+                yield home, at
         elif _is_declared_beside(renamed, home, node, home) and _is_gone(rule, home, renamed):
-            return True
-    return False
+            yield home, at
 
 
-def _is_taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> bool:
-    """Whether another file of the package has it: in Go all that is not local, in Java a class."""
+def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> Taken:
+    """Where other files of the package have it: in Go all that is not local, in Java a class."""
     is_member = family(home.path) == "java" and symbols.owner_of(renamed) is not None
     if family(home.path) not in ("go", "java") or is_member or _scope_of(home, renamed) is None:
-        return False
+        return
     files = project.beside(home.path, rule.after) or ()
     beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
-    nodes = ((file, scopes.node_at(file, at)) for file in beside for at in scopes.mentions(file, rule.after)[:MOST])
-    return any(node is not None and _is_declared_beside(renamed, home, node, file) for file, node in nodes)
+    for file in beside:
+        for at in scopes.mentions(file, rule.after)[:MOST]:
+            node = scopes.node_at(file, at)
+            if node is not None and _is_declared_beside(renamed, home, node, file):
+                yield file, at
 
 
-def _is_taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> bool:
-    """Whether a class has it that derives from the one whose member it is."""
+def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> Taken:
+    """Where classes have it that derive from the one whose member it is."""
     symbol = renamed_symbol(rule, home)
     if symbol.owner is None or symbol.node is None or family(home.path) not in CLASSES:
-        return False
+        return
     for path in dict.fromkeys((home.path, *islice(project.mentioning(rule.after, home.path), MOST_FILES))):
         file = home if path == home.path else project.file(path)
         if file is None or not bases_in(file):
@@ -95,8 +100,7 @@ def _is_taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Se
             if node is None or own is None or type_name(own) not in uses.derived or not uses.overrides(node):
                 continue
             if not _is_made_by_user(rule, file, at) and not any(start <= at < end for start, end in offered):
-                return True
-    return False
+                yield file, at
 
 
 def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Node) -> bool:

@@ -17,6 +17,7 @@ from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object, uses_in_family
+from mercury_ls.next_edit.places import named_from
 from mercury_ls.wording import counted
 
 MOST_MENTIONS = 1024
@@ -39,38 +40,42 @@ METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
 PACKAGED = frozenset({"go", "java", "rust"})
 """Languages in which a file need not import what it has an object of."""
 
-Places = Generator[None, None, list[tuple[Snapshot, int]]]
+Places = list[tuple[Snapshot, int]]
 
 
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
-    places = yield from _unjudged(rule, home, files, project, places_offered)
+    places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     if not places:
         return ""
+    noun = "more place" if places_offered else "place"
+    count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
     if len(places) > MOST_PLACES:
-        names = dict.fromkeys(PurePath(file.path).name for file, _ in places)
-        return f"more than {MOST_PLACES} places cannot be judged: {listed_places(names)}"
-    names = dict.fromkeys(f"{PurePath(file.path).name}:{file.line_of(at) + 1}" for file, at in places)
-    return f"{counted(len(places), 'more place')} cannot be judged: {listed_places(names)}"
+        count, names = f"more than {MOST_PLACES} places", [name.rpartition(":")[0] for name in names]
+    notes = [f"{count} cannot be judged: {listed_places(names)}"]
+    if taken:
+        notes.append(f"the name {rule.after} is taken at {listed_places(named_from(home, *place) for place in taken)}")
+    return "; ".join(notes)
 
 
 def listed_places(names: Iterable[str]) -> str:
-    all_names = [*names]
+    all_names = [*dict.fromkeys(names)]
     return ", ".join(all_names[:MOST_LISTED]) + (" …" if len(all_names) > MOST_LISTED else "")
 
 
 def _unjudged(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
-) -> Places:
-    """As many as a user may want to see, and one more if there are more."""
+) -> Generator[None, None, tuple[Places, Places]]:
+    """As many as a user may want to see, and one more if there are more; and where their files have the new name."""
     symbol = renamed_symbol(rule, home)
-    places: list[tuple[Snapshot, int]] = []
+    places: Places = []
+    taken: Places = []
     if symbol.node is None or (symbol.local is not None and not symbol.function):
-        return places
+        return places, taken
     if not (scopes.declares(symbol.node) or symbols.is_of_self(symbol.node)):
-        return places  # a use got another name
+        return places, taken  # a use got another name
     if symbol.owner is None and symbols.is_of_self(symbol.node):
         symbol = replace(symbol, owner=symbols.enclosing(symbol.node))
     known = {file.path: file for file in files}
@@ -86,9 +91,11 @@ def _unjudged(
             if path in known or not uses.is_certain(at):
                 places.append((file, at))
                 if len(places) > MOST_PLACES:
-                    return places
+                    return places, taken
+        if places and places[-1][0] is file and symbol.module_level and uses.taken_at is not None:
+            taken.append((file, uses.taken_at))
         yield
-    return places
+    return places, taken
 
 
 def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:

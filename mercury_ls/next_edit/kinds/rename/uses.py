@@ -154,7 +154,7 @@ class Uses(Struct, dict=True):
         """Whether it stands in a string that Python reads as code, an annotation or an entry of `__all__`, and there
         certainly refers to the symbol."""
         node = scopes.node_at(self.snapshot, offset)
-        if node is None or node.type != "string_content" or not self.symbol.module_level or self._new_name_is_taken:
+        if node is None or node.type != "string_content" or not self.symbol.module_level or self.taken_at is not None:
             return False
         if _is_in_all(node):
             in_all = text_of(node) == self.name
@@ -169,7 +169,7 @@ class Uses(Struct, dict=True):
 
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
-            return not self._new_name_is_taken or offset not in self._imported_as_is
+            return self.taken_at is None or offset not in self._imported_as_is
         if symbols.is_qualified(node) or _is_in_qualified_type(node):
             if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
                 return symbols.is_in_path(node)
@@ -180,7 +180,7 @@ class Uses(Struct, dict=True):
             return self.is_home and scopes.declares(node)
         if self._is_of_the_type_around(node) or (not self.is_home and symbols.redeclares(self.symbol, node)):
             return False
-        if not self.is_home and self._new_name_is_taken:
+        if self.taken_at is not None:
             return False
         return self._is_called(self.name, self.name, offset) and not self._comes_before(node)
 
@@ -230,17 +230,21 @@ class Uses(Struct, dict=True):
         return around is None and node.start_byte < declared.parent.end_byte and not scopes.declares(node)
 
     @cached_property
-    def _new_name_is_taken(self) -> bool:
-        """Whether the file has the new name already, for something else."""
+    def taken_at(self) -> int | None:
+        """Where the file has the new name already, for something else."""
         if self.is_home or not self.new_name:
-            return False
+            return None
         bringing = self._importing(self.new_name)
-        if any(imported.alias == self.new_name and imported not in bringing for imported in self.imports):
-            return True
-        matches = islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST)
-        nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
-        named = (n for n in nodes if n is not None and scopes.declares(n) and not in_import(n))
-        return any(not scopes.is_member(node) and symbols.owner_of(node) is None for node in named)
+        for imported in self.imports:
+            if imported.alias == self.new_name and imported not in bringing:
+                return imported.start
+        for match in islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST):
+            node = scopes.node_at(self.snapshot, match.start())
+            if node is None or not scopes.declares(node) or in_import(node):
+                continue
+            if not scopes.is_member(node) and symbols.owner_of(node) is None:
+                return match.start()
+        return None
 
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
