@@ -143,8 +143,12 @@ def test_why_tells_the_reason(served):
     served.keys("$")
     served.command("Mercury why")
     reasons = served.page.splitlines()
-    assert reasons[0] == "inline: the cursor is inside a word"
-    assert reasons[1].startswith("next edit: ")
+    assert reasons[0].startswith("next edit: ")
+    assert reasons[1] == "inline: the cursor is inside a word"
+    served.keys("q")
+    served.press("i", "i")
+    served.keys("<Cmd>Mercury why<CR>")
+    assert served.page.startswith("inline: the cursor is inside a word")
 
 
 def test_without_a_server_commands_say_so(bare):

@@ -144,14 +144,17 @@ local function place(encoding)
   return params
 end
 
+-- First what the user waits for: ghost text in insert mode, the next edit in any other.
 function commands.why()
   local client = server()
+  local types = vim.api.nvim_get_mode().mode:find("i", 1, true) ~= nil
   ask("mercury/why", place(client and client.offset_encoding or "utf-16"), function(answer)
     local here = quiet.reason(vim.api.nvim_get_current_buf())
     local lines = {
       "inline: " .. (here or answer.reason),
       "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given"),
     }
+    lines = types and lines or { lines[2], lines[1] }
     if (answer.model or "") ~= "" then
       table.insert(lines, answer.model)
     end
