@@ -216,6 +216,16 @@ def test_health_finds_program_engine_and_clients(served):
     assert "ERROR" not in report
 
 
+def test_health_finds_nothing_wrong_before_a_file_is_open(bare):
+    check = "checkhealth mercury"
+    bare.command(check)
+    assert "WARNING no server is running" in bare.text
+    bare.lua("vim.lsp.config('mercury', { cmd = ... }); vim.lsp.enable('mercury')", ["sleep", "9"])
+    bare.command(check)
+    assert "no server is running yet: it starts with the first file" in bare.text
+    assert "WARNING no server is running" not in bare.text
+
+
 def test_health_says_what_to_do_without_the_program(bare):
     (bare.folder / ".venv/bin").mkdir(parents=True)
     (bare.folder / ".venv/bin/no-such-program").touch(0o700)

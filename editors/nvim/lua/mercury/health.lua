@@ -86,12 +86,21 @@ local function check_program()
   report(("%s: %s"):format(table.concat(doctor, " "), vim.trim(found.stdout .. found.stderr)))
 end
 
+local function has_files()
+  return vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
+    return vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" and vim.bo[buf].filetype ~= ""
+  end)
+end
+
 local function check_clients()
   health.start("mercury: clients")
   local clients = client_of.all()
-  if #clients == 0 then
-    local enabled = vim.lsp.is_enabled("mercury") or vim.lsp.is_enabled("mercury-copilot")
-    health.warn("no server is running", enabled and "open a file" or "vim.lsp.enable('mercury')")
+  if #clients == 0 and not (vim.lsp.is_enabled("mercury") or vim.lsp.is_enabled("mercury-copilot")) then
+    health.warn("no server is running", "vim.lsp.enable('mercury')")
+  elseif #clients == 0 and has_files() then
+    health.warn("no server is running", "`:Mercury log` may say why")
+  elseif #clients == 0 then
+    health.info("no server is running yet: it starts with the first file")
   end
   for _, client in ipairs(clients) do
     local info = require("mercury.status").info(next(client.attached_buffers))
