@@ -182,6 +182,27 @@ def test_wiped_file_cannot_be_taken_back_and_is_named(editor):
     reach(editor, MADE)
 
 
+def test_nothing_is_taken_back_once_all_files_are_wiped(editor):
+    beside(editor)
+    made(editor)
+    editor.command("silent wall")
+    editor.command("%bwipeout")
+    editor.command("Mercury next undo")
+    editor.says("not undone: area.py, other.py changed or closed since; press u where it is open")
+
+
+def test_offer_refused_after_its_list_was_closed_stays_away(editor):
+    beside(editor)
+    listed(editor)
+    editor.keys("q")
+    editor.until(lambda: editor.lua("return vim.api.nvim_win_get_config(0).relative") == "", "the list to close")
+    assert screen(editor)
+    editor.keys("<C-x>")
+    editor.until(lambda: not screen(editor), "the offer to go")
+    reason = "return require('mercury.nextedit').reason()"
+    assert editor.lua(reason) == "you have rejected it; your next change asks again"
+
+
 def test_offers_in_a_buffer_without_a_window_are_two_steps(editor):
     beside(editor)
     made(editor)

@@ -488,6 +488,7 @@ end
 function M.undo()
   local any, changed_since = offers.undo()
   if #changed_since > 0 then
+    table.sort(changed_since)
     local names = table.concat(changed_since, ", ")
     say(("not undone: %s changed or closed since; press u where it is open"):format(names), vim.log.levels.WARN)
   elseif not any then
