@@ -29,11 +29,13 @@ help:
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml
+	@echo "installing mercury-ls into $(VENV), apart from any other installation: this takes a minute or more"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	@touch $(BASE)
 
 $(READY): $(BASE)
+	@echo "installing what $(EXTRA) needs into $(VENV)"
 	$(PIP) -e '.[$(EXTRA)]'
 	@touch $(READY)
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import tomllib
 from collections import Counter
@@ -114,6 +115,17 @@ def test_commands_that_are_told_exist(path):
     for module in re.findall(r"python -m ((?:bench|tests|mercury_\w+|release)(?:\.\w+)*)", read(path)):
         place = f"/{module.replace('.', '/')}"
         assert any(file.endswith((f"{place}.py", f"{place}/__main__.py")) for file in files), module
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")
+def test_make_tells_of_each_installation(tmp_path):
+    def told(target: str) -> list[str]:
+        plan = ["make", "--dry-run", target, f"VENV={tmp_path / 'none'}"]
+        said = subprocess.run(plan, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return re.findall(r"installing (.*) into", said)
+
+    assert told("demo") == ["mercury-ls"]
+    assert told("check") == ["mercury-ls", "what dev-all needs"]
 
 
 def declared() -> dict[str, list[str]]:
