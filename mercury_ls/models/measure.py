@@ -18,6 +18,7 @@ from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
+from mercury_ls.wording import STRONGER
 
 CURSOR = "‸"
 TOKENS = 32
@@ -189,11 +190,13 @@ def described(result: ModelMeasurement) -> Iterator[str]:
     loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
     yield f"{info.model} on {info.device}, {loaded}"
     for answer in result.answers:
-        text = " ⏎ ".join(line.strip() for line in answer.text.splitlines())[:SHOWN] or "(nothing)"
+        text = " ⏎ ".join(line.strip() for line in answer.text.strip().splitlines())[:SHOWN]
+        shown = f"`{text}`" if text else "nothing"
         times = f"{answer.cold_ms:6,.0f} ms, warm {answer.warm_ms:6,.0f} ms"
-        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {text}"
+        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {shown}"
         if answer.sent:
             yield f"            sent {answer.sent}"
+    yield "P is the chance that you keep it; with less than suggest.minimum_probability an editor shows nothing"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
     if measured.tokens_per_second:
         speed = f"{measured.tokens_per_second:,.0f} a second"
@@ -202,3 +205,5 @@ def described(result: ModelMeasurement) -> Iterator[str]:
         yield str(result.verdict)
     if not info.calibrated:
         yield "how likely it is to be accepted is a guess until you have taken or refused some"
+    if info.small:
+        yield STRONGER

@@ -160,7 +160,7 @@ def test_test_prints_three_suggestions(home, capsys):
 
 
 def test_model_that_suggests_nothing_fails_test(home, capsys):
-    assert "(nothing)" in check(capsys, "test fake", 1)
+    assert "  nothing\n" in check(capsys, "test fake", 1)
 
 
 @pytest.mark.slow

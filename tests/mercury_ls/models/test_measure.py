@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.record import ModelRecord
+from mercury_ls import wording
 from mercury_ls.models import library, measure
 from mercury_ls.models.measure import SNIPPETS, described, request
 from mercury_ls.serve import added
@@ -53,9 +55,20 @@ def test_second_time_one_more_character_was_typed():
 def test_result_says_what_was_sent_and_whether_it_is_calibrated():
     said = "\n".join(described(measure.measure(Engine("line", calibrated=False), 1500.0)))
     assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
-    assert "item.price" in said
+    assert "P 0.50  `item.price`" in said
+    assert "P is the chance that you keep it; with less than suggest.minimum_probability" in said
+    assert wording.STRONGER not in said
     assert "sent 12 characters to http://127.0.0.1:1" in said
     assert "is a guess until you have taken or refused some" in said
+
+
+def test_small_model_without_an_answer_is_told_apart_from_a_bracket():
+    measured = measure.measure(Engine("line", small=True), 1500.0)
+    texts = zip(measured.answers, ("(", "", " \n"), strict=True)
+    said = "\n".join(described(replace(measured, answers=tuple(replace(answer, text=text) for answer, text in texts))))
+    assert "  `(`\n" in said
+    assert said.count("  nothing\n") == 2
+    assert wording.STRONGER in said
 
 
 def test_measurements_are_kept_for_the_list(tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def test_unknown_memory_excludes_nothing():
 def test_list_is_short_and_says_that_it_is_predicted():
     said = "\n".join(described(choices(Machine(64 * 10**9, 30e9, 2), known())))
     assert "64.0 GB; 2 threads read 30 GB/s (measured just now)" in said
-    assert "predicted, not measured" in said
+    assert "predicted, not measured, with a cached context; *on request*: too slow to follow your typing, fast" in said
     assert said.count("mercury-ls model add ") <= 13
     assert "too slow or too large here: " in said
     assert "llama-server -hf mradermacher/Mellum2-12B-A2.5B-Base-GGUF:Q4_K_M -c 16384" in said
