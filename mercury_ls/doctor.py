@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
+from mercury_engine.installation import with_extra
 from mercury_engine.record import read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
@@ -287,7 +288,7 @@ def _missing_for_gpu() -> str:
     if not shutil.which("nvidia-smi"):
         return "nvidia-smi is missing, so there is no NVIDIA driver"
     if importlib.util.find_spec("torch") is None:
-        return "torch is missing: run `pip install '.[train]'` in a clone of mercury-ls"
+        return f"torch is missing: {with_extra('train')}"
     return ""
 
 

@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 
 from msgspec import Struct
 
+from mercury_engine.installation import with_extra
 from mercury_engine.redaction import mask_secrets
 from mercury_engine.tuning_data import File, Material, Tuning, send
 from mercury_ls import wording
@@ -30,7 +31,6 @@ LARGEST_PROJECT = 48 << 20
 """In characters; the most recently changed files come first."""
 
 PREFIX, LOCK = "making-", "lock"
-INSTALL = "pip install '.[train]' in a clone of mercury-ls"
 
 Train = Callable[["TuneOrder", "Material", Path], int]
 
@@ -62,7 +62,7 @@ def tune(root: str, privacy: Privacy, order: TuneOrder, place: Path, train: Trai
     """Train in a process of its own, and install the result in `place` if it is better."""
     if train is None:
         if importlib.util.find_spec("torch") is None:
-            raise TuningError(f"tuning needs torch, which is not installed: {INSTALL}")
+            raise TuningError(f"tuning needs torch, which is not installed: {with_extra('train')}")
         train = run
     texts = material(root, privacy)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)

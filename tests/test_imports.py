@@ -37,7 +37,7 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-BOUNDARY = {"addresses", "api", "bounds", "prompts", "redaction", "record", "tuning_data"}
+BOUNDARY = {"addresses", "api", "bounds", "installation", "prompts", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
@@ -45,7 +45,18 @@ ORDER = {
         *("complete", "tuning", "doctor", "editor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
-        *("api", "addresses", "bounds", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts"),
+        *(
+            "api",
+            "addresses",
+            "bounds",
+            "installation",
+            "redaction",
+            "tuning_data",
+            "record",
+            "fake_chat",
+            "fake",
+            "prompts",
+        ),
         *("tokens", "model", "decode", "chat", "autoregressive", "families", "remote", "engine", "export"),
     ),
     "mercury_training": (

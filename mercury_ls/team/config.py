@@ -10,6 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from mercury_engine.installation import with_extra
+
 DIGEST = re.compile(r"[0-9a-f]{64}")
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 
@@ -50,7 +52,7 @@ def read_config(path: Path) -> TeamConfig:
     except OSError as error:
         raise TeamError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ImportError as error:
-        raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
+        raise TeamError(f"a team's server needs the extra `serve`: {with_extra('serve')}") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also raised for impossible dates and numbers
         message = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
         raise TeamError(f"{path}: {message}; docs/TEAM.md has an example") from error

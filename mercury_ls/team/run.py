@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
+from mercury_engine.installation import with_extra
 from mercury_ls.serve import daemon
 from mercury_ls.settings.models import resolve
 from mercury_ls.settings.schema import Settings
@@ -48,7 +49,7 @@ def run(path: Path, settings: Settings) -> int:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        return daemon.reported(TeamError("it needs the extra `serve`: pip install 'mercury-ls[serve]'"), daemon.FAILED)
+        return daemon.reported(TeamError(f"it needs the extra `serve`: {with_extra('serve')}"), daemon.FAILED)
 
 
 def _prepare(config: TeamConfig) -> None:

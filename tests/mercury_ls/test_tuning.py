@@ -132,7 +132,7 @@ def test_leftovers_of_killed_trainings_go_and_living_ones_stay(root, tmp_path):
 def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
-    with pytest.raises(TuningError, match=r"pip install '\.\[train\]'"):
+    with pytest.raises(TuningError, match=r"run `.*'\.\[train\]'` in a clone"):
         tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
 
 

@@ -13,8 +13,8 @@ from mercury_engine.api import ChatRequest, EngineError, RequestError, Tool
 from mercury_engine.chat.calls import CallFormat
 from mercury_engine.chat.schemas import Trial, check_depth
 from mercury_engine.chat.vocabulary import AnswerVocabulary
+from mercury_engine.installation import with_extra
 
-EXTRA = "JSON schemas and tools need the extra `chat`: `pip install 'mercury-ls[chat]'`"
 AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 """JSON as `json.dumps` writes it, the form in most prompts; free white space invites loops."""
 
@@ -301,7 +301,7 @@ def _library() -> Any:
     try:
         import llguidance
     except ImportError as error:
-        raise EngineError(EXTRA) from error
+        raise EngineError(f"JSON schemas and tools need the extra `chat`: {with_extra('chat')}") from error
     return llguidance
 
 

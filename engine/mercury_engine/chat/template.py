@@ -12,11 +12,11 @@ from msgspec import Struct
 from mercury_engine.api import EngineError, Message, RequestError, Tool
 from mercury_engine.bounds import small_bytes
 from mercury_engine.chat.kept import KeptProcess
+from mercury_engine.installation import with_extra
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 TEMPLATE_FILE = "chat_template.jinja"
-EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"
 
 GUARD = "\ufdd0"
 """Inserted into the name of a special token in a message, which makes it text. No text has this noncharacter."""
@@ -77,7 +77,7 @@ class ChatTemplate:
 
     def __init__(self, source: Source, tokenizer: PretrainedTokenizer) -> None:
         if find_spec("jinja2") is None:
-            raise EngineError(f"to chat, {EXTRA}")
+            raise EngineError(f"to chat, mercury-ls needs its extra `chat`: {with_extra('chat')}")
         self._source = source
         self._process = KeptProcess("mercury_engine.chat.template_process", RENDERING_SECONDS)
         for template in {source.template, source.with_tools}:

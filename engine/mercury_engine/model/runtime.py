@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_engine.installation import with_extra
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
@@ -34,10 +35,7 @@ def on_gpu(resources: Resources) -> bool:
     if resources.device != "cpu" and _finds_gpu():
         return True
     if resources.device == "gpu":
-        raise EngineError(
-            "engine.device is 'gpu', but torch finds no GPU: "
-            "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
-        )
+        raise EngineError(f"engine.device is 'gpu', but torch finds no GPU: {with_extra('train')}, or choose 'auto'")
     return False
 
 

@@ -269,11 +269,11 @@ def test_without_its_libraries_a_model_says_what_to_install(tmp_path, monkeypatc
     engine = opened(tmp_path, "dream")
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "jinja2", None)
-        with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
+        with pytest.raises(EngineError, match=r"run `.*'\.\[chat\]'` in a clone"):
             next(forwards(engine.chat(request())))
     next(forwards(engine.chat(request())))
     monkeypatch.setitem(sys.modules, "llguidance", None)
-    with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
+    with pytest.raises(EngineError, match=r"run `.*'\.\[chat\]'` in a clone"):
         next(forwards(engine.chat(request(schema="{}"))))
 
 
