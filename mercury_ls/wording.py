@@ -75,18 +75,14 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:
-    """A path, or a URI of any scheme, as short as it can be.
+    """A path, or a URI of any scheme, as short as it can be, in one line.
 
     >>> readable("file:///home/me/my%20project/a.py", ["/home/me/my project"])
     'a.py'
     """
     path = decoded(str(place))
-    if not os.path.isabs(path):
-        return path
-    for root in sorted(roots, key=len, reverse=True):
-        if path.startswith(os.path.join(root, "")):
-            return os.path.relpath(path, root)
-    return abbreviated(path)
+    inside = [root for root in roots if os.path.isabs(path) and path.startswith(os.path.join(root, ""))]
+    return one_line(os.path.relpath(path, max(inside, key=len)) if inside else abbreviated(path))
 
 
 def abbreviated(text: str) -> str:

@@ -89,7 +89,8 @@ def config(options: argparse.Namespace) -> int:
         print(f"# user file: {readable(chosen_file(options) or user_file())}")
         width = max(len(row.path) for row in rows)
         for row in rows:
-            print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {abbreviated(row.origin)}")
+            value = json.dumps(row.value, ensure_ascii=False)
+            print(one_line(f"{row.path:{width}}  {value:20}  {abbreviated(row.origin)}"))
     return 1 if loaded.problems else 0
 
 

@@ -13,6 +13,7 @@ from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
 from mercury_ls.session.requests import Asker
+from mercury_ls.wording import one_line
 
 SEVERITIES: dict[int, Severity] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 
@@ -37,7 +38,7 @@ def _reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None
     if answer.offer:
         ls.started.tally.answered(answer.offer.id)
     if params.partial_result_token is not None:
-        value = {"kind": "nextEdit", "silence": "" if answer.offer else answer.silence}
+        value = {"kind": "nextEdit", "silence": "" if answer.offer else one_line(answer.silence)}
         ls.progress(lsp.ProgressParams(params.partial_result_token, value))
     return answer.offer
 
@@ -73,7 +74,7 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
         "label": offer.label,
         "kind": offer.kind,
         "summary": summary(edits, uri),
-        "note": offer.note,
+        "note": one_line(offer.note),
         "pAccept": round(offer.p_accept, 4),
         "edits": [
             {

@@ -70,6 +70,13 @@ def test_complete_says_which_settings_were_not_applied(home, capsys):
     check(capsys, ["complete", ".env:1:1"], 1, said[0], "the file is private")
 
 
+def test_settings_of_a_project_do_nothing_to_a_terminal(home, capsys):
+    (home / ".mercury.toml").write_text('[privacy]\nignore = ["a\\u001b[2J\\u009b\\u202e"]\n')
+    printed = check(capsys, ["config"], 0)
+    assert "\\x9b\\u202e" in printed
+    assert not {"\x1b", "\x9b", "\u202e"} & {*printed}
+
+
 def test_config_misses_a_file_that_was_named_but_not_the_usual_one(home, capsys):
     check(capsys, ["config"], 0)
     check(capsys, ["config", "--config", "nope.toml"], 2, "--config = nope.toml: does not exist")

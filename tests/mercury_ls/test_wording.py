@@ -23,6 +23,7 @@ HOME = "/home/me"
         ("untitled:Untitled-1", "Untitled-1"),
         ("vscode-notebook-cell:/home/me/my%20project/a.ipynb#W0s", "a.ipynb#W0s"),
         ("a.py", "a.py"),
+        ("file:///home/me/my%20project/a%1B%5B2J%0Ab%E2%80%AE.py", "a\\x1b[2J\\nb\\u202e.py"),
         ("C:\\a.py", "C:\\a.py"),
     ],
 )

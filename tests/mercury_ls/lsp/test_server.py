@@ -251,6 +251,15 @@ async def test_status_and_why_know_the_users_file_as_it_is(client):
     assert not (await client.request("mercury/status", {}))["result"]["problems"]
 
 
+async def test_settings_of_a_project_show_nothing_that_is_not_there(client):
+    (client.root / ".mercury.toml").write_text('engine.effort = "a\\u001b[2J\\u202e"\n', encoding="utf-8")
+    await client.initialize(INLINE)
+    client.open("a.py", TEXT)
+    await client.until(lambda: shown(client))
+    (problem,) = (await client.request("mercury/status", {}))["result"]["problems"]
+    assert not {"\x1b", "\u202e"} & {*problem, *"".join(shown(client))}
+
+
 async def test_document_whose_change_was_too_large_is_left_alone(client):
     """Its text is not known any more: nothing is suggested in it until it is opened again."""
     await client.initialize(INLINE)

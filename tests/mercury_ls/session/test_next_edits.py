@@ -627,6 +627,15 @@ async def test_offer_lists_its_edits_those_here_first_with_old_text(session, tmp
     assert told["summary"] == "2 here"
 
 
+async def test_note_is_one_line_whatever_files_are_called(session, tmp_path):
+    (tmp_path / "b\u202e\nc.py").write_text("from here import Rows\n\n\ndef show(rows):\n    return rows.fetch()\n")
+    uri = opened(session, tmp_path / "here.py", "class Rows:\n    def fetch(self):\n        return self.fetch()\n")
+    index(session)
+    session.change(uri, 2, [((1, 8, 1, 13), "load")], "utf-16")
+    told = await handlers.next_edit(Client(session), asked(uri))
+    assert told["note"].endswith("1 more place cannot be judged: b\\u202e\\nc.py:5")
+
+
 async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
