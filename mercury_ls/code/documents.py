@@ -36,6 +36,10 @@ quarter of that. A run of escaped line ends, or of comparisons in Java, takes th
 SLICE_SECONDS, LONGEST_SLICE_SECONDS, MOST_SECONDS = 0.01, 0.5, 5.0
 """Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents. In a slice
 that takes longer the parser cannot be stopped."""
+PIECE_BYTES, PIECE_STRIDE, PIECE_SECONDS = 1 << 13, 1 << 14, 0.03
+"""A text of which such a piece takes the parser so much processor time has no tree: any piece of usual code takes less
+than 7 ms. Of a flood of comparisons in Java it takes 80 ms, and a time of its length squared, nearly all of it in one
+step that cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The number of bytes that the parser, or a node of its tree, reads at a time."""
 MAX_DEPTH = 256
@@ -186,7 +190,8 @@ class Document:
     in every encoding, so that the editor's positions stay valid.
 
     `patience` limits each update of the tree, in seconds of CPU time: an open bracket in a large file can make the
-    parser go over the rest of the file at every keystroke. A snapshot that takes longer has no tree.
+    parser go over the rest of the file at every keystroke. A snapshot that takes longer has no tree. A text that takes
+    far too long has none until its length has changed by a quarter.
     """
 
     def __init__(
@@ -213,6 +218,7 @@ class Document:
         self._parsed: tuple[Tree, str] | None = None
         self._pending: list[TextEdit] = []
         self._begun: str | None = None
+        self._hopeless_length: int | None = None
         self._slices: Iterator[None] = iter(())
         if made_of is not None:
             base, change = made_of
@@ -236,7 +242,7 @@ class Document:
 
     def parse(self, snapshot: Snapshot) -> Tree | None:
         """Parse the latest text incrementally, and an older one from scratch."""
-        if self._grammar is None or not _parseable(snapshot.text):
+        if self._grammar is None or self._hopeless_length is not None or not _parseable(snapshot.text):
             return None
         if self._parsed and not self._pending and snapshot.text is self.text:
             return self._parsed[0]
@@ -267,10 +273,16 @@ class Document:
 
     def _is_long(self) -> bool:
         is_long = len(self.text) > (QUICK_BYTES if self._parsed else QUICK_FIRST)
-        return (is_long or self.took_long) and _parseable(self.text)
+        return (is_long or self.took_long) and self._hopeless_length is None and _parseable(self.text)
 
     def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
+        for is_flood in _samples(parser, source) if old is None else ():
+            if is_flood:
+                return self._give_up()
+            yield
+            if self._begun is not text:
+                return
         spent = 0.0
         while self._begun is text:
             began = time.thread_time()
@@ -283,16 +295,20 @@ class Document:
                 self._snapshot = None
                 return
             if spent > MOST_SECONDS or slice_seconds > LONGEST_SLICE_SECONDS:
-                self._grammar = self._parsed = self._begun = self._snapshot = None
-                return
+                return self._give_up()
             yield
+
+    def _give_up(self) -> None:
+        self._hopeless_length = len(self.text)
+        self._parsed = self._begun = self._snapshot = None
+        self._pending.clear()
 
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
             tree = _parse_whole(languages.parser(grammar), self.text.encode())
             if tree is None:
-                self._grammar = None
+                self._hopeless_length = len(self.text)
             else:
                 self._parsed = tree, self.text
             return tree
@@ -313,6 +329,8 @@ class Document:
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
         self._reopen(change.start)
+        if (length := self._hopeless_length) is not None and 4 * abs(len(self.text) - length) > length:
+            self._hopeless_length, self.took_long = None, False
         self._remember(change)
         return change
 
@@ -331,7 +349,7 @@ class Document:
         if self._parsed is None and self._begun is None:
             return
         self._pending.append(change)
-        if len(self._pending) > MAX_PENDING:
+        if len(self._pending) > MAX_PENDING or len(change.text) > QUICK_FIRST:
             self._parsed = self._begun = None
             self._pending.clear()
 
@@ -369,8 +387,21 @@ def _usual_seconds(text: bytes) -> float:
 def _parse_whole(parser: Parser, text: bytes) -> Tree | None:
     """None if it takes longer than any usual text does. A first tree stays for long, and is better one that reads its
     text by itself."""
-    is_quick = len(text) <= QUICK_FIRST or _parse_within(_usual_seconds(text), parser, text, None) is not None
+    if len(text) > QUICK_FIRST and any(_samples(parser, text)):
+        return None
+    is_quick = len(text) <= QUICK_BYTES or _parse_within(_usual_seconds(text), parser, text, None) is not None
     return parser.parse(text) if is_quick else None
+
+
+def _samples(parser: Parser, text: bytes) -> Iterator[bool]:
+    """Parses half of the text in pieces, and says after each whether the whole would take too long."""
+    spent = 0.0
+    for start in range(0, len(text), PIECE_STRIDE):
+        began = time.thread_time()
+        parser.parse(text[start : start + PIECE_BYTES])
+        seconds = time.thread_time() - began
+        spent += seconds
+        yield seconds > PIECE_SECONDS or spent > _usual_seconds(text) / 2
 
 
 def _parse_again(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:

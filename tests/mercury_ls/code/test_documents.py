@@ -488,6 +488,61 @@ def test_first_parse_without_slices_has_an_end(monkeypatch, size):
     assert parser.parses == 1
 
 
+class Flooded(Slow):
+    """A parser that takes a tenth of a second for a piece of a flood, and the square of that for longer ones."""
+
+    def parse(self, source, *given, **named):
+        text = source if isinstance(source, bytes) else source(0, None)
+        self.seconds = (text.count(b"a<") * 2 / documents.PIECE_BYTES) ** 2 / 10
+        self.longest = max(self.longest, len(text) if isinstance(source, bytes) else documents.TREE_LIMIT)
+        return super().parse(source, *given, **named)
+
+    longest = 0
+
+
+FLOOD = "a<" * (documents.QUICK_BYTES // 2)
+
+
+@pytest.mark.parametrize("text", [FLOOD, FLOOD * 8, "x = 1\n" * documents.QUICK_BYTES + FLOOD * 2 + "x = 1\n" * 999])
+@pytest.mark.parametrize("waits", [True, False])
+def test_flood_is_recognised_by_its_pieces_and_never_parsed_as_a_whole(monkeypatch, text, waits):
+    """Comparisons in Java: 253 KiB of them took minutes and gigabytes, in a step that cannot be stopped."""
+    parser = Flooded(monkeypatch, 0.0)
+    document = opened(text)
+    if waits:
+        sliced(document)
+    assert document.snapshot().tree is None
+    assert parser.longest <= documents.PIECE_BYTES
+    assert sliced(document) == 0
+
+
+def test_others_have_their_turn_between_the_pieces_of_a_long_text(monkeypatch):
+    parser, counts = Flooded(monkeypatch, 0.0), []
+    for _ in opened("x = 1234\n" * (3 * documents.PIECE_STRIDE // 9)).parsing():
+        counts.append(parser.parses)
+    assert counts == [1, 2, 3]
+
+
+def test_flood_that_is_pasted_is_recognised(monkeypatch):
+    parser = Flooded(monkeypatch, 0.0)
+    document = opened("x = 1\n")
+    assert document.snapshot().tree
+    document.apply([((1, 0, 1, 0), FLOOD * 8)], 2, "utf-16")
+    sliced(document)
+    assert document.snapshot().tree is None
+    assert parser.longest <= documents.PIECE_BYTES
+
+
+def test_text_without_tree_has_one_again_once_the_flood_is_deleted(monkeypatch):
+    Flooded(monkeypatch, 0.0)
+    document = opened("x = 1\n" + FLOOD)
+    assert document.snapshot().tree is None
+    document.apply([((0, 0, 0, 0), "y = 2\n")], 2, "utf-16")
+    assert document.snapshot().tree is None
+    document.apply([((2, 0, 2, len(FLOOD)), "")], 3, "utf-16")
+    assert shape(document.snapshot().tree) == shape(parsed("y = 2\nx = 1\n"))
+
+
 def test_variant_of_text_is_parsed_from_its_tree():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a = 1\nb = 2\n").snapshot()
     variant = snapshot.changed(TextEdit(4, 5, "f(1)"))
