@@ -26,6 +26,9 @@ MOST_SYMBOLS = 30_000
 """Per grammar: 300 tools of 10 arguments each. That takes a second to compile, in which no request is answered, and
 the time grows quadratically from there."""
 
+MOST_ALTERNATIVES = MOST_SYMBOLS
+"""At one place of an answer: four for each property that may come next. Of 2,500 a step takes a tenth of a second."""
+
 CLOSING_BYTES = 8192
 """The longest ending that is searched for."""
 
@@ -101,10 +104,8 @@ class Grammars:
             if reason := self._trial.survives(text, MOST_SYMBOLS):
                 raise RequestError(f"this schema cannot be enforced: {reason}; make it simpler")
             grammar = llguidance.LLMatcher.grammar_from_lark(text)
-            limits = llguidance.LLParserLimits(max_grammar_size=MOST_SYMBOLS)
-            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=limits)
-            if matcher.is_error():
-                raise RequestError(f"this schema cannot be enforced: {_reason(matcher.get_error())}")
+            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=_limits(MOST_SYMBOLS))
+            _check(matcher)
             spelled = byte_matcher(text, MOST_SYMBOLS)
             if not any(spelled.compute_bitmask()[: END // 8]):
                 raise RequestError("this schema cannot be enforced: it refers to itself, and nothing satisfies it")
@@ -133,15 +134,12 @@ class MatcherGuide:
     def begin(self, spelled: bytes) -> bool:
         """Take the text written so far."""
         tokens = [*self._each(spelled)]
-        if self._matcher.try_consume_tokens(tokens) != len(tokens):
-            return False
-        return self._spelled.try_consume_tokens([*spelled]) == len(spelled)
+        return _took(self._matcher, tokens) and _took(self._spelled, spelled)
 
     def allowed(self) -> np.ndarray:
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-        if self._matcher.is_error():
-            raise RequestError(f"this schema cannot be enforced: {_reason(self._matcher.get_error())}")
+        _check(self._matcher)
         return allowed[allowed < self._vocabulary.size]
 
     def forced(self) -> list[int]:
@@ -149,10 +147,11 @@ class MatcherGuide:
 
     def take(self, token: int) -> bool:
         spelled = self._vocabulary.bytes[token]
-        if not spelled or self._matcher.try_consume_tokens([token]) != 1:
+        if not spelled or not _took(self._matcher, [token]):
             return False
-        if self._spelled.try_consume_tokens([*spelled]) != len(spelled):
-            raise EngineError(f"the grammar of the answer takes {spelled!r} as a token and not as bytes")
+        if not _took(self._spelled, spelled):
+            # All copies of a grammar share a lexer, and only the copy in which it passed a limit says so.
+            raise RequestError(f"this schema cannot be enforced after {spelled!r}: make it simpler")
         self._sizes.append(len(spelled))
         return True
 
@@ -178,6 +177,19 @@ class MatcherGuide:
 
     def _each(self, spelled: bytes) -> list[int]:
         return [self._vocabulary.of_byte[byte] for byte in spelled]
+
+
+def _took(matcher: Any, symbols: Sequence[int]) -> bool:
+    took = matcher.try_consume_tokens([*symbols]) == len(symbols)
+    if not took:
+        _check(matcher)
+    return took
+
+
+def _check(matcher: Any) -> None:
+    """A schema can pass a limit of the library when it is compiled, or at any token of the answer."""
+    if matcher.is_error():
+        raise RequestError(f"this schema cannot be enforced: {_reason(matcher.get_error())}")
 
 
 class _TriggeredGuide:
@@ -337,8 +349,12 @@ def _tokens_of(vocabulary: AnswerVocabulary) -> Any:
 def byte_matcher(grammar: str, most_symbols: int) -> Any:
     """A matcher of bytes for a grammar in lark's syntax."""
     llguidance = _library()
-    limits = llguidance.LLParserLimits(max_grammar_size=most_symbols)
-    return llguidance.LLMatcher(_bytes(), llguidance.LLMatcher.grammar_from_lark(grammar), log_level=0, limits=limits)
+    text = llguidance.LLMatcher.grammar_from_lark(grammar)
+    return llguidance.LLMatcher(_bytes(), text, log_level=0, limits=_limits(most_symbols))
+
+
+def _limits(most_symbols: int) -> Any:
+    return _library().LLParserLimits(max_grammar_size=most_symbols, max_items_in_row=MOST_ALTERNATIVES)
 
 
 @cache

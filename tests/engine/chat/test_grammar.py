@@ -9,7 +9,7 @@ import pytest
 
 from bench.harness.random_schemas import random_schema, talker_of, validity
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool
-from mercury_engine.chat import schemas
+from mercury_engine.chat import grammar, schemas
 
 ADD = Tool(
     "add",
@@ -61,6 +61,32 @@ def test_answer_can_be_forced_and_ended_at_any_time(talker, schema, forced, clos
     jsonschema.validate(json.loads(ending), schema)
     if closed:
         assert ending == closed
+
+
+def optional(count):
+    return {"type": "object", "properties": {f"p{number}": {"type": "boolean"} for number in range(count)}}
+
+
+def test_schema_may_have_a_thousand_optional_properties(talker):
+    guide = guide_of(talker, optional(1000))
+    assert say(talker, guide, '{"p7": true, "p900": false}')
+    assert guide.closing() == []
+
+
+@pytest.mark.parametrize("answer", ["{}", '{"p7": true}'])
+def test_schema_that_passes_a_limit_in_the_answer_is_refused(talker, monkeypatch, answer):
+    monkeypatch.setattr(grammar, "MOST_ALTERNATIVES", 1000)
+    guide = guide_of(talker, optional(300))
+    with pytest.raises(RequestError, match=r"this schema cannot be enforced: .* items; max is 1000"):
+        say(talker, guide, answer)
+
+
+def test_schema_whose_ending_passes_a_limit_is_refused(talker):
+    tools = (Tool("add", parameters=json.dumps({"type": "string", "pattern": "a?" * 900 + "a" * 900})),)
+    guide = guide_of(talker, tools=tools, tool_choice="required")
+    assert guide.closing() is None
+    with pytest.raises(RequestError, match="this schema cannot be enforced"):
+        say(talker, guide, "<tool")
 
 
 def test_undone_token_was_never_accepted(talker):
