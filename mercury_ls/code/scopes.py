@@ -100,6 +100,8 @@ BINDING_LISTS = frozenset(
     method_parameters optional_type_parameter_declaration parameters type_parameter type_parameter_declaration
     """)
 )
+IMPORTED = frozenset({"aliased_import", "import_specifier", "use_as_clause"})
+"""Names in imports that may get another one, which alone is declared then."""
 PATTERNS = frozenset(
     kinds("""
     array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
@@ -218,8 +220,8 @@ def declares(node: Node) -> bool:
     child, parent = outermost(node)
     if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
         return False
-    if parent.type == "aliased_import":
-        return parent.child_by_field_name("alias") == child
+    if parent.type in IMPORTED and (alias := parent.child_by_field_name("alias")) is not None:
+        return alias == child
     named = NAMING.search(parent.type) and any(child in parent.children_by_field_name(field) for field in NAME_FIELDS)
     return bool(named) or _declared_in(child, parent)
 

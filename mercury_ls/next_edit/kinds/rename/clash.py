@@ -183,7 +183,7 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
         return {""}
     if language == "rust" and parent.type == "field_declaration":
         return {"field"}
-    if language == "javascript" and VALUES_TOO.search(parent.type):
+    if parent.type in scopes.IMPORTED or (language == "javascript" and VALUES_TOO.search(parent.type)):
         return {"type", "value"}
     is_type = parent.type in scopes.TYPES or parent.type in ("mod_item", "type_item")
     return {"type" if is_type and scopes.names_it(node, parent) else "value"}
