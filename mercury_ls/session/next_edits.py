@@ -83,7 +83,9 @@ class NextEdits:
     async def _current_or_new(self, request: NextEditRequest) -> Answer:
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if (offer := self.standing.current()) and not self.is_outdated and request.asker.shown(offer):
+        if (offer := self.standing.current()) and request.asker.leaves_to_renamer(offer):
+            self.standing.drop()
+        elif offer and not self.is_outdated and request.asker.shown(offer):
             return self._shown(Answer((offer,), final=True), request)
         if reason := self._questions.unavailable(request.uri, request.invoked) or self._reason_to_wait(request):
             return Answer(silence=reason, final=True)

@@ -32,6 +32,10 @@ class Asker(Struct, frozen=True):
         edits = tuple(edit for edit in offer.edits if self.closed or offer.version(edit.uri) is not None)
         return replace(offer, edits=edits) if edits else None
 
+    def leaves_to_renamer(self, offer: Offer) -> bool:
+        """Whether the offer, made before the client named a `renamer`, is a rename in closed files."""
+        return bool(self.renamer) and offer.kind == "rename" and None in map(offer.version, offer.base)
+
 
 ANYONE = Asker()
 

@@ -643,6 +643,16 @@ async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
+async def test_offer_is_withdrawn_once_a_renaming_server_is_named(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await handlers.next_edit(client, asked(uri, closed_files=True))
+    assert told["summary"] == "2 here, 2 in other.py"
+    for _ in range(2):
+        told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
+        assert told["summary"] == "2 here"
+        assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
+
+
 async def test_rename_that_is_all_elsewhere_is_left_to_a_renaming_server(session, tmp_path):
     (tmp_path / "other.py").write_text(USED)
     uri = opened(session, tmp_path / "here.py", "def fetch_rows(name):\n    return name\n")
