@@ -1,7 +1,7 @@
 """The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,8 +10,9 @@ from mercury_engine.api import Edit
 from mercury_ls.code.differences import LINE, TERMINATOR
 from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
 
-MAX_HUNKS = 64
-MAX_CHARACTERS = 64 << 10
+MAX_HUNKS, MAX_CHARACTERS = 64, 64 << 10
+"""Of the user's own edits; what accepted offers made between two of them counts as one more."""
+MAX_ACCEPTED, MAX_ACCEPTED_CHARACTERS = 1024, 256 << 10
 MAX_FILES = 256
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
@@ -207,15 +208,28 @@ class History:
         self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
 
     def _forget_oldest(self) -> None:
-        size = sum(len(hunk.before) + len(hunk.after) for hunk in self._hunks)
-        while len(self._hunks) > MAX_HUNKS or size > MAX_CHARACTERS:
-            oldest = self._hunks.pop(0)
-            size -= len(oldest.before) + len(oldest.after)
+        while self._has_too_much():
+            self._hunks.pop(0)
         size = sum(len(trace.removed) for trace in self._traces)
         while len(self._traces) > MAX_HUNKS or size > MAX_CHARACTERS:
             size -= len(self._traces.pop(0).removed)
         while len(self._lengths) > MAX_FILES:
             del self._lengths[next(iter(self._lengths))]
+
+    def _has_too_much(self) -> bool:
+        own = [hunk for hunk in self._hunks if hunk.is_own]
+        accepted = [hunk for hunk in self._hunks if not hunk.is_own]
+        offers = sum(not key for key, _ in groupby(self._hunks, lambda hunk: hunk.is_own))
+        return (
+            len(own) + offers > MAX_HUNKS
+            or _characters(own) > MAX_CHARACTERS
+            or len(accepted) > MAX_ACCEPTED
+            or _characters(accepted) > MAX_ACCEPTED_CHARACTERS
+        )
+
+
+def _characters(hunks: Iterable[_Hunk]) -> int:
+    return sum(len(hunk.before) + len(hunk.after) for hunk in hunks)
 
 
 def _hunk_of(path: str, text: str, change: TextEdit, time: float) -> _Hunk:

@@ -231,6 +231,26 @@ def test_memory_is_bounded():
     assert history.edits(1)[0].path == "999"
 
 
+@pytest.mark.parametrize("edits", [64, 1000])
+def test_accepted_offer_of_many_edits_leaves_the_users_own(edits):
+    history = History()
+    Editor("x\n", "own", history).type("x", "a")
+    for number in range(edits):
+        history.record(
+            f"{number % 9}", "use(x)  # of many\n" * 1000, TextEdit(18 * number + 4, 18 * number + 5, "xa"), 0.0, False
+        )
+    assert [edit.after for edit in history.edits(own=True)] == ["xa\n"]
+    assert len(history.accepted()) == edits
+
+
+def test_memory_for_accepted_offers_is_bounded():
+    history = History()
+    for number in range(2000):
+        history.record(f"{number}", "x" * 300, TextEdit(0, 1, "y"), 0.0, False)
+    assert len(history.accepted()) <= 1024
+    assert sum(len(hunk.before) + len(hunk.after) for hunk in history._hunks) <= 256 << 10
+
+
 def test_change_too_large_to_remember_leaves_other_files_alone():
     history = History()
     one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
