@@ -348,3 +348,65 @@ async def test_many_places_are_one_short_line() -> None:
     home = "--- shop.py\nclass Entry:\n    def ⟦name→title⟧(self): return self.«name»()\n"
     uses = "--- use.py\nfrom shop import Entry\n\ndef f(x):\n" + "    x.name()\n" * 60
     await check(home + uses, "more than 50 places cannot be judged: use.py")
+
+
+TOKENS = """
+--- tokens.py
+from dataclasses import dataclass
+
+
+@dataclass
+class Token:
+    text: str
+    ⟦lineno→row⟧: int = 0
+--- kinds.py
+from typing import NamedTuple, Protocol
+from tokens import Token
+
+Alias = Token
+Pair = NamedTuple("Pair", [("lineno", int)])
+
+
+class Placed(Protocol):
+    pass
+
+
+class Lexer:
+    token: Token
+--- use.py
+from tokens import Token
+"""
+SHAPES = (
+    "def f(token: Token): return token.«lineno»",
+    "def f(token: 'Token'): return f'{token.«lineno»}'",
+    "def f(token: Token): token.«lineno» += 1",
+    "def f(token): token.lineno += 1  #?",
+    "def f(token): return f'{token.lineno:>4}'  #?",
+    "def f(tokens: list[Token]): return [token.lineno for token in tokens]  #?",
+    "def f(tokens): return max(token.lineno for token in tokens)  #?",
+    "def f(tokens: list[Token]): return tokens[0].lineno  #?",
+    "def f(token): return getattr(token, 'lineno')  #?",
+    "def f() -> Token: return g()\nprint(f().lineno)  #?",
+    "token = Token('a', «lineno»=1)",
+    "from dataclasses import replace\ndef f(token): return replace(token, lineno=1)  #?",
+    "match g():\n    case Token(«lineno»=1): pass",
+    "class A:\n    def f(self): return self.token.lineno  #?",
+    "class A:\n    def __init__(self): self.token = Token('a')\n    def f(self): return self.token.«lineno»",
+    "class A(Token):\n    def f(self): return self.«lineno»",
+    "from kinds import Lexer\ndef f(lexer: Lexer): return lexer.token.lineno  #?",
+    "from kinds import Alias\ndef f(token: Alias): return token.lineno  #?",
+    "from kinds import Placed\ndef f(token: Placed): return token.lineno  #?",
+    "from kinds import Pair\ndef f(pair: Pair): return pair.lineno",
+    "Row = Token | None\ndef f(row: Row): return row.lineno  #?",
+    "class A:\n    lineno = 1\n    def f(self): return self.lineno",
+    "def f(token: str): return token.lineno",
+    "# the lineno of a Token",
+    "_ = 'the lineno of a Token'",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_use_of_an_attribute_is_renamed_named_or_certainly_anothers(shape: str) -> None:
+    lines = enumerate(shape.split("\n"), 2)
+    places = [f"use.py:{number}" for number, line in lines if line.endswith("#?")]
+    await check(TOKENS.lstrip("\n") + shape.replace("  #?", "") + "\nprint(Token('b', «lineno»=2))\n", places=places)

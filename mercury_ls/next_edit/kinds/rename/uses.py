@@ -54,6 +54,7 @@ ITERATING = frozenset(
     {"for_in_clause", "for_statement", "for_expression", "for_in_statement", "enhanced_for_statement", "range_clause"}
 )
 ANY = frozenset({"Any", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
+MAKING_TYPES = re.compile(r"(?:\w+\.)*(?:Enum|NamedTuple|NewType|TypedDict|namedtuple)\(")
 ATTRIBUTES = frozenset({"attribute", "field_access", "member_expression"})
 LITERALS = frozenset(
     kinds("""
@@ -641,7 +642,28 @@ class Uses(Struct, dict=True):
 
     def is_another_type_named(self, annotation: Node) -> bool:
         words = re.findall(r"\w+", text_of(annotation))
-        return bool(words) and not any(word in ANY or len(word) == 1 or self.is_related(word) for word in words)
+        return bool(words) and not any(
+            word in ANY or len(word) == 1 or self.is_related(word) or self._is_no_class(self.snapshot, word)
+            for word in words
+        )
+
+    def _is_no_class(self, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+        """Whether a type of Python is an alias, which may stand for any type, or a protocol, which any may satisfy."""
+        if family(file.path) != "python" or not steps:
+            return False
+        alias = re.search(
+            rf"^(?:type )?{re.escape(name)}(?:\[.*\])?(?:\s*:.*?)?\s*=(?!=)\s*(?P<value>.*)", file.text, re.MULTILINE
+        )
+        if (alias is not None and not MAKING_TYPES.match(alias["value"])) or any(
+            "Protocol" in re.findall(r"\w+", heading) for heading in symbols.headings_of(file, name)
+        ):
+            return True
+        for imported in self.project.imports(file):
+            path = self.project.module(file, imported.module, self.home.path) if imported.alias == name else None
+            source = self.project.file(path) if path is not None and path != file.path else None
+            if source is not None and self._is_no_class(source, imported.name, steps - 1):
+                return True
+        return False
 
     def _is_another_type(self, path: str) -> bool:
         """Whether a constructor is another class's: a function, which is none, may return what it likes."""
