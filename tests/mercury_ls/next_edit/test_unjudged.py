@@ -40,7 +40,7 @@ import factory
 
 print(factory.make().total())  #?
 --- far.py
-print(make().total())
+print(make().total())  #?
 """,
     "names in strings": """
 --- shop.py

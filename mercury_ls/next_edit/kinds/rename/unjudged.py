@@ -3,7 +3,7 @@
 import re
 from collections.abc import Generator, Iterable, Set
 from itertools import islice
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from msgspec.structs import replace
 from tree_sitter import Node
@@ -37,6 +37,8 @@ LISTING = re.compile(r"__(?:all|match_args|slots)__")
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
 """Types of TypeScript that an object needs no constructor for."""
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
+ATTRIBUTES = frozenset(name for kind in (bytes, complex, dict, list, set, str, Path, re.Match) for name in dir(kind))
+"""Names that objects of anybody have; one that a single class of the project has is likely its own everywhere."""
 PACKAGED = frozenset({"go", "java", "rust"})
 """Languages in which a file need not import what it has an object of."""
 
@@ -79,14 +81,21 @@ def _unjudged(
     if symbol.owner is None and symbols.is_of_self(symbol.node):
         symbol = replace(symbol, owner=symbols.enclosing(symbol.node))
     known = {file.path: file for file in files}
+    is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
+    far: Places = []
     for path in dict.fromkeys((*known, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
         file = known.get(path) or project.file(path)
         if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        is_open = is_in_doubt if (yield from sees(file, uses.home, project)) else _is_path_in_string
+        does_see = yield from sees(file, uses.home, project)
+        is_open = is_in_doubt if does_see else _is_path_in_string
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
-            if (file.uri, at) in places_offered or not is_open(uses, at):
+            is_only &= uses.is_certain(at) or not _is_another_declaration(uses, at)
+            if (file.uri, at) in places_offered:
+                continue
+            if not is_open(uses, at):
+                far += [(file, at)] if not does_see and len(far) < MOST_PLACES and is_in_doubt(uses, at) else []
                 continue
             if path in known or not uses.is_certain(at):
                 places.append((file, at))
@@ -95,7 +104,12 @@ def _unjudged(
         if places and places[-1][0] is file and symbol.module_level and uses.taken_at is not None:
             taken.append((file, uses.taken_at))
         yield
-    return places, taken
+    return (places + far if is_only else places), taken
+
+
+def _is_another_declaration(uses: Uses, offset: int) -> bool:
+    node = scopes.node_at(uses.snapshot, offset)
+    return node is not None and scopes.declares(node) and symbols.owner_of(node) not in (None, uses.symbol.owner)
 
 
 def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
