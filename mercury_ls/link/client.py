@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,7 +16,7 @@ from mercury_engine.addresses import is_loopback
 from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, InfillRequest, RequestError, TooLongError
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
-from mercury_ls.link.requests import normalized
+from mercury_ls.link.requests import prepared
 from mercury_ls.link.wire import (
     CLIENT_HEADER,
     PREFIX,
@@ -25,7 +25,6 @@ from mercury_ls.link.wire import (
     FrameReader,
     Status,
     WireError,
-    check_chat,
     encode,
 )
 from mercury_ls.settings import models
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
-Drafted = TypeVar("Drafted", Draft, ChatReply)
 
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.1
@@ -139,25 +137,22 @@ class EngineClient:
     def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
         """Stream drafts. Closing the generator cancels the request on the server. Raise `EngineError` if the request
         fails."""
-        return self._answers("/infill", request, lambda answer: answer.draft)
+        return self._answers("/infill", request)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         """Like `infill`; a request that cannot be answered by any engine raises `RequestError`."""
-        return self._answers("/chat", request, lambda answer: answer.said)
+        return self._answers("/chat", request)
 
-    async def _answers(
-        self, path: str, request: InfillRequest | ChatRequest, draft_of: Callable[[AnswerFrame], Drafted | None]
-    ) -> AsyncGenerator[Drafted]:
+    async def _answers(self, path: str, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
         last: AnswerFrame | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):
             frames, pieces = FrameReader(AnswerFrame), connection.body(response)
             while (piece := await _in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
-                    draft = draft_of(last)
-                    if draft is not None and not draft.final:
-                        yield draft
-        yield _final_draft(last, draft_of)
+                    if last.answer is not None and not last.answer.final:
+                        yield last.answer
+        yield _final_answer(last)
 
     async def warm(self, request: InfillRequest) -> None:
         until = self._now() + SILENCE_SECONDS
@@ -166,11 +161,10 @@ class EngineClient:
 
     def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
         """Only the user's own server learns where the project is, to find its tuned adapter."""
-        if isinstance(request, ChatRequest):
-            check_chat(request)
-            return encode(request)
-        request = normalized(request, self.roots)
-        return encode(msgspec.structs.replace(request, root="") if self._settings.address else request)
+        request = prepared(request, self.roots)
+        if isinstance(request, InfillRequest) and self._settings.address:
+            request = msgspec.structs.replace(request, root="")
+        return encode(request)
 
     @asynccontextmanager
     async def _exchange(
@@ -354,13 +348,12 @@ async def _in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def _final_draft(last: AnswerFrame | None, draft_of: Callable[[AnswerFrame], Drafted | None]) -> Drafted:
+def _final_answer(last: AnswerFrame | None) -> Draft | ChatReply:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
-    draft = draft_of(last) if last is not None else None
-    if draft is None or not draft.final:
+    if last is None or last.answer is None or not last.answer.final:
         raise EngineUnavailable("the engine server ended its answer without a final draft")
-    return draft
+    return last.answer
 
 
 class BusyError(EngineError):

@@ -2,11 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
-from mercury_engine.api import InfillRequest
+from mercury_engine.api import ChatRequest, InfillRequest
 from mercury_ls.code.documents import unified
+from mercury_ls.link.wire import Request, check
+
+
+def prepared(request: Request, roots: Sequence[str]) -> Request:
+    """The request, checked and normalized: a conversation stays as it is."""
+    check(request)
+    return request if isinstance(request, ChatRequest) else cast("Request", normalized(request, roots))
 
 
 def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:

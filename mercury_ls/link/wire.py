@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Generic, Literal, TypeVar, overload
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -48,6 +48,16 @@ class AnswerFrame(Struct, frozen=True, omit_defaults=True):
     failure: Failure | None = None
     said: ChatReply | None = None
 
+    @classmethod
+    def of(cls, answer: Draft | ChatReply | Failure) -> "AnswerFrame":
+        if isinstance(answer, Failure):
+            return cls(failure=answer)
+        return cls(said=answer) if isinstance(answer, ChatReply) else cls(draft=answer)
+
+    @property
+    def answer(self) -> Draft | ChatReply | None:
+        return self.draft or self.said
+
 
 class Status(Struct, frozen=True):
     """The state of the engine. If it is `unavailable`, `detail` says why."""
@@ -66,8 +76,6 @@ class Status(Struct, frozen=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-request_decoder = msgspec.msgpack.Decoder(InfillRequest)
-chat_decoder = msgspec.msgpack.Decoder(ChatRequest)
 
 
 def frame(value: Struct) -> bytes:
@@ -106,31 +114,28 @@ class FrameReader(Generic[Value]):
 NOT_AN_ENGINE = f"check that a mercury-ls engine server of protocol {PROTOCOL_VERSION} listens at this address"
 
 
-Request = TypeVar("Request", InfillRequest, ChatRequest)
+Request = TypeVar("Request", bound=InfillRequest | ChatRequest)
 
 
-def decode_request(body: bytes) -> InfillRequest:
-    request = _decoded(request_decoder, body)
+def decode(body: bytes, kind: type[Request]) -> Request:
+    """The request, or an error that says why the engine could not rely on it."""
+    try:
+        request = msgspec.msgpack.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise WireError(f"the body is not a msgpack {kind.__name__} of protocol {PROTOCOL_VERSION}: {error}") from error
     check(request)
     return request
 
 
-def decode_chat(body: bytes) -> ChatRequest:
-    request = _decoded(chat_decoder, body)
-    check_chat(request)
-    return request
+def check(request: InfillRequest | ChatRequest) -> None:
+    if isinstance(request, ChatRequest):
+        _check_chat(request)
+    else:
+        _check_infill(request)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[Request]", body: bytes) -> Request:
-    try:
-        return decoder.decode(body)
-    except msgspec.DecodeError as error:
-        kind = decoder.type.__name__
-        raise WireError(f"the body is not a msgpack {kind} of protocol {PROTOCOL_VERSION}: {error}") from error
-
-
-def check(request: InfillRequest) -> None:
-    """Raise `EngineError` unless every span lies inside its window, on which the engine relies."""
+def _check_infill(request: InfillRequest) -> None:
+    """Raise `EngineError` unless every span lies inside its window."""
     for index, span in enumerate(request.spans):
         if not 0 <= span.window < len(request.windows):
             raise EngineError(f"spans[{index}].window is {span.window}, but there are {len(request.windows)} windows")
@@ -149,7 +154,7 @@ def check(request: InfillRequest) -> None:
 CHOICES = ("auto", "none", "required")
 
 
-def check_chat(request: ChatRequest) -> None:
+def _check_chat(request: ChatRequest) -> None:
     """Raise `RequestError` unless there is a message to answer, and all names are unambiguous."""
     if not request.messages:
         raise RequestError("messages is empty: send at least one")
@@ -168,10 +173,6 @@ def check_chat(request: ChatRequest) -> None:
         raise RequestError(f"tool_choice is {request.tool_choice!r}, but there are no tools: send them in tools")
 
 
-@overload
-def untouched(request: InfillRequest) -> Draft: ...
-@overload
-def untouched(request: ChatRequest) -> ChatReply: ...
 def untouched(request: InfillRequest | ChatRequest) -> Draft | ChatReply:
     """The answer before the first forward: every span keeps its text, and chat has none."""
     if isinstance(request, ChatRequest):
@@ -180,7 +181,7 @@ def untouched(request: InfillRequest | ChatRequest) -> Draft | ChatReply:
     return Draft(0, tuple(Filled(text) for text in texts), final=True)
 
 
-Draftlike = TypeVar("Draftlike", Draft, ChatReply)
+Draftlike = TypeVar("Draftlike", bound=Draft | ChatReply)
 
 
 def final(draft: Draftlike) -> Draftlike:

@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from mercury_engine.api import PROTOCOL_VERSION, ChatReply, Draft, EngineError
+from mercury_engine.api import PROTOCOL_VERSION, ChatRequest, EngineError, InfillRequest
 from mercury_ls import __version__
 from mercury_ls.link.wire import (
     BODY_LIMIT,
@@ -20,9 +20,9 @@ from mercury_ls.link.wire import (
     PREFIX,
     AnswerFrame,
     Failure,
+    Request,
     WireError,
-    decode_chat,
-    decode_request,
+    decode,
     frame,
 )
 from mercury_ls.serve.worker import DraftStream, Worker
@@ -31,8 +31,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-Request = TypeVar("Request")
 
 CLOSE = (b"connection", b"close")
 
@@ -121,15 +119,16 @@ class App:
         await _respond(send, 200, self._worker.status)
 
     async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = await _read_request(scope, receive, decode_request)
-        await self._answer(self._worker.infill(header(scope, CLIENT_HEADER), request), receive, send)
+        await self._answer(scope, receive, send, InfillRequest)
 
     async def chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = await _read_request(scope, receive, decode_chat)
-        await self._answer(self._worker.chat(header(scope, CLIENT_HEADER), request), receive, send)
+        await self._answer(scope, receive, send, ChatRequest)
 
-    async def _answer(self, stream: DraftStream, receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, kind: type[InfillRequest] | type[ChatRequest]
+    ) -> None:
         """Send each draft as a frame, until the last one, or until the client is gone."""
+        stream = self._worker.ask(header(scope, CLIENT_HEADER), await _read_request(scope, receive, kind))
         async with _closed_with_connection(stream, receive):
             started = False
             async for answer in stream:
@@ -137,11 +136,11 @@ class App:
                     await _start_frames(send)
                     started = True
                 last = isinstance(answer, Failure) or answer.final
-                await send({"type": "http.response.body", "body": frame(_framed(answer)), "more_body": not last})
+                await send({"type": "http.response.body", "body": frame(AnswerFrame.of(answer)), "more_body": not last})
                 await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._worker.warm(header(scope, CLIENT_HEADER), await _read_request(scope, receive, decode_request))
+        self._worker.warm(header(scope, CLIENT_HEADER), await _read_request(scope, receive, InfillRequest))
         await _respond(send, 202, {})
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -236,19 +235,13 @@ async def _refusing(handler: Handler, scope: Scope, receive: Receive, send: Send
         await _respond(send, refusal.status, refusal.body, CLOSE)
 
 
-async def _read_request(scope: Scope, receive: Receive, decode: Callable[[bytes], Request]) -> Request:
+async def _read_request(scope: Scope, receive: Receive, kind: type[Request]) -> Request:
     body = await read_body(scope, receive)
     try:
-        return decode(body)
+        return decode(body, kind)
     except (WireError, EngineError) as error:
         remedy = "send an InfillRequest, or to /chat a ChatRequest, of mercury_engine.api as a msgpack map"
         raise RefusedError(400, str(error), remedy) from error
-
-
-def _framed(answer: Draft | ChatReply | Failure) -> AnswerFrame:
-    if isinstance(answer, Failure):
-        return AnswerFrame(failure=answer)
-    return AnswerFrame(said=answer) if isinstance(answer, ChatReply) else AnswerFrame(draft=answer)
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:

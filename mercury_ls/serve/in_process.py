@@ -2,12 +2,52 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
-from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import Failure, Status, check, check_chat
-from mercury_ls.serve.worker import DraftStream, Result, Worker
+from mercury_ls.link.requests import prepared
+from mercury_ls.link.wire import Failure, Status
+from mercury_ls.serve.worker import Worker
+
+
+class WorkerClient:
+    """One client's access to a shared worker of this process."""
+
+    def __init__(self, worker: Worker, name: str = "", roots: Sequence[str] = ()) -> None:
+        self.roots = roots
+        self._worker = worker
+        self._name = name
+
+    @property
+    def status(self) -> Status:
+        return self._worker.status
+
+    @property
+    def latencies_ms(self) -> Sequence[float]:
+        return tuple(self._worker.latencies_ms)
+
+    def for_client(self, name: str) -> "WorkerClient":
+        return WorkerClient(self._worker, name, self.roots)
+
+    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        return self._answers(request)
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
+        return self._answers(request)
+
+    async def _answers(self, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
+        stream = self._worker.ask(self._name, prepared(request, self.roots))
+        try:
+            async for answer in stream:
+                if isinstance(answer, Failure):
+                    raise failed(answer)
+                yield answer
+        finally:
+            stream.close()
+
+    async def warm(self, request: InfillRequest) -> None:
+        self._worker.warm(self._name, prepared(request, self.roots))
 
 
 class InProcessClient:
@@ -42,53 +82,7 @@ class InProcessClient:
     async def warm(self, request: InfillRequest) -> None:
         await self._client().warm(request)
 
-    def _client(self) -> "WorkerClient":
+    def _client(self) -> WorkerClient:
         if self._worker is None or self.status.state != "ready":
             raise EngineUnavailable(self.status.reason)
         return WorkerClient(self._worker, roots=self.roots)
-
-
-class WorkerClient:
-    """One client's access to a shared worker of this process."""
-
-    def __init__(self, worker: Worker, name: str = "", roots: Sequence[str] = ()) -> None:
-        self.roots = roots
-        self._worker = worker
-        self._name = name
-
-    @property
-    def status(self) -> Status:
-        return self._worker.status
-
-    @property
-    def latencies_ms(self) -> Sequence[float]:
-        return tuple(self._worker.latencies_ms)
-
-    def for_client(self, name: str) -> "WorkerClient":
-        return WorkerClient(self._worker, name, self.roots)
-
-    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        check(request)
-        async with aclosing(answers(self._worker.infill(self._name, normalized(request, self.roots)))) as drafts:
-            async for draft in drafts:
-                yield draft
-
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        check_chat(request)
-        async with aclosing(answers(self._worker.chat(self._name, request))) as replies:
-            async for reply in replies:
-                yield reply
-
-    async def warm(self, request: InfillRequest) -> None:
-        check(request)
-        self._worker.warm(self._name, normalized(request, self.roots))
-
-
-async def answers(stream: DraftStream[Result]) -> AsyncGenerator[Result]:
-    try:
-        async for answer in stream:
-            if isinstance(answer, Failure):
-                raise failed(answer)
-            yield answer
-    finally:
-        stream.close()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, zip_longest
 from threading import Condition, Thread
-from typing import Generic, TypeVar, cast
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,8 +49,6 @@ STOPPED = Failure("unavailable", "the engine server is stopping")
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result", Draft, ChatReply)
-
 
 class Worker:
     """Created on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
@@ -78,15 +76,8 @@ class Worker:
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def infill(self, client: str, request: InfillRequest) -> "DraftStream[Draft]":
-        """Start a request, and its deadline. The spans must lie inside their windows."""
-        return self._ask(client, request)
-
-    def chat(self, client: str, request: ChatRequest) -> "DraftStream[ChatReply]":
-        """Start a chat request, and its deadline. `wire.check_chat` must have accepted it."""
-        return self._ask(client, request)
-
-    def _ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
+    def ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
+        """Start a request, and its deadline. `wire.check` must have accepted it."""
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
         time = self._clock()
         stream = DraftStream(client, request, time, time + wait, self._loop, self._forget)
@@ -386,8 +377,8 @@ class _Schedule:
         self._used.pop(client, None)
 
 
-class DraftStream(Generic[Result]):
-    """The drafts of one request, for the event loop: until the final one, or until a `Failure`.
+class DraftStream:
+    """The answers to one request, for the event loop: until the final one, or until a `Failure`.
 
     `close()` cancels: a waiting request is removed, a running one ends at the engine's next yield. The engine's thread
     owns `_drafts` and `best`.
@@ -408,18 +399,18 @@ class DraftStream(Generic[Result]):
         self.deadline = deadline
         self.closed = False
         self.started = False
-        self.drafts: Generator[Result] | None = None
-        self.best = cast("Result", untouched(request))
+        self.drafts: Generator[Draft] | Generator[ChatReply] | None = None
+        self.best: Draft | ChatReply = untouched(request)
         self._loop = loop
         self._forget = forget
-        self._arrived: deque[Result | Failure] = deque()
+        self._arrived: deque[Draft | ChatReply | Failure] = deque()
         self._arrival: asyncio.Future[None] | None = None
         self._last = False
 
-    def __aiter__(self) -> "DraftStream[Result]":
+    def __aiter__(self) -> "DraftStream":
         return self
 
-    async def __anext__(self) -> Result | Failure:
+    async def __anext__(self) -> Draft | ChatReply | Failure:
         while not self._arrived:
             if self._last or self.closed:
                 raise StopAsyncIteration
@@ -433,12 +424,12 @@ class DraftStream(Generic[Result]):
         self._forget(self)
         self._wake()
 
-    def deliver(self, answer: Result | Failure) -> None:
+    def deliver(self, answer: Draft | ChatReply | Failure) -> None:
         """Deliver a message, from either thread."""
         with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._arrive, answer)
 
-    def _arrive(self, answer: Result | Failure) -> None:
+    def _arrive(self, answer: Draft | ChatReply | Failure) -> None:
         if self.closed or self._last:
             return
         self._last = isinstance(answer, Failure) or answer.final

@@ -19,8 +19,8 @@ from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
-from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import AnswerFrame, Failure, Status, check, check_chat
+from mercury_ls.link.requests import prepared
+from mercury_ls.link.wire import AnswerFrame, Status
 from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
@@ -64,10 +64,10 @@ class EngineReplica:
 
     async def answer(self, method: Method, client: str, request: bytes) -> AsyncGenerator[bytes]:
         await self._loaded()
-        stream = getattr(self._worker, method)(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
+        stream = self._worker.ask(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
         try:
             async for answer in stream:
-                yield _encoded(answer)
+                yield msgspec.msgpack.encode(AnswerFrame.of(answer))
         finally:
             stream.close()
 
@@ -94,12 +94,6 @@ def _keep_local() -> None:
     replica.add_port_to_grpc_server = lambda server, address: added(  # pyright: ignore[reportPrivateImportUsage]
         server, address.replace("[::]", "127.0.0.1")
     )
-
-
-def _encoded(answer: Draft | ChatReply | Failure) -> bytes:
-    if isinstance(answer, Failure):
-        return msgspec.msgpack.encode(AnswerFrame(failure=answer))
-    return msgspec.msgpack.encode(AnswerFrame(draft=answer) if isinstance(answer, Draft) else AnswerFrame(said=answer))
 
 
 class EngineSeat:
@@ -151,21 +145,17 @@ class ReplicatedEngine:
         return ReplicatedEngine(self._place, name)
 
     async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        check(request)
         began = time.monotonic()
-        async with aclosing(self._answers("infill", normalized(request, self.roots))) as answers:
-            async for answer in answers:
-                yield answer.draft
+        async with aclosing(self._answers("infill", request)) as drafts:
+            async for draft in drafts:
+                yield draft
         self._place.latencies_ms.append((time.monotonic() - began) * 1000)
 
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        check_chat(request)
-        async with aclosing(self._answers("chat", request)) as answers:
-            async for answer in answers:
-                yield answer.said
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
+        return self._answers("chat", request)
 
     async def warm(self, request: InfillRequest) -> None:
-        body = msgspec.msgpack.encode(normalized(request, self.roots))
+        body = msgspec.msgpack.encode(prepared(request, self.roots))
         self._handle(request.session).warm.remote(self._name, body)
 
     def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
@@ -173,7 +163,7 @@ class ReplicatedEngine:
 
     async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
         """Stream answers: each draft replaces the one before, so another engine may start over where one was lost."""
-        sent, died = msgspec.msgpack.encode(request), 0
+        sent, died = msgspec.msgpack.encode(prepared(request, self.roots)), 0
         for tries_left in reversed(range(TRIES)):
             answers = cast(
                 "DeploymentResponseGenerator[bytes]",
@@ -184,7 +174,7 @@ class ReplicatedEngine:
                     answer = msgspec.msgpack.decode(payload, type=AnswerFrame)
                     if answer.failure is not None:
                         raise failed(answer.failure)
-                    yield answer
+                    yield answer.answer
                 return
             except LOST as error:
                 died += isinstance(error, RayActorError)

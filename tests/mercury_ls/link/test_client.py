@@ -258,7 +258,7 @@ async def test_failed_request_is_an_error_of_that_request_alone(directory):
     async with serving(FakeEngine(answer), directory), connected(directory) as (client, statuses):
         with pytest.raises(EngineError, match="the span is too long: shorten it"):
             await everything(client.infill(request("bad")))
-        with pytest.raises(EngineError, match=r"spans\[0\].window is 5.*send an InfillRequest"):
+        with pytest.raises(EngineError, match=r"spans\[0\].window is 5"):
             await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
         assert (await everything(client.infill(request("good"))))[-1].spans[0].text == "fine"
     assert [status.state for status in statuses][-1] == "ready"

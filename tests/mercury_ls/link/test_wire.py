@@ -21,8 +21,7 @@ from mercury_ls.link.wire import (
     Failure,
     FrameReader,
     WireError,
-    decode_chat,
-    decode_request,
+    decode,
     encode,
     final,
     frame,
@@ -65,18 +64,18 @@ def test_garbage_in_a_frame_is_named(garbage):
 
 def test_requests_come_back_as_they_were():
     asked = request(Span(0, 2, 4, "edit"))
-    assert decode_request(encode(asked)) == asked
+    assert decode(encode(asked), InfillRequest) == asked
 
 
 def test_malformed_request_is_named():
     with pytest.raises(WireError, match="is not a msgpack InfillRequest"):
-        decode_request(b"{}")
+        decode(b"{}", InfillRequest)
 
 
 @pytest.mark.parametrize("span", [(1, 0, 0), (-1, 0, 0), (0, 4, 2), (0, 0, 7), (0, -1, 0)])
 def test_spans_outside_of_their_windows_are_refused(span):
     with pytest.raises(EngineError, match=r"spans\[0\]"):
-        decode_request(encode(request(Span(*span, "line"))))
+        decode(encode(request(Span(*span, "line"))), InfillRequest)
 
 
 def chat(**fields):
@@ -85,12 +84,12 @@ def chat(**fields):
 
 def test_conversations_come_back_as_they_were():
     asked = chat(tools=(Tool("add"),), tool_choice="add", schema="{}", stops=("\n",), effort="instant")
-    assert decode_chat(encode(asked)) == asked
+    assert decode(encode(asked), ChatRequest) == asked
 
 
 def test_malformed_conversation_is_named():
     with pytest.raises(WireError, match="is not a msgpack ChatRequest"):
-        decode_chat(b"{}")
+        decode(b"{}", ChatRequest)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,7 @@ def test_malformed_conversation_is_named():
 )
 def test_conversations_that_nobody_can_answer_are_refused(fields, match):
     with pytest.raises(RequestError, match=match):
-        decode_chat(encode(chat(**fields)))
+        decode(encode(chat(**fields)), ChatRequest)
 
 
 def test_endless_message_is_reported_as_too_long():

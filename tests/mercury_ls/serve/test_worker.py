@@ -77,7 +77,7 @@ async def everything(answers):
 
 async def test_drafts_arrive_until_the_final_one():
     async with running(FakeEngine({"x": "1"}, passes=3)) as worker:
-        drafts = await everything(worker.infill("a", request()))
+        drafts = await everything(worker.ask("a", request()))
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
 
 
@@ -89,7 +89,7 @@ async def test_draft_without_news_is_sent_once():
             yield last
 
     async with running(Waiting({"x": "1"}, passes=3)) as worker:
-        drafts = await everything(worker.infill("a", request()))
+        drafts = await everything(worker.ask("a", request()))
     assert [draft.step for draft in drafts] == [1, 2, 3]
 
 
@@ -97,7 +97,7 @@ async def test_closing_stops_the_engine_within_one_forward():
     gate = Gate()
     engine = FakeEngine(passes=50, pause=gate)
     async with running(engine) as worker:
-        answers = worker.infill("a", request())
+        answers = worker.ask("a", request())
         await gate.hold()
         gate.let()
         assert (await anext(answers)).step == 1
@@ -112,9 +112,9 @@ async def test_closed_waiting_request_never_reaches_engine():
     gate = Gate()
     engine = FakeEngine(passes=1, pause=gate)
     async with running(engine) as worker:
-        first = worker.infill("a", request())
+        first = worker.ask("a", request())
         await gate.hold()
-        waiting = worker.infill("a", request())
+        waiting = worker.ask("a", request())
         waiting.close()
         assert await everything(waiting) == []
         gate.let(10)
@@ -127,9 +127,9 @@ async def order(*asked):
     gate, seen = Gate(), []
     engine = FakeEngine(lambda before: seen.append(before), passes=1, pause=gate)
     async with running(engine) as worker:
-        busy = worker.infill("z", request("busy"))
+        busy = worker.ask("z", request("busy"))
         await gate.hold()
-        waiting = [worker.infill(client, request(text)) for client, text in asked]
+        waiting = [worker.ask(client, request(text)) for client, text in asked]
         gate.let(1 + len(asked))
         for answers in (busy, *waiting):
             await everything(answers)
@@ -168,9 +168,9 @@ class Busy(FakeEngine):
 async def shared(engine, *asked, after=None):
     """Whose drafts came in which order when all but the first ask during its first forward; and what each got."""
     async with running(engine, clock=engine.clock) as worker:
-        answers = [worker.infill(client, request(session=session)) for client, session in asked[:1]]
+        answers = [worker.ask(client, request(session=session)) for client, session in asked[:1]]
         await engine.gate.hold()
-        answers += [worker.infill(client, request(session=session)) for client, session in asked[1:]]
+        answers += [worker.ask(client, request(session=session)) for client, session in asked[1:]]
         if after:
             after(answers)
         engine.gate.let()
@@ -236,9 +236,9 @@ async def test_error_of_one_in_batch_leaves_the_others_as_they_are():
 async def test_expired_suspended_request_gets_its_best_draft():
     engine = Busy(passes=9)
     async with running(engine, clock=engine.clock) as worker:
-        first = worker.infill("a", request(session="a", deadline_ms=90))
+        first = worker.ask("a", request(session="a", deadline_ms=90))
         await engine.gate.hold()
-        second = worker.infill("b", request(session="b"))
+        second = worker.ask("b", request(session="b"))
         engine.gate.let()
         got, _ = await everything(first), await everything(second)
     assert [(draft.step, draft.final) for draft in got] == [(1, False), (2, False), (3, False), (3, True)]
@@ -248,10 +248,10 @@ async def test_expired_suspended_request_gets_its_best_draft():
 async def test_client_that_never_closes_has_a_limited_number_of_requests():
     engine, most = Busy(passes=2), 0
     async with running(engine, clock=engine.clock) as worker:
-        answers = [worker.infill("a", request(session="0"))]
+        answers = [worker.ask("a", request(session="0"))]
         for number in range(1, 2 * module.WAITING_PER_CLIENT):
             await engine.gate.hold() if number == 1 else None
-            answers.append(worker.infill("a", request(session=str(number))))
+            answers.append(worker.ask("a", request(session=str(number))))
             engine.gate.let() if number == 1 else None
             await anext(answers[-1])
             most = max(most, engine.open)
@@ -263,10 +263,10 @@ async def test_client_that_never_closes_has_a_limited_number_of_requests():
 async def test_too_many_requests_of_a_client_supersede_its_oldest():
     gate = Gate()
     async with running(FakeEngine(passes=1, pause=gate)) as worker:
-        worker.infill("a", request())
+        worker.ask("a", request())
         await gate.hold()
-        waiting = [worker.infill("a", request()) for _ in range(module.WAITING_PER_CLIENT + 1)]
-        other = worker.infill("b", request())
+        waiting = [worker.ask("a", request()) for _ in range(module.WAITING_PER_CLIENT + 1)]
+        other = worker.ask("b", request())
         (superseded,) = await everything(waiting[0])
         gate.let(100)
         answered = [await everything(answers) for answers in (*waiting[1:], other)]
@@ -277,11 +277,11 @@ async def test_too_many_requests_of_a_client_supersede_its_oldest():
 async def test_full_queue_refuses_newcomer():
     gate = Gate()
     async with running(FakeEngine(passes=1, pause=gate)) as worker:
-        worker.infill("a", request())
+        worker.ask("a", request())
         await gate.hold()
         for client in range(module.WAITING):
-            worker.infill(str(client), request())
-        (refused,) = await everything(worker.infill("late", request()))
+            worker.ask(str(client), request())
+        (refused,) = await everything(worker.ask("late", request()))
         gate.let(module.WAITING + 1)
     assert refused.kind == "busy"
 
@@ -294,7 +294,7 @@ async def test_deadline_makes_best_draft_so_far_the_final_one():
 
     engine = FakeEngine({"x": "answer"}, passes=10, pause=forward)
     async with running(engine, clock=clock) as worker:
-        drafts = await everything(worker.infill("a", request(deadline_ms=250)))
+        drafts = await everything(worker.ask("a", request(deadline_ms=250)))
         await settled(worker)
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
     assert engine.open == 0
@@ -304,7 +304,7 @@ async def test_waiting_counts_towards_the_deadline_and_leaves_the_text():
     clock, gate = Clock(100.0), Gate()
     engine = FakeEngine({"x": "answer"}, passes=3, pause=gate)
     async with running(engine, clock=clock) as worker:
-        first = worker.infill("a", request())
+        first = worker.ask("a", request())
         await gate.hold()
         edit = InfillRequest(
             session="t",
@@ -312,7 +312,7 @@ async def test_waiting_counts_towards_the_deadline_and_leaves_the_text():
             spans=(Span(0, 0, 3, "edit"),),
             deadline_ms=50,
         )
-        waiting = worker.infill("b", edit)
+        waiting = worker.ask("b", edit)
         clock.now += 0.06
         gate.let(1)
         (draft,) = await everything(waiting)
@@ -332,9 +332,9 @@ async def test_engine_is_told_the_remaining_time():
             return super().infill(request)
 
     async with running(Telling(passes=1, pause=gate), clock=clock) as worker:
-        first = worker.infill("a", request())
+        first = worker.ask("a", request())
         await gate.hold()
-        second = worker.infill("a", request(deadline_ms=200))
+        second = worker.ask("a", request(deadline_ms=200))
         clock.now += 0.15
         gate.let(2)
         await everything(first)
@@ -357,21 +357,21 @@ async def test_engine_error_fails_that_request_alone(error, detail):
 
     engine = FakeEngine(answer, passes=1)
     async with running(engine) as worker:
-        assert await everything(worker.infill("a", request("bad"))) == [Failure("engine", detail)]
-        (draft,) = await everything(worker.infill("a", request("good")))
+        assert await everything(worker.ask("a", request("bad"))) == [Failure("engine", detail)]
+        (draft,) = await everything(worker.ask("a", request("good")))
     assert draft.spans[0].text == "fine"
     assert engine.open == 0
 
 
 async def test_engine_that_ends_without_final_draft_is_a_failure():
     async with running(FakeEngine(passes=0)) as worker:
-        (failure,) = await everything(worker.infill("a", request()))
+        (failure,) = await everything(worker.ask("a", request()))
     assert failure.kind == "engine"
 
 
 async def test_chat_text_arrives_until_the_final_one():
     async with running(FakeEngine(passes=3)) as worker:
-        said = await everything(worker.chat("a", chat()))
+        said = await everything(worker.ask("a", chat()))
     assert [each.final for each in said] == [False, False, True]
     assert said[-1].text == "You said: hello"
 
@@ -379,9 +379,9 @@ async def test_chat_text_arrives_until_the_final_one():
 async def test_conversations_and_completions_take_turns():
     engine = Busy(passes=2)
     async with running(engine, clock=engine.clock) as worker:
-        first = worker.infill("a", request(session="a"))
+        first = worker.ask("a", request(session="a"))
         await engine.gate.hold()
-        waiting = [worker.chat("b", chat()), worker.infill("c", request(session="c"))]
+        waiting = [worker.ask("b", chat()), worker.ask("c", request(session="c"))]
         engine.gate.let()
         got = [await everything(one) for one in (first, *waiting)]
     assert [len(each) for each in got] == [2, 2, 2]
@@ -391,7 +391,7 @@ async def test_conversations_and_completions_take_turns():
 async def test_completion_model_is_not_asked_to_chat():
     engine = FakeEngine(info=replace(FakeEngine().info(), model="mercury-small", chats=False))
     async with running(engine) as worker:
-        (failure,) = await everything(worker.chat("a", chat()))
+        (failure,) = await everything(worker.ask("a", chat()))
     assert failure.kind == "request"
     assert "mercury-small completes code and does not chat: add an instruct model" in failure.detail
     assert engine.chats == 0
@@ -405,7 +405,7 @@ async def test_faulty_request_is_told_apart_from_faulty_engine(error, kind):
         raise error("schema has a loop: remove it")
 
     async with running(FakeEngine(says=says)) as worker:
-        assert await everything(worker.chat("a", chat())) == [Failure(kind, "schema has a loop: remove it")]
+        assert await everything(worker.ask("a", chat())) == [Failure(kind, "schema has a loop: remove it")]
 
 
 async def test_unreadable_warming_text_is_a_plain_log_line(caplog):
@@ -426,7 +426,7 @@ async def test_closing_a_conversation_stops_the_engine_within_one_forward():
     gate = Gate()
     engine = FakeEngine(passes=50, pause=gate)
     async with running(engine) as worker:
-        said = worker.chat("a", chat())
+        said = worker.ask("a", chat())
         await gate.hold()
         said.close()
         gate.let(50)
@@ -446,7 +446,7 @@ async def test_expired_conversation_is_ended_by_engine():
                 yield replace(said, text="[]", final=True, finish="stop") if over else replace(said, text="[1,")
 
     async with running(Ending(passes=9), clock=clock) as worker:
-        said = await everything(worker.chat("a", chat(deadline_ms=50)))
+        said = await everything(worker.ask("a", chat(deadline_ms=50)))
         await settled(worker)
     assert [(each.text, each.finish) for each in said] == [("[1,", ""), ("[1,", ""), ("[]", "stop")]
 
@@ -454,9 +454,9 @@ async def test_expired_conversation_is_ended_by_engine():
 async def test_conversation_without_time_says_nothing():
     clock, gate = Clock(100.0), Gate()
     async with running(FakeEngine(passes=1, pause=gate), clock=clock) as worker:
-        first = worker.infill("a", request())
+        first = worker.ask("a", request())
         await gate.hold()
-        late = worker.chat("b", chat(deadline_ms=10))
+        late = worker.ask("b", chat(deadline_ms=10))
         clock.now += 1
         gate.let(2)
         await everything(first)
@@ -469,7 +469,7 @@ async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards(
     async with running(engine) as worker:
         worker.warm("a", request(session="warm"))
         await gate.hold()
-        answers = worker.infill("b", request())
+        answers = worker.ask("b", request())
         gate.let(1)
         await gate.hold()
         assert engine.open == 2
@@ -488,7 +488,7 @@ async def test_warming_is_dropped_when_its_session_asks_or_its_client_leaves():
             worker.warm("a", request())
             await gate.hold()
             if drop == "infill":
-                worker.infill("a", request())
+                worker.ask("a", request())
             elif drop == "warm":
                 worker.warm("a", request())
             else:
@@ -520,7 +520,7 @@ async def test_wishes_to_warm_are_bounded_and_the_newest_goes_first():
             return super().warm(request)
 
     async with running(Seeing(passes=1, pause=gate)) as worker:
-        worker.infill("a", request())
+        worker.ask("a", request())
         await gate.hold()
         for number in range(module.WARM + 5):
             worker.warm("a", request(session=str(number)))
@@ -537,7 +537,7 @@ async def test_error_while_warming_harms_nobody():
     async with running(Failing(passes=1)) as worker:
         worker.warm("a", request(session="warm"))
         await settled(worker)
-        assert len(await everything(worker.infill("a", request()))) == 1
+        assert len(await everything(worker.ask("a", request()))) == 1
 
 
 async def test_thousand_cancelled_requests_leave_nothing():
@@ -545,13 +545,13 @@ async def test_thousand_cancelled_requests_leave_nothing():
     async with running(engine) as worker:
         left = []
         for number in range(1000):
-            answers = worker.infill("a", request(session=str(number % 3)))
+            answers = worker.ask("a", request(session=str(number % 3)))
             left.append(weakref.ref(answers))
             if number % 2:
                 await anext(answers)
             answers.close()
         await settled(worker)
-        await everything(worker.infill("a", request()))
+        await everything(worker.ask("a", request()))
         await settled(worker)
         del answers
         gc.collect()
@@ -571,7 +571,7 @@ async def test_loading_reports_its_progress():
     statuses = worker.statuses()
     seen = [await anext(statuses)]
     seen.append(await anext(statuses))
-    (refused,) = await everything(worker.infill("a", request()))
+    (refused,) = await everything(worker.ask("a", request()))
     gate.let()
     seen.append(await anext(statuses))
     await worker.close()
@@ -598,7 +598,7 @@ async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
             statuses = worker.statuses()
             await anext(statuses)
             engine.notes = notes
-            await everything(worker.infill("a", request()))
+            await everything(worker.ask("a", request()))
             status = await anext(statuses)
             assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
 
@@ -620,7 +620,7 @@ async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
     async with running(Slow(passes=50, pause=gate)) as worker:
         statuses = worker.statuses()
         await anext(statuses)
-        answers = worker.infill("a", request())
+        answers = worker.ask("a", request())
         await gate.hold()
         answers.close()
         gate.let()
@@ -635,7 +635,7 @@ async def test_engine_that_does_not_load_says_why_to_everybody():
     async for status in worker.statuses():
         if status.state == "unavailable":
             break
-    (refused,) = await everything(worker.infill("a", request()))
+    (refused,) = await everything(worker.ask("a", request()))
     await worker.close()
     assert status.detail == refused.detail == "model.safetensors is missing: run mercury-ls doctor"
 
@@ -644,9 +644,9 @@ async def test_closing_the_worker_fails_what_waits_and_what_runs():
     gate = Gate()
     engine = FakeEngine(passes=9, pause=gate)
     async with running(engine) as worker:
-        runs = worker.infill("a", request())
+        runs = worker.ask("a", request())
         await gate.hold()
-        waits = worker.infill("a", request())
+        waits = worker.ask("a", request())
         gate.passing.release(9)
         worker.warm("a", request(session="warm"))
     for answers in (runs, waits):
@@ -660,9 +660,9 @@ async def test_long_prompt_lets_others_be_answered_and_ends_within_a_chunk(tmp_p
     engine = opened_left_to_right(tmp_path)
     talker = engine._talker
     async with running(engine) as worker:
-        reading = worker.chat("long", chat("total = total + 1\n" * 700))
+        reading = worker.ask("long", chat("total = total + 1\n" * 700))
         await anext(reading)
-        asked = [worker.chat(f"client {number}", chat("hello", most_tokens=2)) for number in range(20)]
+        asked = [worker.ask(f"client {number}", chat("hello", most_tokens=2)) for number in range(20)]
         for answers in await asyncio.gather(*map(everything, asked)):
             assert answers[-1].final
         before = talker.forwards
@@ -683,14 +683,12 @@ async def test_panic_ends_all_requests_and_is_reported(caplog):
         raise Panic("index out of bounds")
 
     async with running(FakeEngine(pause=panic)) as worker:
-        first, second = worker.infill("a", request(session="a")), worker.infill("b", request(session="b"))
+        first, second = worker.ask("a", request(session="a")), worker.ask("b", request(session="b"))
         for stream in (first, second):
             (failure,) = await everything(stream)
             assert failure == Failure("unavailable", "the engine crashed (Panic: index out of bounds)")
         async with asyncio.timeout(10):
             while worker.status.state != "unavailable":
                 await asyncio.sleep(0)
-        assert await everything(worker.infill("a", request(session="a"))) == [
-            Failure("unavailable", worker.status.reason)
-        ]
+        assert await everything(worker.ask("a", request(session="a"))) == [Failure("unavailable", worker.status.reason)]
     assert "the engine's thread has ended" in caplog.text
