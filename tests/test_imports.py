@@ -29,7 +29,6 @@ HEAVY = {
     "openvino",
     "torch",
     "transformers",
-    "starlette",
     "uvicorn",
     "tokenizers",
     "pathspec",

@@ -19,7 +19,7 @@ from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import one_line, readable
 
 if TYPE_CHECKING:
-    from mercury_ls.serve.app import Handler
+    from mercury_ls.serve.asgi import Handler
     from mercury_ls.serve.worker import Worker
 
 TEAM = "a team's server answers at its own address (/health), and ends by Ctrl+C or SIGTERM"
@@ -71,10 +71,10 @@ def _face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
 
     @contextmanager
     def opened(worker: "Worker", listening: daemon.Options, endpoint: daemon.ListeningEndpoint) -> "Iterator[Handler]":
+        from mercury_ls.serve.access import Access
         from mercury_ls.serve.in_process import WorkerClient
         from mercury_ls.session.outcomes import Outcomes
         from mercury_ls.session.stats import Stats, default_file
-        from mercury_ls.web.access import Access
         from mercury_ls.web.app import application
         from mercury_ls.web.service import Service
 

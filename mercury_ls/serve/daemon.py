@@ -24,7 +24,8 @@ from mercury_ls.link.wire import PREFIX, Status, WireError
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from mercury_ls.serve.app import Activity, Handler, Receive, Scope, Send
+    from mercury_ls.serve.app import Activity
+    from mercury_ls.serve.asgi import Handler, Receive, Scope, Send
     from mercury_ls.serve.worker import LoadEngine, Worker
 
 FAILED = 1
@@ -224,16 +225,17 @@ def _http_token(options: Options) -> str:
 async def serve(
     options: Options, open_endpoints: list[ListeningEndpoint], load_engine: "LoadEngine", face: Face | None = None
 ) -> int:
-    from mercury_ls.serve.app import Activity, App, guarded
+    from mercury_ls.serve.access import Access
+    from mercury_ls.serve.app import Activity, App
     from mercury_ls.serve.worker import Worker
 
     stopped, activity = asyncio.Event(), Activity()
     with stopping_signals(stopped), ExitStack() as stack:
         worker = Worker(load_engine)
-        app = App(worker, activity, stopped.set)
         handlers: list[Handler] = []
         for endpoint in open_endpoints:
-            handler = guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app
+            access = Access(endpoint.token, options.hosts, options.origins) if endpoint.token else None
+            handler = App(worker, activity, stopped.set, access)
             if face is not None and endpoint.claim is None:
                 face_handler = stack.enter_context(face(worker, options, endpoint))
                 handler = _with_face(handler, face_handler, activity)

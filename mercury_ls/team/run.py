@@ -64,9 +64,9 @@ def _prepare(config: TeamConfig) -> None:
 async def serve(
     path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.ListeningEndpoint, site: str
 ) -> int:
+    from mercury_ls.serve.access import Access
     from mercury_ls.session.stats import Stats
     from mercury_ls.team.engines import EngineSeat, ReplicatedEngine, deployed, joined, left
-    from mercury_ls.web.access import Access
     from mercury_ls.web.app import application
     from mercury_ls.web.endpoints import Crowd
     from mercury_ls.web.greeting import greeting

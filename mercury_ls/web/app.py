@@ -1,20 +1,26 @@
 """The application of the HTTP port: endpoints, the document that describes them, and the page at `/`."""
 
-import logging
+from collections.abc import Container
+from contextlib import suppress
 from importlib import resources
 
-import msgspec
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from msgspec.structs import replace
 
+from mercury_ls.serve.access import Access
+from mercury_ls.serve.asgi import (
+    DisconnectedError,
+    Handler,
+    Receive,
+    RefusedError,
+    Response,
+    Scope,
+    Send,
+    as_json,
+    routed,
+)
 from mercury_ls.web import chat, completions, edits, feedback, infill, playground, status
-from mercury_ls.web.access import Access, Guard
 from mercury_ls.web.chat_schemas import ChatBody, ChatResponse
-from mercury_ls.web.endpoints import Crowd, Endpoint, routes
+from mercury_ls.web.endpoints import Answering, Crowd, Endpoint
 from mercury_ls.web.errors import ApiError, problem
 from mercury_ls.web.metrics import Measured
 from mercury_ls.web.openapi import document
@@ -36,113 +42,131 @@ from mercury_ls.web.service import Service
 
 STATIC = resources.files("mercury_ls.web") / "static"
 
-log = logging.getLogger(__name__)
-
+MODELS = tuple(f"/v1/{kind}/completions/models" for kind in ("chat", "fim", "edit"))
 ENDPOINTS = (
-    Endpoint(method="GET", path="/health", about="The health of the engine.", handler=status.health, gives=Health),
+    Endpoint("GET", "/health", "The health of the engine.", status.health, Health),
+    Endpoint("GET", "/v1/models", "The model that answers.", status.models, ModelList, also=MODELS),
+    Endpoint("GET", "/v1/models/{id}", "One model of the list.", status.model, ModelCard, refuses=("404",)),
     Endpoint(
-        method="GET",
-        path="/v1/models",
-        also=tuple(f"/v1/{kind}/completions/models" for kind in ("chat", "fim", "edit")),
-        about="The model that answers.",
-        handler=status.models,
-        gives=ModelList,
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/models/{id}",
-        about="One model of the list.",
-        handler=status.model,
-        gives=ModelCard,
-        refuses=("404",),
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/completions",
+        "POST",
+        "/v1/completions",
+        "Fill a gap.",
+        completions.complete,
+        CompletionResponse,
+        CompletionRequest,
         also=("/v1/fim/completions",),
-        about="Fill a gap.",
-        handler=completions.complete,
         streams=True,
-        takes=CompletionRequest,
-        gives=CompletionResponse,
     ),
     Endpoint(
-        method="POST",
-        path="/v1/chat/completions",
-        about="Continue a conversation.",
-        handler=chat.chat,
+        "POST",
+        "/v1/chat/completions",
+        "Continue a conversation.",
+        chat.chat,
+        ChatResponse,
+        ChatBody,
         streams=True,
-        takes=ChatBody,
-        gives=ChatResponse,
         refuses=("404",),
     ),
     Endpoint(
-        method="POST",
-        path="/v1/edit/completions",
-        about="Rewrite what should change next, in Inception's dialect.",
-        handler=edits.edit,
-        takes=EditRequest,
-        gives=EditResponse,
+        "POST",
+        "/v1/edit/completions",
+        "Rewrite what should change next, in Inception's dialect.",
+        edits.edit,
+        EditResponse,
+        EditRequest,
     ),
     Endpoint(
-        method="POST",
-        path="/infill",
-        about="Fill a gap, in llama.cpp's dialect.",
-        handler=infill.infill,
-        takes=InfillBody,
-        gives=InfillResponse | list[InfillResponse],
+        "POST",
+        "/infill",
+        "Fill a gap, in llama.cpp's dialect.",
+        infill.infill,
+        InfillResponse | list[InfillResponse],
+        InfillBody,
     ),
     Endpoint(
-        method="POST",
-        path="/feedback",
+        "POST",
+        "/feedback",
+        "Report whether an answer was accepted.",
+        feedback.hear,
+        Heard,
+        Feedback,
         also=("/v1/feedback",),
-        about="Report whether an answer was accepted.",
-        handler=feedback.hear,
-        takes=Feedback,
-        gives=Heard,
     ),
     Endpoint(
-        method="POST",
-        path="/playground/watch",
-        about="A draft, pass by pass: a stream of frames for the page at /.",
-        handler=playground.watch,
-        takes=WatchRequest,
-        gives=Frame,
+        "POST",
+        "/playground/watch",
+        "A draft, pass by pass: a stream of frames for the page at /.",
+        playground.watch,
+        Frame,
+        WatchRequest,
         streams=True,
     ),
     Endpoint(
-        method="GET",
-        path="/playground/statistics",
-        about="What happened to suggestions on this machine, and their cost.",
-        handler=playground.statistics,
-        gives=Statistics,
+        "GET",
+        "/playground/statistics",
+        "What happened to suggestions on this machine, and their cost.",
+        playground.statistics,
+        Statistics,
     ),
-    Endpoint(method="GET", path="/metrics", about="Figures for Prometheus.", handler=status.metrics, gives=None),
+    Endpoint("GET", "/metrics", "Figures for Prometheus.", status.metrics, None),
 )
 
 
-def application(service: Service, access: Access, crowd: Crowd | None = None) -> Starlette:
-    """The application; it needs no lifespan, and its creator closes the service."""
-    described = msgspec.json.encode(document(ENDPOINTS))
+def application(service: Service, access: Access, crowd: Crowd | None = None) -> Handler:
+    """The application; its creator closes the service."""
+    crowd = crowd or Crowd()
+    routes: dict[str, dict[str, Handler]] = {}
+    for endpoint in ENDPOINTS:
+        answering = Answering(endpoint, service, crowd)
+        methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
+        routes |= dict.fromkeys((endpoint.path, *endpoint.also), dict.fromkeys(methods, answering))
+    routes |= {path: dict.fromkeys(("GET", "HEAD"), _showing(page)) for path, page in _pages().items()}
 
-    async def openapi(request: Request) -> Response:
-        return Response(described, media_type="application/json")
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with suppress(DisconnectedError):
+                scope["user"] = access.admitted(scope)
+                await routed(routes, scope["method"], _path_of(scope, routes))(scope, receive, send)
+        except RefusedError as refused:
+            await problem(refused).send(send)
+        except Exception:
+            if "status" not in scope:
+                await problem(ApiError(500, "the server failed: its log says how")).send(send)
+            raise
 
-    async def page(request: Request) -> Response:
-        return Response((STATIC / "index.html").read_bytes(), media_type="text/html", headers=PAGE_HEADERS)
-
-    return Starlette(
-        routes=[
-            *routes(ENDPOINTS, service, crowd or Crowd()),
-            Route("/openapi.json", openapi),
-            Route("/", page),
-            Mount("/static", StaticFiles(directory=str(STATIC))),
-        ],
-        middleware=[Middleware(Measured, metrics=service.metrics), Middleware(Guard, access=access)],
-        exception_handlers={404: _missing, 405: _missing, 500: _broken},
-    )
+    return Measured(handle, service.metrics)
 
 
+def _path_of(scope: Scope, routes: Container[str]) -> str:
+    path = scope["path"].rstrip("/") or "/"
+    folder, _, scope["id"] = path.rpartition("/")
+    return path if path in routes or (some := f"{folder}/{{id}}") not in routes else some
+
+
+def _pages() -> dict[str, Response]:
+    return {
+        "/openapi.json": as_json(document(ENDPOINTS)),
+        "/": replace(_static("index.html"), headers=PAGE_HEADERS),
+        **{f"/static/{file.name}": _static(file.name) for file in STATIC.iterdir()},
+    }
+
+
+def _static(name: str) -> Response:
+    return Response((STATIC / name).read_bytes(), media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+
+def _showing(page: Response) -> Handler:
+    async def show(scope: Scope, receive: Receive, send: Send) -> None:
+        await page.send(send)
+
+    return show
+
+
+MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; img-src 'self' data:;"
     " style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none';"
@@ -151,16 +175,3 @@ PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    path, status = request.url.path[:200], getattr(error, "status_code", 404)
-    if status == 405:
-        allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
-        return problem(ApiError(405, f"{path} does not support {request.method}: use {allowed}"), {"allow": allowed})
-    paths = ", ".join(route.path for route in request.app.routes if isinstance(route, Route))
-    return problem(ApiError(404, f"{path} does not exist: use one of {paths}", code="unknown_url"))
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    return problem(ApiError(500, "the server failed: its log says how", code="server_error"))

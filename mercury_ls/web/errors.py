@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
-from starlette.responses import Response
+
+from mercury_ls.serve.asgi import CLOSE, RefusedError, Response, as_json
 
 FIELD = re.compile(r" - at `\$\.?(.*)`\Z")
 FRACTION = "`float` that's a multiple of 1.0"
@@ -46,18 +46,43 @@ KINDS: Mapping[int, str] = {
 }
 
 
-class ApiError(Exception):
-    """A refused request."""
+CODES: Mapping[int, str] = {
+    401: "invalid_api_key",
+    403: "forbidden",
+    404: "unknown_url",
+    408: "slow",
+    413: "too_large",
+    429: "busy",
+    500: "server_error",
+}
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: CLOSE,
+    403: CLOSE,
+    408: CLOSE,
+    413: CLOSE,
+    429: {"retry-after": "1"},
+    503: {"retry-after": "3"},
+}
+"""A refused connection is closed. OpenAI's packages ask twice again, and small models are loaded by then."""
+
+
+class ApiError(RefusedError):
+    """A refused request in OpenAI's terms."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = ErrorBody(message, KINDS.get(status, "invalid_request_error"), param, code)
+        super().__init__(status, message, "")
+        self.param = param
+        self.code = code
 
 
-def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Response:
-    body = msgspec.json.encode(Problem(error.body))
-    return Response(body, error.status, headers, media_type="application/json")
+def body_of(error: RefusedError) -> Problem:
+    message = f"{error}: {error.remedy}" if error.remedy else str(error)
+    kind = KINDS.get(error.status, "invalid_request_error")
+    return Problem(ErrorBody(message, kind, error.param, error.code or CODES.get(error.status)))
+
+
+def problem(error: RefusedError) -> Response:
+    return as_json(body_of(error), error.status, {**HEADERS.get(error.status, {}), **error.headers})
 
 
 def refusal_of(error: Exception) -> ApiError:

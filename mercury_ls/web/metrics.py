@@ -5,7 +5,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mercury_ls.serve.asgi import Handler, Receive, Scope, Send
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -42,17 +43,16 @@ class Metrics:
 class Measured:
     """Counts every request, and the time until its last byte was sent."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: Handler, metrics: Metrics) -> None:
         self.app = app
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, status = time.perf_counter(), "499"  # the client left before there was an answer
+        began = time.perf_counter()
 
         async def noticing(message: Any) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = str(message["status"])
+                scope["status"] = str(message["status"])
             await send(message)
 
         self.metrics.running.inc()
@@ -60,6 +60,7 @@ class Measured:
             await self.app(scope, receive, noticing)
         finally:
             self.metrics.running.dec()
-            path = getattr(scope.get("endpoint"), "path", OTHER)
+            path = scope.get("endpoint", OTHER)
+            status = scope.get("status", "499")  # the client left before there was an answer
             self.metrics.requests.labels(path, status).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - began)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mercury_ls import __version__
-from mercury_ls.web.access import PUBLIC
+from mercury_ls.serve.access import PUBLIC
 from mercury_ls.web.endpoints import Endpoint
 from mercury_ls.web.errors import Problem
 

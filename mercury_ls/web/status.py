@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from starlette.responses import Response
-
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls import __version__
+from mercury_ls.serve.asgi import Response
 from mercury_ls.web.endpoints import EndpointCall
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.metrics import CONTENT_TYPE
@@ -26,10 +25,10 @@ async def models(call: EndpointCall) -> ModelList:
 async def model(call: EndpointCall) -> ModelCard:
     listed = await models(call)
     for card in listed.data:
-        if card.id == call.given["id"]:
+        if card.id == call.id:
             return card
     names = ", ".join(card.id for card in listed.data)
-    raise ApiError(404, f"no model {call.given['id']!r}: use {names}", "model", "model_not_found")
+    raise ApiError(404, f"no model {call.id!r}: use {names}", "model", "model_not_found")
 
 
 async def metrics(call: EndpointCall) -> Response:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.web.access import Access
+from mercury_ls.serve.access import Access
 from tests.mercury_ls.web.listening import beside
 
 FOLDER = os.environ.get("MERCURY_LS_PLUGINS", "")

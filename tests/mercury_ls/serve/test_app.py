@@ -7,7 +7,8 @@ from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
 from mercury_ls.link.wire import BODY_LIMIT, AnswerFrame, FrameReader, Status, encode
-from mercury_ls.serve.app import Activity, App, guarded
+from mercury_ls.serve.access import Access
+from mercury_ls.serve.app import Activity, App
 from mercury_ls.serve.worker import Worker
 
 REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
@@ -21,6 +22,7 @@ class Call:
     def __init__(self, method, path, body=b"", headers=()):
         self.scope = {
             "type": "http",
+            "scheme": "http",
             "method": method,
             "path": path,
             "headers": [(name.encode(), value.encode()) for name, value in dict(headers).items()],
@@ -189,13 +191,14 @@ async def test_oversized_body_is_refused_by_its_announcement_and_its_size(app):
         ({"authorization": "Bearer \xe9"}, 401),
     ],
 )
-async def test_guard_admits_token_holders_that_come_from_no_foreign_page(app, changed, status):
-    guard = guarded(app, TOKEN, ("models.example.org",), ("https://mine.example.org",))
-    call = await Call("GET", "/engine/v1/info", headers=LOCAL | changed).to(guard)
+async def test_guard_admits_token_holders_that_come_from_no_foreign_page(worker, stopped, changed, status):
+    access = Access(TOKEN, ("models.example.org",), ("https://mine.example.org",))
+    app = App(worker, Activity(), stopped.set, access)
+    call = await Call("GET", "/engine/v1/info", headers=LOCAL | changed).to(app)
     assert call.status == status
 
 
-async def test_health_needs_no_token_but_a_host_that_is_ours(app):
-    guard = guarded(app, TOKEN)
-    assert (await Call("GET", "/health", headers={"host": "127.0.0.1"}).to(guard)).status == 200
-    assert (await Call("GET", "/health", headers={"host": "attacker.example.com"}).to(guard)).status == 403
+async def test_health_needs_no_token_but_a_host_that_is_ours(worker, stopped):
+    app = App(worker, Activity(), stopped.set, Access(TOKEN))
+    assert (await Call("GET", "/health", headers={"host": "127.0.0.1"}).to(app)).status == 200
+    assert (await Call("GET", "/health", headers={"host": "attacker.example.com"}).to(app)).status == 403

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 import httpx2
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls.serve.access import Access
 from mercury_ls.serve.in_process import WorkerClient
 from mercury_ls.serve.worker import Worker
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings.schema import Settings
-from mercury_ls.web.access import Access
 from mercury_ls.web.app import application
 from mercury_ls.web.service import Service
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mercury_engine.api import ToolCall, TooLongError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import Status
-from mercury_ls.web import endpoints
+from mercury_ls.web import errors
 from tests.mercury_ls.web.serving import LOCAL, TOKEN, served
 
 WEATHER = {
@@ -51,7 +51,7 @@ async def test_model_is_found_by_its_id():
 
 
 async def test_loading_model_is_asked_again(monkeypatch):
-    monkeypatch.setitem(endpoints.RETRY_SECONDS, 503, 0.001)
+    monkeypatch.setitem(errors.HEADERS, 503, {"retry-after": "0.001"})
 
     async with served() as (service, app), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
         worker = service.engine._worker

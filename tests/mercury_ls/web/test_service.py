@@ -6,9 +6,9 @@ import hashlib
 import pytest
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls.serve.access import Access
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.settings.schema import Settings, SuggestSettings
-from mercury_ls.web.access import Access
 from mercury_ls.web.service import LONG_TEXT, ApiClient, Wish
 from mercury_ls.web.text import Text
 from tests.engine.prompts.published import REWRITTEN, Case, Change
