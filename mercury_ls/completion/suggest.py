@@ -59,7 +59,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
     asked for several lines wherever they fit, `grows` that its drafts only ever get longer; `slots` is for those who
     watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
-    than the last one, `most_tokens` how long a suggestion may become.
+    than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have.
     """
 
     snapshot: Snapshot
@@ -83,6 +83,7 @@ class Question(Struct, frozen=True, kw_only=True):
     judge: Judge = UNTAUGHT
     missed: bool = False
     most_tokens: int = 64
+    alternatives: int = 1
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -94,11 +95,27 @@ def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
     return tuple(mode for mode in info.answers if mode != "edit" or is_judge)
 
 
-async def suggest(
-    question: Question, target: Target, engine: Infill, deadline: Deadline | None = None
-) -> AsyncGenerator[Answer]:
-    """Answers as the drafts improve; the last one is final, and the only one that most editors need."""
-    answer, deadline = NO_DRAFT, deadline or Deadline(question.deadline_ms)
+async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGenerator[Answer]:
+    """Answers as the drafts improve; the last one is final, and the only one that most editors need. It has the offers
+    of alternatives too, which are asked for together. None of these takes anything from the first: what fails or comes
+    too late is left out."""
+    first, deadline = NO_DRAFT, Deadline(question.deadline_ms)
+    async with aclosing(_improving(question, target, engine, deadline)) as answers:
+        async for first in answers:
+            if not first.final:
+                yield first
+
+    async def last(seed: int) -> Answer:
+        async with aclosing(_improving(replace(question, seed=seed), target, engine, deadline)) as answers:
+            return [answer async for answer in answers][-1]
+
+    seeds = range(question.seed + 1, question.seed + question.alternatives) if deadline.left else ()
+    alternatives = await asyncio.gather(*map(last, seeds), return_exceptions=True)
+    yield joined([first, *(other for other in alternatives if isinstance(other, Answer))])
+
+
+async def _improving(question: Question, target: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
+    answer = NO_DRAFT
     for seed in count(question.seed):
         async with aclosing(engine.infill(deadline.limited(request(question, target, seed)))) as drafts:
             async for draft in drafts:
@@ -108,24 +125,6 @@ async def suggest(
         if not (_goes_on(question, answer, seed - question.seed) and deadline.left):
             break
     yield replace(answer, final=True)
-
-
-async def with_alternatives(question: Question, target: Target, engine: Infill, number: int) -> AsyncGenerator[Answer]:
-    """As `suggest`, and the last answer has the offers of others too, which are asked for together. None of these
-    takes anything from the first: what fails or comes too late is left out."""
-    first, deadline = NO_DRAFT, Deadline(question.deadline_ms)
-    async with aclosing(suggest(question, target, engine, deadline)) as answers:
-        async for first in answers:
-            if not first.final:
-                yield first
-
-    async def last(seed: int) -> Answer:
-        async with aclosing(suggest(replace(question, seed=seed), target, engine, deadline)) as answers:
-            return [answer async for answer in answers][-1]
-
-    seeds = range(question.seed + 1, question.seed + number) if deadline.left else ()
-    alternatives = await asyncio.gather(*map(last, seeds), return_exceptions=True)
-    yield joined([first, *(other for other in alternatives if isinstance(other, Answer))])
 
 
 def _beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:

@@ -178,6 +178,7 @@ class _CountedOffer(Struct, eq=False):
     language: str
     kind: Kind
     learn: Callable[[bool], None] | None
+    characters: int = 0
     is_shown: bool = False
     shown_at: float | None = None
     has_lingered: bool = False
@@ -195,15 +196,21 @@ class Tally:
         self._reporting: set[Kind] = set()
         self.shown_count = 0
 
-    def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
-        """`learn` is told whether the user took it, once that is known of an offer that was shown."""
-        self._offers[id] = _CountedOffer(language, kind, learn)
+    def offered(
+        self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None, characters: int = 0
+    ) -> None:
+        """`learn` is told whether the user took it, once that is known of an offer that was shown. `characters` count
+        when it is accepted as a whole."""
+        self._offers[id] = _CountedOffer(language, kind, learn, characters)
         while len(self._offers) > self._most:
             self._offers.popitem(last=False)
 
     def knows(self, id: str) -> bool:
         """Whether the offer is one whose fate is followed."""
         return id in self._offers
+
+    def kind(self, id: str) -> Kind:
+        return self._offers[id].kind
 
     def answered(self, id: str) -> None:
         """The client has received it. If a client never reports what it shows, everything it received counts."""
@@ -230,9 +237,9 @@ class Tally:
             self._count(offer, "typed_through")
             self._learn(offer, is_taken=True)
 
-    def accepted(self, id: str, characters: int) -> bool:
+    def accepted(self, id: str, characters: int | None = None) -> bool:
         """Whether this is the first report about the offer; `characters` count each time, since an offer may be
-        accepted word by word."""
+        accepted word by word. None are all of its characters, once."""
         offer = self._offers.get(id)
         if offer is None:
             return False
@@ -240,7 +247,8 @@ class Tally:
             offer.is_typed = False
             self._count(offer, "typed_through", -1)
         self._show(offer)
-        self._count(offer, "characters", characters)
+        self._count(offer, "characters", offer.characters if characters is None else characters)
+        offer.characters = 0
         return self._settle(offer, "accepted")
 
     def rejected(self, id: str) -> bool:

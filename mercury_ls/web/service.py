@@ -4,9 +4,8 @@ import asyncio
 import os
 import re
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing, nullcontext
 from typing import Protocol, cast
 
 from msgspec import Struct
@@ -14,10 +13,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, Effort, InfillRequest
 from mercury_ls.code import languages
+from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Question, request, where, with_alternatives
-from mercury_ls.completion.target import Silence
+from mercury_ls.completion.suggest import Question, request, suggest, where
+from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
@@ -85,13 +85,9 @@ class _ApiPlace(Struct, frozen=True):
     questions: Questions
     user: str
 
-
-class _ServedOffer(Struct, frozen=True):
-    """An offer whose fate its user may report. `characters` are those that count when it is accepted as a whole."""
-
-    kind: Kind
-    characters: int
-    user: str
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.questions.files.documents[self.uri].snapshot()
 
 
 class Service:
@@ -117,7 +113,6 @@ class Service:
         self.outcomes = outcomes or Outcomes()
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
         self.metrics = Metrics()
-        self._offers: OrderedDict[str, _ServedOffer] = OrderedDict()
         self._opening = asyncio.Lock()
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
@@ -157,39 +152,25 @@ class Service:
     async def warm(self, text: Text, wish: Wish, client: ApiClient) -> None:
         """Encode ahead what the next request will be about."""
         place = await self._opened(text, client)
-        if (question := self._asked(place, replace(wish, invoked=True))) is not None:
+        if (question := _engine_input(place, replace(wish, invoked=True))) is not None:
             await place.questions.engine.warm(question)
 
     async def context(self, text: Text, wish: Wish, client: ApiClient) -> InfillRequest | None:
         """The engine's input; None where it would not be asked."""
-        return self._asked(await self._opened(text, client), wish)
+        return _engine_input(await self._opened(text, client), wish)
 
-    def _asked(self, place: _ApiPlace, wish: Wish) -> InfillRequest | None:
-        if place.questions.unavailable(place.uri, wish.invoked):
-            return None
-        question = self._gap(place, wish)
-        span = where(question)
-        return None if isinstance(span, Silence) else place.questions.engine.cleared(request(question, span))
-
-    async def chat(self, request: ChatRequest, client: ApiClient) -> AsyncGenerator[ChatReply]:
+    def chat(self, request: ChatRequest, client: ApiClient) -> AsyncGenerator[ChatReply]:
         """Stream growing and revised answers; the last is final."""
-        async with aclosing(self.engine.for_client(client.name).chat(request)) as answers:
-            async for reply in answers:
-                yield reply
+        return self.engine.for_client(client.name).chat(request)
 
     async def _completions(self, place: _ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
-        questions = place.questions
-        if reason := questions.unavailable(place.uri, wish.invoked):
-            yield Answer(silence=reason, final=True)
+        gap = _gap(place, wish)
+        if isinstance(gap, Silence):
+            yield Answer(silence=gap.reason, final=True)
             return
-        question = self._gap(place, wish)
-        target = where(question)
-        if isinstance(target, Silence):
-            yield Answer(silence=target.reason, final=True)
-            return
-        async with aclosing(with_alternatives(question, target, questions.engine, wish.alternatives)) as answers:
+        async with aclosing(suggest(*gap, place.questions.engine)) as answers:
             async for answer in answers:
-                questions.tell(answer)
+                place.questions.tell(answer)
                 yield answer
 
     async def _next_edit(self, place: _ApiPlace, wish: Wish) -> Answer:
@@ -198,7 +179,7 @@ class Service:
         if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
         info = questions.engine.status.info
-        question = NextQuestion.of(self._question(place, wish, "nextEdit"), rescoring=info.rescoring if info else None)
+        question = NextQuestion.of(_question(place, wish, "nextEdit"), rescoring=info.rescoring if info else None)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(next_edits(question, engine)) as answers:
@@ -208,28 +189,20 @@ class Service:
 
     def accepted(self, id: str, client: ApiClient, characters: int | None = None) -> bool:
         """Whether this is the first that is heard of an offer. `characters`: of the part that was taken."""
-        if (offer := self._offer_to(client, id)) is None:
-            return False
-        is_first = self.tally.accepted(id, offer.characters if characters is None else characters)
-        if is_first:
-            self._offers[id] = replace(offer, characters=0)  # counted
-            self.metrics.suggestions.labels(offer.kind, "accepted").inc()
-        return is_first
+        offer = _offer_to(client.user, id)
+        return self.tally.accepted(offer, characters) and self._counted(offer, "accepted")
 
     def rejected(self, id: str, client: ApiClient) -> bool:
-        if (offer := self._offer_to(client, id)) is None or not self.tally.rejected(id):
-            return False
-        self.metrics.suggestions.labels(offer.kind, "rejected").inc()
-        return True
+        offer = _offer_to(client.user, id)
+        return self.tally.rejected(offer) and self._counted(offer, "rejected")
 
     def passed_over(self, id: str, client: ApiClient) -> bool:
         """It was shown, and the user did something else."""
-        return self._offer_to(client, id) is not None and self.tally.passed_over(id)
+        return self.tally.passed_over(_offer_to(client.user, id))
 
-    def _offer_to(self, client: ApiClient, id: str) -> _ServedOffer | None:
-        """None of another user."""
-        offer = self._offers.get(id)
-        return offer if offer is not None and offer.user == client.user else None
+    def _counted(self, offer: str, outcome: str) -> bool:
+        self.metrics.suggestions.labels(self.tally.kind(offer), outcome).inc()
+        return True
 
     async def read_projects(self) -> None:
         """Maintain the index of the projects, in steps between requests."""
@@ -251,7 +224,8 @@ class Service:
         uri = f"mercury:/{text.path}"
         _open_in(files, uri, text.path, language_of(text), text.text)
         if document := files.documents.get(uri):
-            async with self._turn(text):
+            # Long texts wait for each other: with 60 at once everybody else waited for 20 seconds.
+            async with self._opening if len(text.text) > LONG_TEXT else nullcontext():
                 await files.parsed(uri)
             files.history = recorded(text, self.clock())
             text = replace(text, text=document.text)
@@ -259,10 +233,6 @@ class Service:
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
         return _ApiPlace(text, uri, questions, client.user)
-
-    def _turn(self, text: Text) -> AbstractAsyncContextManager[object]:
-        """Long texts wait for each other: with 60 at once everybody else waited for 20 seconds."""
-        return self._opening if len(text.text) > LONG_TEXT else nullcontext()
 
     def _placed(self, text: Text) -> Text:
         """The text with paths resolved in the projects, where a client's are relative to one."""
@@ -281,34 +251,16 @@ class Service:
             edits=tuple(replace(edit, path=placed(edit.path)) for edit in text.edits),
         )
 
-    def _gap(self, place: _ApiPlace, wish: Wish) -> Question:
-        return replace(self._question(place, wish, "inline"), slots=wish.slots)
-
-    def _question(self, place: _ApiPlace, wish: Wish, kind: Kind) -> Question:
-        questions = place.questions
-        snapshot = questions.files.documents[place.uri].snapshot()
-        question = questions.about(snapshot, place.text.cursor, invoked=wish.invoked)
-        return replace(
-            question,
-            judge=questions.judge(kind),
-            most_tokens=wish.most_tokens or question.most_tokens,
-            effort=wish.effort or question.effort,
-            deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
-        )
-
     def _offered(self, answer: Answer, id: str, place: _ApiPlace, kind: Kind) -> Answer:
         """The offers with ids for feedback: the first has that of its answer."""
         offers = tuple(replace(offer, id=f"{id}-{n}" if n else id) for n, offer in enumerate(answer.offers))
         for offer in offers:
-            language = place.questions.files.documents[place.uri].language
-            self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
-            self._offers[offer.id] = _ServedOffer(kind, offer.characters, place.user)
+            language, learn = place.snapshot.language, place.questions.taught_by(kind, offer)
+            self.tally.offered(_offer_to(place.user, offer.id), language, kind, learn, offer.characters)
         if offers:
-            self.tally.answered(offers[0].id)
+            self.tally.answered(_offer_to(place.user, offers[0].id))
             self.metrics.suggestions.labels(kind, "shown").inc()
         self.metrics.tokens.inc(answer.tokens)
-        while len(self._offers) > REMEMBERED_OFFERS:
-            self._offers.popitem(last=False)
         if self.stats.write_now_and_then():
             self.outcomes.write()
         return replace(answer, offers=offers, final=True)
@@ -324,6 +276,36 @@ class _AnyRoot:
     def why_hidden(self, path: str, is_folder: bool = False) -> str | None:
         places = {os.path.join(root, path) for root in self._roots} if path else set()
         return next(filter(None, (self._privacy.why_hidden(place, is_folder) for place in places)), None)
+
+
+def _offer_to(user: str, id: str) -> str:
+    """What an offer is called in the tally: a user has only their own."""
+    return f"{user}/{id}"
+
+
+def _engine_input(place: _ApiPlace, wish: Wish) -> InfillRequest | None:
+    gap = _gap(place, wish)
+    return None if isinstance(gap, Silence) else place.questions.engine.cleared(request(*gap))
+
+
+def _gap(place: _ApiPlace, wish: Wish) -> tuple[Question, Target] | Silence:
+    """What is asked at the cursor, or why nothing is."""
+    if reason := place.questions.unavailable(place.uri, wish.invoked):
+        return Silence(reason)
+    question = replace(_question(place, wish, "inline"), slots=wish.slots, alternatives=wish.alternatives)
+    target = where(question)
+    return target if isinstance(target, Silence) else (question, target)
+
+
+def _question(place: _ApiPlace, wish: Wish, kind: Kind) -> Question:
+    question = place.questions.about(place.snapshot, place.text.cursor, invoked=wish.invoked)
+    return replace(
+        question,
+        judge=place.questions.judge(kind),
+        most_tokens=wish.most_tokens,
+        effort=wish.effort or question.effort,
+        deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
+    )
 
 
 def _open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:

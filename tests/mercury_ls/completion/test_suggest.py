@@ -5,7 +5,7 @@ from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.judge import Judge
 from mercury_ls.completion.offers import Answer
-from mercury_ls.completion.suggest import Question, request, where, with_alternatives
+from mercury_ls.completion.suggest import Question, request, suggest, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
@@ -25,11 +25,11 @@ def question_of(drawn: str, **known) -> Question:
     return Question(snapshot=snapshot, offset=offset, history=History(), related=Related(snapshot.uri, 1, 0.0), **given)
 
 
-async def last(question: Question, engine: "Says | SaysInTurn", alternatives: int = 1) -> Answer:
+async def last(question: Question, engine: "Says | SaysInTurn") -> Answer:
     target = where(question)
     if isinstance(target, Silence):
         return Answer(silence=target.reason)
-    return [answer async for answer in with_alternatives(question, target, engine, alternatives)][-1]
+    return [answer async for answer in suggest(question, target, engine)][-1]
 
 
 async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = False, step: int = 1, **known) -> None:
@@ -105,10 +105,10 @@ class SaysInTurn:
         yield Draft(self._step, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
 
 
-async def check_search(engine: SaysInTurn, expected: str, asked: int, alternatives: int = 1, **known) -> None:
+async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
     """`expected` is what is shown, or "" for nothing, after so many requests."""
     question = question_of("def f(x):\n    $0\n", **known)
-    answer = await last(question, engine, alternatives)
+    answer = await last(question, engine)
     assert ([offer.edit.text for offer in answer.offers] or [""]) == [expected]
     assert engine.asked == asked
 
