@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 
 from mercury_engine.api import PROTOCOL_VERSION, ChatRequest, EngineError, InfillRequest
 from mercury_ls import __version__
@@ -36,7 +36,7 @@ from mercury_ls.serve.asgi import (
     start,
     until_disconnected,
 )
-from mercury_ls.serve.worker import DraftStream, Worker
+from mercury_ls.serve.worker import Worker
 
 
 class Activity:
@@ -123,8 +123,10 @@ class App:
     async def _answer(self, request: InfillRequest | ChatRequest, scope: Scope, receive: Receive, send: Send) -> None:
         """Send each draft as a frame, until the last one, or until the client is gone."""
         stream = self._worker.ask(header(scope, CLIENT_HEADER), request)
-        async with _closed_with_connection(stream, receive):
-            started = False
+        watch = asyncio.create_task(disconnected(receive))
+        watch.add_done_callback(lambda _: stream.close())
+        started = False
+        try:
             async for answer in stream:
                 if not started:
                     await start(send, {}, FRAME_TYPE)
@@ -133,6 +135,8 @@ class App:
                 body = frame(AnswerFrame.of(answer))
                 await send({"type": "http.response.body", "body": body, "more_body": not last})
                 await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
+        finally:
+            watch.cancel()
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._worker.warm(header(scope, CLIENT_HEADER), await _read_request(scope, receive, InfillRequest))
@@ -165,13 +169,3 @@ async def _read_request(scope: Scope, receive: Receive, kind: type[Request]) -> 
     except (WireError, EngineError) as error:
         remedy = "send an InfillRequest, or to /chat a ChatRequest, of mercury_engine.api as a msgpack map"
         raise RefusedError(400, str(error), remedy) from error
-
-
-@asynccontextmanager
-async def _closed_with_connection(stream: DraftStream, receive: Receive) -> AsyncIterator[None]:
-    watch = asyncio.create_task(disconnected(receive))
-    watch.add_done_callback(lambda _: stream.close())
-    try:
-        yield
-    finally:
-        watch.cancel()

@@ -232,15 +232,14 @@ async def serve(
     stopped, activity = asyncio.Event(), Activity()
     with stopping_signals(stopped), ExitStack() as stack:
         worker = Worker(load_engine)
-        handlers: list[Handler] = []
+        servers: list[Server] = []
         for endpoint in open_endpoints:
             access = Access(endpoint.token, options.hosts, options.origins) if endpoint.token else None
-            handler = App(worker, activity, stopped.set, access)
+            handler: Handler = App(worker, activity, stopped.set, access)
             if face is not None and endpoint.claim is None:
                 face_handler = stack.enter_context(face(worker, options, endpoint))
                 handler = _with_face(handler, face_handler, activity)
-            handlers.append(handler)
-        servers = [web_server(*pair) for pair in zip(open_endpoints, handlers, strict=True)]
+            servers.append(web_server(endpoint, handler))
         async with asyncio.TaskGroup() as group:
             for server, endpoint in zip(servers, open_endpoints, strict=True):
                 group.create_task(server.serve(sockets=[endpoint.socket]))

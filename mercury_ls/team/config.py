@@ -67,9 +67,7 @@ def read_config(path: Path) -> TeamConfig:
         raise TeamError(f"{path}: users: two users have the same token: {ADD} for each")
     minimum, maximum = config.replicas.minimum, config.replicas.maximum
     if maximum < minimum:
-        raise TeamError(
-            f"{path}: replicas.maximum is {config.replicas.maximum}, less than minimum, {config.replicas.minimum}"
-        )
+        raise TeamError(f"{path}: replicas.maximum is {maximum}, less than minimum, {minimum}")
     return config
 
 
