@@ -104,3 +104,37 @@ async def test_page_needs_no_token(asking):
     answer = await asking.get("/", headers={"authorization": ""})
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/static/playground.js", "text/javascript; charset=utf-8"),
+        ("/static/playground.css", "text/css; charset=utf-8"),
+        ("/openapi.json", "application/json"),
+        ("/health/", "application/json"),
+    ],
+)
+async def test_page_and_its_files_are_read_and_asked_for_their_heads(asking, path, kind):
+    for method in ("GET", "HEAD"):
+        answer = await asking.request(method, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+
+
+@pytest.mark.parametrize("path", ["/static/", "/static/../app.py", "/static/%2e%2e/app.py", "/static/app.py"])
+async def test_no_other_file_is_read(asking, path):
+    assert (await asking.get(path)).status_code == 404
+
+
+async def test_refused_method_names_those_that_are_allowed(asking):
+    answer = await asking.delete("/v1/models")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert answer.json()["error"]["message"] == "/v1/models does not support DELETE: use GET, HEAD"
+
+
+async def test_defect_is_answered_in_the_form_of_other_errors(monkeypatch):
+    async with served() as (service, app), client(app) as asking:
+        asking._transport.raise_app_exceptions = False
+        monkeypatch.setattr(service.metrics, "text", lambda: 1 / 0)
+        answer = await asking.get("/metrics")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "server_error")
