@@ -33,6 +33,7 @@ from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.stats import Kind, Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.web.metrics import Metrics
+from mercury_ls.web.schemas import Feedback
 from mercury_ls.web.text import Text, bounded, language_of, recorded
 
 BETWEEN_SCANS_SECONDS = 5.0
@@ -187,22 +188,16 @@ class Service:
                 questions.tell(latest)
         return latest
 
-    def accepted(self, id: str, client: ApiClient, characters: int | None = None) -> bool:
-        """Whether this is the first that is heard of an offer. `characters`: of the part that was taken."""
-        offer = _offer_to(client.user, id)
-        return self.tally.accepted(offer, characters) and self._counted(offer, "accepted")
-
-    def rejected(self, id: str, client: ApiClient) -> bool:
-        offer = _offer_to(client.user, id)
-        return self.tally.rejected(offer) and self._counted(offer, "rejected")
-
-    def passed_over(self, id: str, client: ApiClient) -> bool:
-        """It was shown, and the user did something else."""
-        return self.tally.passed_over(_offer_to(client.user, id))
-
-    def _counted(self, offer: str, outcome: str) -> bool:
-        self.metrics.suggestions.labels(self.tally.kind(offer), outcome).inc()
-        return True
+    def heard(self, feedback: Feedback, client: ApiClient) -> bool:
+        """Whether this is the first that is heard of an offer."""
+        offer, action = _offer_to(client.user, feedback.request_id), feedback.user_action
+        if action == "ignore":
+            return self.tally.passed_over(offer)
+        characters = None if feedback.characters is None else int(feedback.characters)
+        is_first = self.tally.accepted(offer, characters) if action == "accept" else self.tally.rejected(offer)
+        if is_first:
+            self.metrics.suggestions.labels(self.tally.kind(offer), f"{action}ed").inc()
+        return is_first
 
     async def read_projects(self) -> None:
         """Maintain the index of the projects, in steps between requests."""
