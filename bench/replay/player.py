@@ -29,10 +29,10 @@ from bench.replay.session import (
     Texts,
     capped,
 )
-from bench.replay.typing_model import SAME_MOMENT_MS
 from mercury_ls.code.documents import Snapshot
 
 INLINE = "textDocument/inlineCompletion"
+SAME_MOMENT_MS = 5
 CANCELLED = -32800
 AUTOMATIC = 2
 LEAVE_MS = 300

@@ -90,11 +90,6 @@ class Marked(_At, tag="edit", kw_only=True):
     new: str = ""
 
 
-class Expected(_At, tag="expect", kw_only=True):
-    d: int
-    edits: list[tuple[int, int, int, int, str]]
-
-
 class Asked(_At, tag="request", kw_only=True):
     d: int
     at: int | None = None
@@ -125,21 +120,7 @@ class Ended(_At, tag="end", kw_only=True):
     sha256: dict[str, str]
 
 
-Event = (
-    Opened
-    | Changed
-    | Cursor
-    | Focused
-    | Saved
-    | Closed
-    | Marked
-    | Expected
-    | Asked
-    | Answered
-    | Accepted
-    | Rejected
-    | Ended
-)
+Event = Opened | Changed | Cursor | Focused | Saved | Closed | Marked | Asked | Answered | Accepted | Rejected | Ended
 _line = msgspec.json.Decoder(Header | Event)
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bench.replay.importers import Desk
 from bench.replay.session import (
     Changed,
     Closed,
@@ -92,18 +91,22 @@ def test_pauses_are_capped_from_the_first_event_on():
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 8), st.text("ab😀\n\r", max_size=4)), max_size=12))
 @settings(max_examples=60)
-def test_edits_at_offsets_make_a_session_that_checks(edits):
-    desk, text = Desk(), "one😀\ntwo\r\nthree"
-    desk.open(0, text)
+def test_texts_follow_edits_at_any_offsets(edits):
+    texts, text = Texts(RecordedSession(Header(v=1), ())), "one😀\ntwo\r\nthree"
+    events = [replace(OPENED, text=text)]
+    texts.apply(events[0])
     for start, length, new in edits:
         start = min(start, len(text))
         end = min(start + length, len(text))
         if "\r" in text[max(0, start - 1) : end + 1] or "\r" in new:
             continue  # half of a line break has no position
-        desk.change(0, [(start, end, new)])
+        snapshot = texts.documents[0].snapshot()
+        place = [*snapshot.position(start, "utf-16"), *snapshot.position(end, "utf-16")]
+        events.append(changed(ver=len(events) + 1, c=[[*place, new]]))
+        assert texts.apply(events[-1]) == [(start, end, new)]
         text = text[:start] + new + text[end:]
-    check(ended(Header(v=1), desk.events))
-    assert desk.text(0) == text
+        assert texts.documents[0].text == text
+    check(ended(Header(v=1), events))
 
 
 def test_committed_sessions_check_and_stay_small():

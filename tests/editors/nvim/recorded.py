@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bench.replay import typing_model
 from bench.replay.session import Event, Header, Opened, RecordedSession, ended, read, write
-from bench.replay.typing_model import Stroke, kind_of
+from mercury_ls.code.edits import is_word
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.editors.nvim.neovim import Neovim
 from tests.editors.nvim.wire import wait
@@ -110,22 +110,21 @@ def record(name: str, path: str, keys: list[str]) -> RecordedSession:
 def perform(editor: Neovim, keys: list[str]) -> None:
     model, chance = typing_model.load(), random.Random(len(keys))
     for before, key in zip(["", *keys], keys, strict=False):
-        milliseconds = typing_model.draw(model, kind_of(*strokes(before, key)), chance)
+        milliseconds = typing_model.draw(model, kind_of(before, key), chance)
         wait(min(milliseconds / 1000, LONGEST_PAUSE))
         editor.keys("<lt>" if key == "<" else key)
     wait(LONGEST_PAUSE)
 
 
-def strokes(before: str, key: str) -> tuple[Stroke, Stroke]:
-    """The two keys as changes at one place, as far as a pause depends on them."""
-    last = Stroke(1 - (before == "<BS>"), int(before == "<BS>"), character(before), "", 1)
+def kind_of(before: str, key: str) -> str:
+    """The kind of a keystroke, which its pause depends on."""
     if key == "<BS>":
-        return Stroke(0, 1, "", "", 0), last
-    return Stroke(1, 0, character(key), character(before), 1), last
-
-
-def character(key: str) -> str:
-    return "\n" if key == "<CR>" else key if len(key) == 1 else ""
+        return "backspace" if before == "<BS>" else "delete_first"
+    if key == "<CR>":
+        return "newline"
+    if before == "<CR>":
+        return "line_start"
+    return "in_word" if all(len(each) == 1 and is_word(each) for each in (before, key)) else "boundary"
 
 
 def portable(session: RecordedSession, name: str, project: Path) -> RecordedSession:
