@@ -10,15 +10,18 @@ import os
 import statistics
 import subprocess
 import time
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from bench.harness.client import COMMAND, Client, capabilities, isolated, running, until_ready
-from bench.harness.usage import children_cpu, resident_mb
+from bench.harness.client import COMMAND, Client, initialize, isolated, running, until_ready
+from bench.harness.usage import Usage, children_cpu
+from bench.harness.wire import frame
 
 STARTS = 7
 LINES = 5000
+TYPED = "    total = function_1(argument)\n"
+AUTOMATIC = 2
 
 
 def main() -> None:
@@ -55,8 +58,9 @@ def start(root: Path, environment: dict[str, str]) -> tuple[float, float]:
     process = subprocess.Popen(
         COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **environment}
     )
-    params = {"processId": None, "rootUri": root.as_uri(), "capabilities": capabilities()}
-    send(process, {"id": 1, "method": "initialize", "params": params})
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(root)}
+    process.stdin.write(frame(json.dumps(message).encode()))
+    process.stdin.flush()
     process.stdout.readline()
     wall = time.perf_counter() - began
     process.kill()
@@ -64,44 +68,36 @@ def start(root: Path, environment: dict[str, str]) -> tuple[float, float]:
     return children_cpu() - used, wall
 
 
-def send(process: subprocess.Popen, message: dict[str, Any]) -> None:
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    process.stdin.flush()
-
-
 async def typing(root: Path, environment: dict[str, str], count: int) -> dict[str, tuple[float, float, float]]:
-    """Latency of `count` keystrokes with a request each in a 5,000-line file, and memory before and after."""
+    """What `count` keystrokes with a request each cost in a 5,000-line file, with the engine that has no model."""
     text = "".join(f"def function_{n}(argument):\n    return argument + {n}\n\n\n\n" for n in range(LINES // 5))
     async with running(root, **environment) as client:
         await until_ready(client)
         uri = (root / "large.py").as_uri()
         client.open(uri, "python", text)
         await client.request("mercury/status", {})
-        before = resident_mb(client.process.pid)
+        usage, pid = Usage(), client.process.pid
+        usage.look(pid)
         answered = await keystrokes(client, uri, count)
-        after = resident_mb(client.process.pid)
+        usage.look(pid)
         status = await client.request("mercury/status", {})
     return {
         "inline_answer_ms": spread(answered),
-        "server_rss_mb": (after, before, after),
+        "keystroke_cpu_ms": (usage.processor_s / count * 1000,) * 3,
+        "server_rss_mb": (usage.last_mb, usage.first_mb, usage.last_mb),
         "pending_work_after": (status["pendingWork"],) * 3,
     }
 
 
 async def keystrokes(client: Client, uri: str, count: int) -> list[float]:
-    answered = []
-    for number in range(count):
-        client.insert(uri, LINES // 2, number, "x")
+    """Milliseconds from each key, typed below a function in the middle, until its request is answered."""
+    answered, line, column = [], LINES // 2 + 2, 0
+    for key in islice(cycle(TYPED), count):
         began = time.perf_counter()
-        await client.request(
-            "textDocument/inlineCompletion",
-            {
-                "textDocument": {"uri": uri},
-                "position": {"line": LINES // 2, "character": number + 1},
-                "context": {"triggerKind": 2},
-            },
-        )
+        client.insert(uri, line, column, key)
+        line, column = (line + 1, 0) if key == "\n" else (line, column + 1)
+        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
+        await client.request("textDocument/inlineCompletion", {**place, "context": {"triggerKind": AUTOMATIC}})
         answered.append((time.perf_counter() - began) * 1000)
     return answered
 

@@ -21,7 +21,6 @@ PACKAGES = (
 BENCH = {
     "bench": "Measurements of the real thing, and the demo",
     "bench/abuse": "Hostile clients against the real processes",
-    "bench/decode": "What an answer of the engine costs, and what it is worth",
     "bench/kernels": "What a GPU's kernels and passes take, against what its memory and arithmetic allow",
     "bench/harness": "How real processes are driven, watched and timed",
     "bench/next_edit": "How good next edits are, and the rows that say so",

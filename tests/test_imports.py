@@ -63,8 +63,8 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "decode", "kernels", "quality", "oracle", "report"),
-        *("abuse", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet", "server"),
+        *("harness", "next_edit", "replay", "kernels", "quality", "oracle", "report"),
+        *("abuse", "demo", "edit_candidates", "load", "ratchet", "server"),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""

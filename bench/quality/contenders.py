@@ -6,7 +6,6 @@
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
-| `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 
@@ -16,9 +15,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
-from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from bench.quality.left_to_right import LeftToRight
+from bench.quality.llama import LlamaPeer, dense_weights, write_gguf
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
 from mercury_ls.serve.in_process import InProcessClient
@@ -27,8 +26,6 @@ from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
-
-PRECISION = "q8_0"
 
 
 def model_folder(engine: str) -> Path | None:
@@ -79,16 +76,15 @@ def _added(folder: Path | None, *, network: bool) -> Engine:
 
 def llama(folder: Path, stack: ExitStack) -> Engine:
     config, weights = dense_weights(folder)
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{PRECISION}.gguf"
-    peer = LlamaPeer(write_gguf(config, path, PRECISION, weights.items()), min(2, os.cpu_count() or 1))
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "q8_0.gguf"
+    peer = LlamaPeer(write_gguf(config, path, weights.items()), min(2, os.cpu_count() or 1))
     stack.callback(peer.close)
-    return LeftToRight(Layout(folder), peer, "llama.cpp", PRECISION)
+    return LeftToRight(folder, peer, "llama.cpp", "q8_0")
 
 
 WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {
     "ar": lambda folder, stack: open_engine(folder, decode="ar"),
     "ar+copy": lambda folder, stack: open_engine(folder, decode="ar+copy"),
     "llama": llama,
-    "transformers": lambda folder, stack: Generate(Layout(folder), qwen3(folder), "bfloat16"),
 }
 """Each opener opens a model's folder; the stack closes what has to be closed."""

@@ -43,7 +43,7 @@ MODEL = {"local": SHIPPED}
 
 WITHOUT_MODEL = ("copy", "ngram")
 
-WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp"), "transformers": ("torch", "transformers")}
+WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp")}
 """Peers with our model, and the modules that each needs."""
 
 Figures = dict[str, Any]
@@ -92,8 +92,6 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
     small, recorded, every = _sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
-    yield Measurement("documents", ("-m", "bench.documents", *(("--edits", "100") if quick else ())))
-    yield Measurement("engine_call", ("-m", "bench.engine_call", "--calls", "300" if quick else "2000"))
     pace = ("--speed", "max" if quick else "2", "--pause-cap", "1")
     yield Measurement("replay", ("-m", "bench.replay", *(small if quick else every), *pace, *model))
     yield Measurement(
@@ -101,8 +99,6 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     )
     crowds = (small[-2], "--clients", "1", "2") if quick else (*CROWD, "--clients", "1", "4", "8")
     yield Measurement("load", ("-m", "bench.load", *crowds, *model))
-    shape = ("--preset", "bootstrap", "--rounds", "3") if quick else ("--plot", str(given.out))
-    yield Measurement("decode", ("-m", "bench.decode", *shape))
     less = ("--quick",) if quick else ()
     oracle = ("rows", "requests", "typing", "adaptation")
     yield Measurement("oracle", ("-m", "bench.oracle", *less, "--virtual", *oracle))
@@ -117,9 +113,7 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
 def _installed_peers() -> Iterator[str]:
     for name, modules in WITH_MODEL.items():
         if missing := [module for module in modules if find_spec(module) is None]:
-            print(
-                f"{name} is left out: no {', '.join(missing)}; pip install 'mercury-ls[peers,train]'", file=sys.stderr
-            )
+            print(f"{name} is left out: no {', '.join(missing)}; pip install 'mercury-ls[peers]'", file=sys.stderr)
         else:
             yield name
 

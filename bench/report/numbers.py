@@ -25,7 +25,6 @@ PEERS = {
     "ar": "the same engine, token by token",
     "ar+copy": "the same engine, token by token with copies",
     "llama": "llama.cpp with the same weights, without n-gram hints and copy bias",
-    "transformers": "transformers' `generate`, without hints and copy bias, reading the context each time",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
 }
@@ -64,20 +63,8 @@ def server(found: Figures) -> Iterator[Row]:
         yield "`initialize` answered: CPU time since the start", f"{given['initialize_cpu_s']:.2f} s", command
         what = f"memory of the language server with a 5,000-line file, after {given['keystrokes']:,} keystrokes"
         yield what, f"{given['server_rss_mb']:.0f} MB", command
-
-
-def documents(found: Figures) -> Iterator[Row]:
-    if given := of(found, "documents"):
-        what = "one keystroke in that file: updating the text; updating the syntax tree"
-        yield what, f"{given['didChange_p50_ms']:.2f} ms, {given['tree_p50_ms']:.2f} ms", given["command"]
-        worst = f"{given['didChange_p50_ms_worst']:.2f} ms, {given['tree_p50_ms_worst']:.1f} ms"
-        yield "the same with every edit at a random place", worst, given["command"]
-
-
-def engine_call(found: Figures) -> Iterator[Row]:
-    if given := of(found, "engine_call"):
-        what = "overhead of a call to the engine server"
-        yield what, f"{given['engine_call_p50_ms']:.1f} ms", given["command"]
+        what = "a keystroke and its request there, without a model: CPU time of the language server"
+        yield what, f"{given['keystroke_cpu_ms']:.0f} ms", command
 
 
 def replay(found: Figures) -> Iterator[Row]:
@@ -128,21 +115,6 @@ def levels(given: Figures, name: str) -> list[float | None]:
 def milliseconds(levels: Sequence[float | None], digits: int = 0) -> str:
     told = ["none" if level is None else f"{level:.{digits}f}" for level in levels]
     return "none" if set(told) == {"none"} else f"{', '.join(told)} ms"
-
-
-def decode(found: Figures) -> Iterator[Row]:
-    if given := of(found, "decode"):
-        command = given["command"]
-        shape = f"{given['model']}'s shape, random weights"
-        busy = f"{given['keystroke_p50_ms']:.0f} ms; {given['keystroke_one_core_busy_ms']:.0f} ms with one core busy"
-        yield f"{shape}: keystroke to a drafted and verified line of nine tokens", busy, command
-        yield f"{shape}: the same, token by token", f"{given['keystroke_ar_ms']:.0f} ms", command
-        started = f"{given['cold_start_s']:.1f} s; {given['engine_rss_mb']} MB"
-        yield f"{shape}: start to first answer; resident memory", started, command
-        ratios = [given[f"speedup_k{forwards}_s64"] for forwards in (1, 2, 4)]
-        if all(ratios):
-            what = "llama.cpp, same shape, 64 tokens: time relative to one, two, four of our forward passes"
-            yield what, ", ".join(f"{ratio:.1f}" for ratio in ratios), command
 
 
 def _completions(found: Figures) -> Iterator[Row]:
@@ -247,11 +219,8 @@ def _oracle_edits(found: Figures) -> Iterator[Row]:
 
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     server,
-    documents,
-    engine_call,
     replay,
     load,
-    decode,
     _completions,
     _next_edits,
     peers,

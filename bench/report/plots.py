@@ -61,10 +61,6 @@ def _calibration(found: Figures) -> plot.Lines:
     return {**lines, "as it should be": [(0, 0), (1, 1)]} if lines else {}
 
 
-def _growth(found: Figures) -> plot.Lines:
-    return {name: list(map(tuple, line)) for name, line in found.get("decode", {}).get("growth", {}).items()}
-
-
 def typing(found: Figures) -> plot.Lines:
     """The share of answers within a number of milliseconds, from the replay of the sessions."""
     levels = found.get("replay", {}).get("levels", {})
@@ -117,7 +113,6 @@ PLOTS = {
     "latency-typing": ("Answered while typing, the committed sessions", "milliseconds", "share", typing, True),
     "latency-peers": ("The same rows answered, context read", "milliseconds", "share of answers", _latencies, True),
     "latency-editors": ("Answered to several editors at once", "editors", "milliseconds", crowds, False),
-    "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", _growth, False),
     "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
     "memory": ("Memory over time", "minutes", "MB", memory, False),
     "perfect-model": ("A perfect model while typing", "milliseconds to its first token", "keys saved", perfect, False),

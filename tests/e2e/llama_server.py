@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.decode.peers import gguf_name
 from bench.harness.servers import free_port
-from bench.quality.left_to_right import dense_weights
+from bench.quality.llama import dense_weights, gguf_name
 from mercury_engine.remote.http import HttpClient, LinkError
 
 PEERS_PYTHON = "MERCURY_PEERS_PYTHON"

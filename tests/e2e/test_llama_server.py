@@ -13,7 +13,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 import mercury_engine
-from bench.quality.left_to_right import dense_weights
+from bench.quality.llama import dense_weights
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Rows

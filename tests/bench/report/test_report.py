@@ -180,8 +180,7 @@ def test_measurements_belong_to_the_table_and_read_committed_files(quick):
     given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
     planned = list(runs(given))
     assert [run.name for run in planned] == [
-        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode"),
-        *("oracle", "oracle_real", "peers", "quality"),
+        *("server", "replay", "replay_busy", "load", "oracle", "oracle_real", "peers", "quality"),
     ]
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
     assert all(Path(name).exists() for name in named)

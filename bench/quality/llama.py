@@ -1,4 +1,4 @@
-"""The peer for comparison: llama.cpp with a model of the same shape, decoding token by token.
+"""The peer for comparison: llama.cpp with our weights, decoding token by token.
 
 Needs the extra `peers` (llama-cpp-python and gguf). Tokens go in and logits come out of its C interface directly: no
 HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
@@ -6,72 +6,64 @@ HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
+from mercury_engine.model.adapter import dequantized
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import shapes
-
-QUANTISATIONS = ("q8_0", "q4_0")
+from mercury_engine.model.export import read
+from mercury_engine.tokens import hints
 
 PARTS = {
-    "embedding": ("model.embed_tokens", "token_embd"),
-    "norm": ("model.norm", "output_norm"),
-    "attention_norm": ("input_layernorm", "attn_norm"),
-    "attention.query": ("self_attn.q_proj", "attn_q"),
-    "attention.key": ("self_attn.k_proj", "attn_k"),
-    "attention.value": ("self_attn.v_proj", "attn_v"),
-    "attention.output": ("self_attn.o_proj", "attn_output"),
-    "attention.query_norm": ("self_attn.q_norm", "attn_q_norm"),
-    "attention.key_norm": ("self_attn.k_norm", "attn_k_norm"),
-    "feed_forward_norm": ("post_attention_layernorm", "ffn_norm"),
-    "feed_forward.gate": ("mlp.gate_proj", "ffn_gate"),
-    "feed_forward.up": ("mlp.up_proj", "ffn_up"),
-    "feed_forward.down": ("mlp.down_proj", "ffn_down"),
+    "embedding": "token_embd",
+    "norm": "output_norm",
+    "attention_norm": "attn_norm",
+    "attention.query": "attn_q",
+    "attention.key": "attn_k",
+    "attention.value": "attn_v",
+    "attention.output": "attn_output",
+    "attention.query_norm": "attn_q_norm",
+    "attention.key_norm": "attn_k_norm",
+    "feed_forward_norm": "ffn_norm",
+    "feed_forward.gate": "ffn_gate",
+    "feed_forward.up": "ffn_up",
+    "feed_forward.down": "ffn_down",
 }
-"""The names of parts of Qwen 2 and 3 in transformers and llama.cpp. The head is tied: llama.cpp uses the embedding
-if there is no output matrix."""
+"""The names of parts of Qwen 3 in llama.cpp. The head is tied: it uses the embedding if there is no output matrix."""
 
 
-def transformers_name(ours: str) -> str:
-    return _named(ours, "model.layers.", 0)
+def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
+    """The shipped weights as float32, without those that read hints; only of models with Qwen3's layers."""
+    config, stored = read(folder)
+    if config.role_scalars or config.softcap is not None or config.qkv_bias or not config.qk_norm or not config.tied:
+        raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")
+    plain = {name: weight for name, weight in dequantized(stored).items() if name not in hints.WEIGHTS}
+    return replace(config, hints=False), plain
 
 
 def gguf_name(ours: str) -> str:
-    return _named(ours, "blk.", 1)
-
-
-def _named(ours: str, layer: str, whose: int) -> str:
     part, _, kind = ours.rpartition(".")
     if not part.startswith("layers."):
-        return f"{PARTS[part][whose]}.{kind}"
+        return f"{PARTS[part]}.{kind}"
     _, index, part = part.split(".", 2)
-    return f"{layer}{index}.{PARTS[part][whose]}.{kind}"
+    return f"blk.{index}.{PARTS[part]}.{kind}"
 
 
-def write_gguf(
-    config: ModelConfig,
-    path: Path,
-    quantisation: str,
-    weights: Iterable[tuple[str, np.ndarray]],
-    *,
-    embedding: str = "",
-) -> Path:
-    """Write float weights as the Qwen model with the same layers; the embedding is quantised in its own way, if one
-    is named."""
+def write_gguf(config: ModelConfig, path: Path, weights: Iterable[tuple[str, np.ndarray]]) -> Path:
+    """Write float weights as the Qwen 3 model with the same layers, its products as q8_0."""
     import gguf
 
-    writer = gguf.GGUFWriter(path, "qwen3" if config.qk_norm else "qwen2")
+    writer = gguf.GGUFWriter(path, "qwen3")
     _describe(writer, config)
     for name, weight in weights:
         tensor = np.ascontiguousarray(weight, np.float32)
         if tensor.ndim == 1:
             writer.add_tensor(gguf_name(name), tensor)
         else:
-            named = embedding if embedding and name == "embedding.weight" else quantisation
-            kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[named]
+            kind = gguf.GGMLQuantizationType.Q8_0
             writer.add_tensor(gguf_name(name), gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -95,16 +87,6 @@ def _describe(writer, config: ModelConfig) -> None:
     writer.add_tokenizer_model("no_vocab")
 
 
-def random_weights(config: ModelConfig) -> Iterator[tuple[str, np.ndarray]]:
-    """Random weights: times are real, answers are not."""
-    generator = np.random.default_rng(0)
-    for name, shape in shapes(config).items():
-        yield (
-            name,
-            np.ones(shape, np.float32) if len(shape) == 1 else 0.02 * generator.standard_normal(shape, np.float32),
-        )
-
-
 class LlamaPeer:
     """One model with a prompt cache. Positions count from the tokens that are cached."""
 
@@ -126,10 +108,6 @@ class LlamaPeer:
         self._memory = native.llama_get_memory(self._context)
         self._vocabulary = native.llama_vocab_n_tokens(native.llama_model_get_vocab(self._model))
 
-    def read(self, tokens: np.ndarray) -> int:
-        """Append to the cache; return the greedy next token."""
-        return int(np.argmax(self.logits(tokens)))
-
     def logits(self, tokens: np.ndarray) -> np.ndarray:
         """Append to the cache; return the logits of the last token, valid until more is read."""
         for start in range(0, len(tokens), 512):
@@ -142,12 +120,6 @@ class LlamaPeer:
     def keep(self, length: int) -> None:
         """Forget what was read after the first `length` tokens."""
         self._native.llama_memory_seq_rm(self._memory, 0, length, -1)
-
-    def answer(self, typed: np.ndarray, tokens: int) -> None:
-        """Read what was typed and generate `tokens` more, one after the other, greedily."""
-        token = self.read(typed)
-        for _ in range(tokens - 1):
-            token = self.read(np.array([token]))
 
     def close(self) -> None:
         self._native.llama_free(self._context)

@@ -3,12 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from msgspec.structs import replace
 
-from bench.decode.peers import LlamaPeer, gguf_name, transformers_name, write_gguf
 from bench.quality.contenders import model_folder, opened
-from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from bench.quality.left_to_right import LeftToRight
+from bench.quality.llama import LlamaPeer, dense_weights, gguf_name, write_gguf
 from mercury_engine.api import EngineError
 from mercury_engine.model.config import PRESETS, TINY
 from mercury_engine.model.export import export, shapes
@@ -60,20 +59,19 @@ class Scripted:
 
 
 def test_token_costs_one_forward_and_context_is_read_once(folder):
-    layout = Layout(folder)
-    tokens = layout.tokenizer.encode("f area(self):\n")
+    tokens = tiny.TOKENIZER.encode("f area(self):\n")
     reader = Scripted([0, *tokens, 0, *tokens])
-    engine = LeftToRight(layout, reader, "scripted", "exact")
+    engine = LeftToRight(folder, reader, "scripted", "exact")
     list(engine.warm(AREA))
     drafts = list(engine.infill(AREA))
-    assert reader.read == [len(layout.row(AREA).ids) - 1, *[1] * len(drafts)]
+    assert reader.read == [len(engine.row(AREA).ids) - 1, *[1] * len(drafts)]
     list(engine.warm(AREA))
-    assert reader.kept[-1] == len(layout.row(AREA).ids) - 2
+    assert reader.kept[-1] == len(engine.row(AREA).ids) - 2
 
 
 def test_next_edits_are_refused(folder):
     with pytest.raises(EngineError, match="one place"):
-        list(LeftToRight(Layout(folder), Scripted([]), "scripted", "exact").infill(request("[[a]] = 1\n")))
+        list(LeftToRight(folder, Scripted([]), "scripted", "exact").infill(request("[[a]] = 1\n")))
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS)
@@ -82,10 +80,8 @@ def test_weights_have_unique_names_in_llama_cpp(config):
     assert len({gguf_name(name) for name in names}) == len(names)
 
 
-def test_weights_have_the_names_of_both_formats():
-    name = "layers.3.attention.query.bias"
-    assert transformers_name(name) == "model.layers.3.self_attn.q_proj.bias"
-    assert gguf_name(name) == "blk.3.attn_q.bias"
+def test_weights_have_the_names_of_llama_cpp():
+    assert gguf_name("layers.3.attention.query.weight") == "blk.3.attn_q.weight"
     assert gguf_name("embedding.weight") == "token_embd.weight"
 
 
@@ -102,23 +98,11 @@ def test_llama_cpp_says_what_the_model_knows(learnt, tmp_path):
     pytest.importorskip("gguf")
     pytest.importorskip("llama_cpp")
     config, weights = dense_weights(learnt)
-    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", "q8_0", weights.items()), 1)
+    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", weights.items()), 1)
     try:
-        assert answers(LeftToRight(Layout(learnt), peer, "llama.cpp", "q8_0")) == in_full()
+        assert answers(LeftToRight(learnt, peer, "llama.cpp", "q8_0")) == in_full()
     finally:
         peer.close()
-
-
-@pytest.mark.slow
-def test_transformers_computes_what_our_model_does(learnt):
-    config, weights = dense_weights(learnt)
-    ours, theirs = Model(config), qwen3(learnt, "float32")
-    ours.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-    ids = torch.arange(64, 104)[None]
-    with torch.no_grad():
-        hidden, _ = ours(ids, torch.arange(40)[None])
-        assert torch.allclose(theirs(ids).logits, ours.logits(hidden), atol=1e-4)
-    assert answers(Generate(Layout(learnt), theirs, "float32")) == in_full()
 
 
 def test_weights_of_other_layers_are_refused(tmp_path):
@@ -147,7 +131,7 @@ def test_contenders_by_name(folder, tmp_path):
 
 
 def test_unknown_peer_is_refused_with_the_known_ones():
-    with pytest.raises(EngineError, match=r"not one of the peers ar, .*transformers, copy, ngram: .*'telepathy'"):
+    with pytest.raises(EngineError, match=r"not one of the peers ar, .*llama, copy, ngram: .*'telepathy'"):
         open_contender("peer:telepathy")
     with pytest.raises(EngineError, match="no model is installed"):
         open_contender("peer:ar")

@@ -1,3 +1,0 @@
-from bench.decode.command import main
-
-main()
