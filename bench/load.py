@@ -24,7 +24,7 @@ from msgspec import Struct
 from bench.harness.client import running
 from bench.harness.measures import machine
 from bench.harness.usage import Usage
-from bench.replay.figures import Played, Spread, latencies, lost, share, spread
+from bench.replay.figures import Played, Spread, lost, share, spread
 from bench.replay.habits import CLIENTS, Habits
 from bench.replay.pace import ReplayPace
 from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, measured, outcome, project
@@ -43,16 +43,14 @@ class Crowd(Struct):
     servers: list[Usage]
     engine: Usage
 
-    def answers(self, editor: int) -> Spread:
+    def asked(self, editor: int | None = None) -> list[Exchange]:
+        """By one editor, or by all."""
+        chosen = self.editors if editor is None else [self.editors[editor]]
+        return [each for sessions in chosen for played in sessions for each in played.asked]
+
+    def answers(self, editor: int | None = None) -> Spread:
         """All answers of the model, shown or silent: those that are shown are few."""
-        return spread(a.final_ms for a in self.asked(editor) if a.by_model)
-
-    def asked(self, editor: int) -> list[Exchange]:
-        return [each for played in self.editors[editor] for each in played.asked]
-
-    @property
-    def all_asked(self) -> list[Exchange]:
-        return [each for editor in range(len(self.editors)) for each in self.asked(editor)]
+        return spread(each.final_ms for each in self.asked(editor) if each.by_model)
 
 
 def main() -> None:
@@ -138,7 +136,7 @@ async def editor(
 def wrong(crowd: Crowd, growth_mb: float) -> Iterator[str]:
     """What must not happen on any machine, however slow."""
     number = len(crowd.editors)
-    if missing := lost(crowd.all_asked):
+    if missing := lost(crowd.asked()):
         yield f"{number} editors: {missing} requests were not answered"
     yield from (f"{number} editors: another text than the editor's: {uri}" for uri in _wrong_texts(crowd))
     yield from (f"{number} editors: editor {each + 1} starved" for each in starved(crowd))
@@ -153,12 +151,8 @@ def _wrong_texts(crowd: Crowd) -> list[str]:
 
 def starved(crowd: Crowd) -> list[int]:
     """Editors that were answered less than half as often as the most successful one."""
-    shares = [answered_share(crowd.asked(number)) for number in range(len(crowd.editors))]
+    shares = answered_shares(crowd)
     return [number for number, share in enumerate(shares) if share < max(shares) * STARVED]
-
-
-def ratio(slow: float, quick: float) -> float | None:
-    return None if math.isnan(slow) or math.isnan(quick) or not quick else round(slow / quick, 2)
 
 
 def _table(crowd: Crowd) -> str:
@@ -171,50 +165,43 @@ def _table(crowd: Crowd) -> str:
         lines.append(f"  {f'editor {number + 1}':28}{found.n:6}{found.p50:9.1f}{found.p90:9.1f}{found.most:9.1f}")
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
     most = max((server.most_mb for server in crowd.servers), default=0.0)
-    lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.all_asked)}")
+    lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.asked())}")
     return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in _wrong_texts(crowd)), ""])
 
 
 def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
     """Figures by the number of editors; ratios are relative to the smallest crowd."""
-    alone = spread(a.final_ms for a in crowds[0].all_asked if a.by_model)
-    found: dict[str, object] = {}
-    for crowd in crowds:
-        n, all_asked = len(crowd.editors), crowd.all_asked
-        answered = spread(a.final_ms for a in all_asked if a.by_model)
-        each = [crowd.answers(number) for number in range(n)]
-        ghost = latencies(all_asked)["ghost text by the model"]
-        found[str(n)] = {
-            "requests": len(all_asked),
-            "p50_ms": _rounded(answered.p50),
-            "p90_ms": _rounded(answered.p90),
-            "ghost_p90_ms": _rounded(ghost.p90),
-            "p90_ratio": ratio(answered.p90, alone.p90),
-            "fairness": ratio(min(s.p90 for s in each), max(s.p90 for s in each)),
-            "fewest_answered_share": min(answered_share(crowd.asked(number)) for number in range(n)),
-            "starved": len(starved(crowd)),
-            "lost": lost(all_asked),
-            "texts_compared": sum(played.texts for editor in crowd.editors for played in editor),
-            "texts_wrong": len(_wrong_texts(crowd)),
-            "engine_rss_mb": round(crowd.engine.most_mb, 1),
-            "engine_growth_mb": round(crowd.engine.growth_mb, 1),
-            "engine_memory_mb": crowd.engine.line(),
-            "server_rss_mb": round(max((server.most_mb for server in crowd.servers), default=0.0), 1),
-            "server_growth_mb": round(max((server.growth_mb for server in crowd.servers), default=0.0), 1),
-            "server_memory_mb": crowd.servers[0].line() if crowd.servers else [],
-            "engine_cpu_s": round(crowd.engine.processor_s, 1),
-        }
-    return {"crowds": found, "p90_ratio": found[str(len(crowds[-1].editors))]["p90_ratio"]}  # type: ignore[index]
+    alone = crowds[0].answers()
+    return {"crowds": {str(len(crowd.editors)): _figures(crowd, alone) for crowd in crowds}}
+
+
+def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
+    asked, answered = crowd.asked(), crowd.answers()
+    slower = answered.p90 / alone.p90 if answered.n and alone.n else None
+    return {
+        "requests": len(asked),
+        "p50_ms": round(answered.p50, 2) if answered.n else None,
+        "p90_ms": round(answered.p90, 2) if answered.n else None,
+        "p90_ratio": slower and round(slower, 2),
+        "fewest_answered_share": min(answered_shares(crowd)),
+        "starved": len(starved(crowd)),
+        "lost": lost(asked),
+        "texts_compared": sum(played.texts for editor in crowd.editors for played in editor),
+        "texts_wrong": len(_wrong_texts(crowd)),
+        "engine_memory_mb": crowd.engine.line(),
+        "engine_growth_mb": round(crowd.engine.growth_mb, 1),
+        "server_growth_mb": round(max((server.growth_mb for server in crowd.servers), default=0.0), 1),
+    }
+
+
+def answered_shares(crowd: Crowd) -> list[float]:
+    return [answered_share(crowd.asked(number)) for number in range(len(crowd.editors))]
 
 
 def answered_share(asked: Sequence[Exchange]) -> float:
     """The share of answered requests among those that the editor did not cancel."""
     inline = [a for a in asked if a.method == INLINE and a.silence != "cancelled"]
     return share(sum(bool(a.source) for a in inline), len(inline)) or 0.0
-
-
-def _rounded(milliseconds: float) -> float | None:
-    return None if math.isnan(milliseconds) else round(milliseconds, 2)
 
 
 if __name__ == "__main__":

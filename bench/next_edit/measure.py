@@ -1,14 +1,12 @@
 """How good next edits are: shown when one is due, quiet when none is, in the right place, with the right text.
 
-python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--parts] [--limit N] [--every K]
-                          [--mirrors FOLDER]
+python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--limit N] [--every K] [--mirrors FOLDER]
 
 FILE holds rows of git history with whole files (.jsonl) or the edit rows of a corpus (.jsonl.xz). An answer is exact
 when its edits are some of those that were still to come, and nothing else. deltaChrF compares with those of them that
 the answer touches, and is 0 where an edit was due and none came; score = deltaChrF/100 · harmonic mean(show, quiet).
 That score never counts what is wrong against the one who shows it; net = (right - wrong) / due does, where right is
 what is exact, and wrong all else that is shown, also where nothing was due.
-With --parts the rules alone, the model alone and both answer every row, and the differences come with intervals.
 What the model costs is told by the forwards and the processor's milliseconds of a silent row: the clock of a busy
 machine has no part in them.
 """
@@ -22,9 +20,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,10 +33,10 @@ from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
-from mercury_ls.completion.suggest import Infill, asked_modes
+from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate
-from mercury_ls.next_edit.pipeline import answers, next_edits
+from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
@@ -48,7 +44,6 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 
-PARTS = ("rules", "model", "both")
 RESAMPLED = 2000
 
 
@@ -57,12 +52,10 @@ class Local:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.requests = 0
         self.forwards = 0
         self.processor_seconds = 0.0
 
     async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        self.requests += 1
         step, began = 0, time.process_time()
         for draft in self.engine.infill(request):
             step = draft.step
@@ -94,16 +87,12 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("file", type=Path)
     arguments.add_argument("--engine", default="none")
-    arguments.add_argument("--parts", action="store_true", help="rules, model and both, each alone")
     arguments.add_argument("--limit", type=int)
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
     arguments.add_argument("--mirrors", type=Path, help="the repositories that a corpus' rows come from")
     given = arguments.parse_args()
     engine, bar = engine_of(given.engine), SuggestSettings().minimum_probability
     rows = itertools.islice(cases(given.file, given.mirrors, given.every), given.limit)
-    if given.parts:
-        _report_parts(asyncio.run(measure_parts(rows, engine, bar)), given.engine)
-        return
     _report(asyncio.run(measure(rows, engine, bar)), given.engine)
 
 
@@ -121,25 +110,9 @@ async def measure(rows: Iterable[Case], engine: Local | None, bar: float) -> lis
     return [await outcome(case, engine, bar) for case in rows]
 
 
-async def measure_parts(rows: Iterable[Case], engine: Local | None, bar: float) -> dict[str, list[Outcome]]:
-    outcomes: dict[str, list[Outcome]] = {part: [] for part in PARTS}
-    for case in rows:
-        for part in PARTS:
-            outcomes[part].append(await outcome(case, engine, bar, part))
-    return outcomes
-
-
 def _found_for(question: NextQuestion) -> tuple[Candidate, ...] | Silence:
     edits = question.history.edits(question.recent_edits)
     return candidates_after(Situation(question.snapshot, question.offset, edits))
-
-
-def _answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[Answer]:
-    if part != "model":
-        return next_edits(question, engine if part == "both" else None)
-    found = _found_for(question)
-    places = () if isinstance(found, Silence) else [each for each in found if each.text is None]
-    return answers(question, places, engine)
 
 
 async def last_of(given: AsyncGenerator[Answer]) -> Answer:
@@ -150,13 +123,13 @@ async def last_of(given: AsyncGenerator[Answer]) -> Answer:
     return answer
 
 
-async def outcome(case: Case, engine: Local | None, bar: float, part: str = "both") -> Outcome:
+async def outcome(case: Case, engine: Local | None, bar: float) -> Outcome:
     question = question_of(case, bar, engine and engine.engine)
     # The tree is made while the user types: it is there before anything is asked.
     _ = question.snapshot.tree
     forwards, seconds = (engine.forwards, engine.processor_seconds) if engine else (0, 0.0)
     began = time.perf_counter()
-    answer = await last_of(_answers_of(question, engine, part))
+    answer = await last_of(next_edits(question, engine))
     elapsed = (time.perf_counter() - began) * 1000
     due = (*case.expected, *case.also_ok)
     p_accept = answer.offer.p_accept if answer.offer else 0.0
@@ -345,38 +318,6 @@ def _report(outcomes: Sequence[Outcome], engine: str) -> None:
     )
     net_of_all = {"net_interval": _interval(len(outcomes), lambda chosen: net([outcomes[at] for at in chosen]))}
     print(json.dumps({**score(outcomes), **net_of_all, "engine": engine, "machine": machine()}))
-
-
-def _report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
-    found = parted(outcomes)
-    cells = ("score", "net", "show", "quiet", "delta_chrf", "exact", "location", "silent_forwards", "p50_ms")
-    print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>16}" for cell in cells))
-    for part in PARTS:
-        print(f"{part:8}" + "".join(f"{found[part][cell]:16}" for cell in cells))
-    print(json.dumps({**found, "engine": engine, "machine": machine()}))
-
-
-def parted(outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
-    """The figures of each part, and what both score more than each, with the interval that holds 19 of 20 times when
-    the same rows are drawn again for the two."""
-    found: dict[str, Any] = {part: score(outcomes[part]) for part in PARTS}
-    for part in PARTS[:2]:
-        found[f"both over {part}"] = _difference_of(outcomes["both"], outcomes[part])
-    return {**found, "n": len(outcomes["both"])}
-
-
-def _difference_of(one: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, float | tuple[float, float]]:
-    """How much more one scores than the other, by both scores."""
-
-    def gain(name: str, chosen: Sequence[int]) -> float:
-        mine, others = (score([part[at] for at in chosen])[name] for part in (one, other))
-        return round(mine - others, 3)
-
-    found: dict[str, float | tuple[float, float]] = {}
-    for name in ("score", "net"):
-        found[name] = gain(name, range(len(one)))
-        found[f"{name}_interval"] = _interval(len(one), partial(gain, name))
-    return found
 
 
 def _interval(count: int, figure: Callable[[Sequence[int]], float]) -> tuple[float, float]:

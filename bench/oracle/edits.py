@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bench.harness.client import RequestError
 from bench.oracle.desk import AUTOMATIC, Buffer, Desk, desk
-from bench.oracle.server import left, received
+from bench.oracle.server import left, received, reply
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_training.progress import shown as progress
 
@@ -251,9 +251,7 @@ class EditsOracle:
                     await self._answer(request.body, reader, writer)
                     self.took_ms = (asyncio.get_running_loop().time() - began) * 1000
                     break
-                data = json.dumps({"object": "list", "data": [{"id": "oracle", "max_model_len": 16384}]}).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-                writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+                await reply(writer, {"object": "list", "data": [{"id": "oracle", "max_model_len": 16384}]})
         writer.close()
 
     async def _answer(self, body: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -262,14 +260,10 @@ class EditsOracle:
         hanging = asyncio.create_task(reader.read(1))
         try:
             if await left(hanging, self.first_ms / 1000 if self.rows else 0.0):
-                return
+                return None
             if not body.get("stream"):
                 await left(hanging, len(text) / 4 / self.per_second)
-                data = json.dumps({"choices": [_choice(text, is_chat, whole=True)]}).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-                writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-                await writer.drain()
-                return
+                return await reply(writer, {"choices": [_choice(text, is_chat, whole=True)]})
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
             for piece in [*re.findall(r".{1,4}", text, re.DOTALL), ""]:
                 writer.write(
@@ -277,7 +271,7 @@ class EditsOracle:
                 )
                 await writer.drain()
                 if await left(hanging, 1 / self.per_second):
-                    return
+                    return None
         finally:
             hanging.cancel()
             with suppress(asyncio.CancelledError):

@@ -158,11 +158,8 @@ class OracleServer:
                 with suppress(asyncio.CancelledError):
                     await hanging
         told = self._told(request.path)
-        status = "200 OK" if told else "404 Not Found"
-        data = json.dumps(told or {"error": {"message": "File Not Found", "code": 404}}).encode()
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n".encode())
-        writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-        await writer.drain()
+        missing = {"error": {"message": "File Not Found", "code": 404}}
+        await reply(writer, told or missing, "200 OK" if told else "404 Not Found")
         return True
 
     def _told(self, path: str) -> dict[str, Any]:
@@ -201,10 +198,7 @@ class OracleServer:
                 return await self._stream(pieces, hanging, writer, as_openai=as_openai, told=told)
             whole = [piece async for piece in self._paced(pieces, hanging)]
         message = spoken(Piece("".join(piece.text for piece in whole), end=whole[-1].end), as_openai=as_openai)
-        data = json.dumps(message).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-        writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-        await writer.drain()
+        await reply(writer, message)
         return True
 
     async def _stream(
@@ -234,6 +228,14 @@ class OracleServer:
             self.counts.tokens += bool(piece.text)
             yield piece
             due += 1 / self.options.tokens_per_second
+
+
+async def reply(writer: asyncio.StreamWriter, value: Any, status: str = "200 OK") -> None:
+    """A whole answer in JSON."""
+    data = json.dumps(value).encode()
+    writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode())
+    writer.write(data)
+    await writer.drain()
 
 
 async def left(hanging: Hanging, seconds: float) -> bool:

@@ -12,9 +12,7 @@ from bench.next_edit.measure import (
     cost_of,
     is_exact,
     likeness,
-    measure_parts,
     net,
-    parted,
     score,
     touched,
 )
@@ -201,14 +199,9 @@ def renamed_case() -> Case:
     return Case("rename", snapshot, 12, history, (TextEdit(32, 48, "b = new_name(2)\n"),), ())
 
 
-async def test_model_and_rules_answer_alone_and_together():
-    outcomes = await measure_parts([renamed_case()] * 4, Local(FakeEngine()), 0.25)
-    found = parted(outcomes)
-    assert found["n"] == 4
-    assert found["rules"]["show"] == 100.0
-    for name in ("score", "net"):
-        low, high = found["both over rules"][f"{name}_interval"]
-        assert low <= found["both over rules"][name] <= high
+async def test_rules_answer_without_a_model_and_beside_one():
+    for engine in (None, Local(FakeEngine())):
+        assert (await outcome_of(renamed_case(), engine, 0.25)).shown
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory
 import jsonschema
 import pytest
 
-from bench.harness.random_schemas import random_schema, talker_of, validity
+from bench.harness.random_schemas import random_schema
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool
 from mercury_engine.chat import grammar, schemas
+from tests.engine.chat.random_answers import talker_of, validity
 
 ADD = Tool(
     "add",
