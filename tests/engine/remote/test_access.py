@@ -4,13 +4,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.harness.servers import document, serving, tunnel
+from bench.harness.servers import document, serving
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote.access import client_for, proxy_for
 from mercury_engine.remote.engine import RemoteEngine
 from mercury_engine.remote.http import LinkError, Proxy, site_of
 from tests.engine.remote.tls import CERTIFICATES, with_tls
+from tests.model_servers import tunnel
 
 SECONDS = 5.0
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

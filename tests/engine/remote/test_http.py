@@ -4,11 +4,12 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from bench.harness.servers import document, free_port, serving, tunnel
+from bench.harness.servers import document, free_port, serving
 from mercury_engine.api import EngineError
 from mercury_engine.remote import http
 from mercury_engine.remote.http import HttpClient, LinkError, Proxy, ServerSite, site_of
 from tests.engine.remote.tls import CERTIFICATES, with_tls
+from tests.model_servers import tunnel
 
 SECONDS = 5.0
 

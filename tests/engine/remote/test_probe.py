@@ -5,13 +5,14 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from bench.harness.servers import document, free_port, lines_of, serving, streamed, wrongly_typed
+from bench.harness.servers import document, free_port, lines_of, serving, streamed
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import probe as probing
 from mercury_engine.remote.http import Reply
 from mercury_engine.remote.probe import ProbedServer, Served, running
 from tests.engine.remote.tls import with_tls
+from tests.model_servers import wrongly_typed
 
 QWEN = "Qwen2.5-Coder-1.5B-Q8_0.gguf"
 PROPS = {

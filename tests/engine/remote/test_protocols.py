@@ -7,7 +7,6 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from bench.harness.servers import wrongly_typed
 from mercury_engine.api import EngineError, Snippet
 from mercury_engine.remote.protocols import (
     Ask,
@@ -19,6 +18,7 @@ from mercury_engine.remote.protocols import (
     protocol_named,
     read,
 )
+from tests.model_servers import wrongly_typed
 
 RAW = Ask(prompt="<P>a<S>b<M>", tokens=32, stops=("\n", "<E>"), model="qwen", context=4096)
 GAP = Ask(

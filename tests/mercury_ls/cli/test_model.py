@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.harness.servers import document, free_port, streamed, tunnel
+from bench.harness.servers import document, free_port, streamed
 from bench.harness.servers import serving as serving_answers
 from bench.harness.stand_in_hub import SHA, StandIn, serving
 from bench.harness.tiny import checkpoint
@@ -24,6 +24,7 @@ from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
 from tests.engine.remote.tls import CERTIFICATES, with_tls
+from tests.model_servers import tunnel
 
 
 @pytest.fixture
