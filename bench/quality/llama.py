@@ -38,7 +38,7 @@ PARTS = {
 def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
     """The shipped weights as float32, without those that read hints; only of models with Qwen3's layers."""
     config, stored = read(folder)
-    if config.role_scalars or config.softcap is not None or config.qkv_bias or not config.qk_norm or not config.tied:
+    if config.qkv_bias or not config.qk_norm or not config.tied:
         raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")
     plain = {name: weight for name, weight in dequantized(stored).items() if name not in hints.WEIGHTS}
     return replace(config, hints=False), plain

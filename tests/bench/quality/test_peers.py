@@ -106,7 +106,7 @@ def test_llama_cpp_says_what_the_model_knows(learnt, tmp_path):
 
 
 def test_weights_of_other_layers_are_refused(tmp_path):
-    save(Model(replace(TINY, role_scalars=True)), tmp_path)
+    save(Model(replace(TINY, qkv_bias=True)), tmp_path)
     with pytest.raises(ValueError, match="no peer can decode it"):
         dense_weights(tmp_path)
 
