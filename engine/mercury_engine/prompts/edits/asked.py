@@ -1,7 +1,7 @@
 """A question to a next-edit model, and how its answer becomes the window's new text."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -143,22 +143,36 @@ def refuse(marks: Sequence[str], text: str, name: str) -> None:
             )
 
 
-def too_long(name: str, budget: int) -> EngineError:
-    return EngineError(f"the lines around the cursor do not fit into the {budget} tokens of a {name} prompt")
+class PromptRoom:
+    """What is left of the `budget` of a prompt in tokens, as `count` says."""
 
+    def __init__(self, name: str, budget: int, count: Callable[[str], int]) -> None:
+        self.left = budget
+        self._name = name
+        self._count = count
 
-def fitting(
-    items: Sequence[Item],
-    render: Callable[[Sequence[Item]], Sequence[Piece]],
-    room: int,
-    count: Callable[[str], int],
-) -> Sequence[Piece]:
-    """The items, the first before the others, that there is room for, rendered together; nothing if there are none.
-    Each is counted alone, so that `count` sees the same texts again."""
-    kept: list[Item] = []
-    for item in items:
-        size = tokens_of(joined(render([item])), count)
-        if size <= room:
-            kept.append(item)
-            room -= size
-    return joined(render(kept)) if kept else ()
+    def largest(self, sizes: Iterable[Item], render: Callable[[Item], Sequence[Piece]]) -> Item:
+        """The first of these, from large to small, that there is room for."""
+        for size in sizes:
+            if (needed := tokens_of(joined(render(size)), self._count)) <= self.left:
+                self.left -= needed
+                return size
+        raise EngineError(
+            f"the lines around the cursor do not fit into the {self.left} tokens of a {self._name} prompt"
+        )
+
+    def fitting(
+        self, items: Sequence[Item], render: Callable[[Sequence[Item]], Sequence[Piece]], most: int | None = None
+    ) -> Sequence[Piece]:
+        """The items, the first before the others, that there is room for, rendered together; nothing if there are none.
+        Each is counted alone, so that `count` sees the same texts again. `most`: tokens."""
+        room = self.left if most is None else min(most, self.left)
+        kept: list[Item] = []
+        for item in items:
+            size = tokens_of(joined(render([item])), self._count)
+            if size <= room:
+                kept.append(item)
+                room -= size
+        pieces = joined(render(kept)) if kept else ()
+        self.left -= tokens_of(pieces, self._count)
+        return pieces

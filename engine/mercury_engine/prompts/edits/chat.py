@@ -9,17 +9,16 @@ from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
 from mercury_engine.prompts.edits.asked import (
     EditFormat,
     EditPrompt,
+    PromptRoom,
     Refused,
     Taken,
     cursor_of,
-    fitting,
     refuse,
-    too_long,
     window_of,
 )
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
-from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
+from mercury_engine.prompts.pieces import Piece, Prompt, joined
 
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 """Lines either side of the cursor: to rewrite, and to read."""
@@ -47,20 +46,14 @@ exactly, never leave any out or abbreviate them, and leave the marks out. If no 
 
 def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, cursor = window_of(request), cursor_of(request)
-    for radius, context in RADII:
-        region = around(window.text, cursor, radius, context)
-        remaining = budget - tokens_of(_message(window, region, cursor, ()), count)
-        if remaining >= 0:
-            break
-    else:
-        raise too_long(CHAT_EDIT.name, budget)
+    room = PromptRoom(CHAT_EDIT.name, budget, count)
+    regions = (around(window.text, cursor, *radii) for radii in RADII)
+    region = room.largest(regions, lambda region: _message(window, region, cursor, ()))
     refuse((OPEN, CLOSE, CURSOR), window.text[region.first : region.last], CHAT_EDIT.name)
-    edits = fitting(newest(request.edits, MOST_EDITS), _history, remaining, count)
-    remaining -= tokens_of(edits, count)
+    edits = room.fitting(newest(request.edits, MOST_EDITS), _history)
     nearest = sorted(request.diagnostics, key=partial(_distance, row=window.text.count("\n", 0, cursor), window=window))
-    diagnostics = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, remaining, count)
-    remaining -= tokens_of(diagnostics, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _related, remaining, count)
+    diagnostics = room.fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed)
+    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _related)
     old = window.text[region.start : region.end]
     prompt = Prompt(
         joined(_message(window, region, cursor, (*snippets, *diagnostics, *edits))),

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, Taken, cursor_of, fitting, refuse, too_long
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, PromptRoom, Taken, cursor_of, refuse
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
-from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
+from mercury_engine.prompts.pieces import Piece, Prompt, joined
 
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 """Lines either side of the cursor: to rewrite, and to read."""
@@ -25,16 +25,12 @@ MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", FILE)
 
 def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, cursor = request.windows[0], cursor_of(request)
-    for radius, context in RADII:
-        region = around(window.text, cursor, radius, context)
-        remaining = budget - tokens_of(_message(window, region, cursor, (), ()), count)
-        if remaining >= 0:
-            break
-    else:
-        raise too_long(INCEPTION_EDIT.name, budget)
+    room = PromptRoom(INCEPTION_EDIT.name, budget, count)
+    regions = (around(window.text, cursor, *radii) for radii in RADII)
+    region = room.largest(regions, lambda region: _message(window, region, cursor, (), ()))
     refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
-    edits = fitting(newest(request.edits, MOST_EDITS), _history, remaining, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _viewed, remaining - tokens_of(edits, count), count)
+    edits = room.fitting(newest(request.edits, MOST_EDITS), _history)
+    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _viewed)
     old = window.text[region.start : region.end]
     prompt = Prompt(
         joined(_message(window, region, cursor, snippets, edits)),

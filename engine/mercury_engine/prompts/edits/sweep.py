@@ -12,17 +12,16 @@ from mercury_engine.prompts.edits.asked import (
     MARKED,
     EditFormat,
     EditPrompt,
+    PromptRoom,
     Refused,
     Taken,
     cursor_of,
-    fitting,
     refuse,
-    too_long,
     window_of,
 )
 from mercury_engine.prompts.edits.history import hunk_of, newest, place_of
 from mercury_engine.prompts.lines import bare_lines, lines_of
-from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
+from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined
 
 FILE, CURSOR = Special("<|file_sep|>"), Mark("<|cursor|>")
 STOPS = tuple(map(Special, ("<|file_sep|>", "<|endoftext|>", "<|fim_prefix|>", "<|repo_name|>", "<|im_end|>")))
@@ -66,45 +65,37 @@ def _rows(request: InfillRequest) -> tuple[list[str], int]:
 
 def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     path, (lines, row) = window_of(request).path, _rows(request)
-    for radius in RADII:
-        block = _block(request, lines, row, radius)
-        section = _versions(path, block.previous.removesuffix("\n"), (block.old.removesuffix("\n"),))
-        remaining = budget - tokens_of(joined(section), count)
-        if remaining >= 0:
-            break
-    else:
-        raise too_long(SWEEP_1.name, budget)
+    room = PromptRoom(SWEEP_1.name, budget, count)
+
+    def section(block: _Block) -> Sequence[Piece]:
+        return _versions(path, block.previous.removesuffix("\n"), (block.old.removesuffix("\n"),))
+
+    block = room.largest((_block(request, lines, row, radius) for radius in RADII), section)
     refuse((FILE,), block.old, SWEEP_1.name)
-    changes = fitting(_edits(request), partial(_changes, _unnumbered), remaining // 2, count)
-    files = fitting(
-        request.snippets[:MOST_SNIPPETS], _files, min(remaining - tokens_of(changes, count), SNIPPET_TOKENS), count
-    )
-    return _asked(request, block, joined([*files, *changes, *section]), "", count)
+    changes = room.fitting(_edits(request), partial(_changes, _unnumbered), room.left // 2)
+    files = room.fitting(request.snippets[:MOST_SNIPPETS], _files, SNIPPET_TOKENS)
+    return _asked(request, block, joined([*files, *changes, *section(block)]), "", count)
 
 
 def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     window, (lines, row) = window_of(request), _rows(request)
-    for radius in RADII:
-        block = _block(request, lines, row, radius)
-        prefill = _prefill(request, block)
-        section = [*_marked(window, block), prefill]
-        remaining = budget - tokens_of(joined([*_opening(window.path, "", ()), "\n", *section]), count)
-        if remaining >= 0:
-            break
-    else:
-        raise too_long(SWEEP_2.name, budget)
+    room = PromptRoom(SWEEP_2.name, budget, count)
+
+    def section(block: _Block) -> Sequence[Piece]:
+        return [*_marked(window, block), _prefill(request, block)]
+
+    blocks = (_block(request, lines, row, radius) for radius in RADII)
+    block = room.largest(blocks, lambda block: [*_opening(window.path, "", ()), "\n", *section(block)])
     refuse((FILE, CURSOR), block.old, SWEEP_2.name)
-    changes = fitting(_edits(request), partial(_changes, _numbered), remaining // 2, count)
-    remaining -= tokens_of(changes, count)
-    near = next((text for n in FILE_RADII if count(text := "".join(lines[max(row - n, 0) : row + n])) <= remaining), "")
-    remaining -= count(near)
+    changes = room.fitting(_edits(request), partial(_changes, _numbered), room.left // 2)
+    texts = ("".join(lines[max(row - n, 0) : row + n]) for n in FILE_RADII)
+    near = room.largest((*texts, ""), lambda text: [text])
     nearest = sorted(request.diagnostics, key=lambda diagnostic: abs(diagnostic.line - window.first_line - row))
-    diagnosed = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, min(remaining, SNIPPET_TOKENS), count)
-    remaining -= tokens_of(diagnosed, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], _retrieved, min(remaining, SNIPPET_TOKENS), count)
+    diagnosed = room.fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, SNIPPET_TOKENS)
+    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _retrieved, SNIPPET_TOKENS)
     opening = _opening(window.path, near, (*diagnosed, *snippets))
     changes = changes and (*changes[:-1], changes[-1].removesuffix("\n"))
-    return _asked(request, block, joined([*opening, *changes, "\n", *section]), prefill, count)
+    return _asked(request, block, joined([*opening, *changes, "\n", *section(block)]), _prefill(request, block), count)
 
 
 def _asked(

@@ -4,22 +4,23 @@ blocks between the numbered markers that it names."""
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Window
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, InfillRequest, Snippet
 from mercury_engine.prompts.edits.asked import (
     EditFormat,
     EditPrompt,
+    PromptRoom,
     Refused,
     Taken,
     cursor_of,
-    fitting,
     refuse,
-    too_long,
     window_of,
 )
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
 from mercury_engine.prompts.edits.region import Region, nearby
-from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined, tokens_of
+from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined
 
 EDITABLE_TOKENS, CONTEXT_TOKENS = 350, 150
 SCALES = (1, 2, 4, 8, 32)
@@ -53,37 +54,28 @@ Build = Callable[[InfillRequest, Region, Sequence[Piece], Sequence[Piece]], Sequ
 
 def _asked(
     request: InfillRequest, build: Build, budget: int, count: Callable[[str], int], name: str, marks: Sequence[str]
-) -> tuple[tuple[Piece, ...], Region]:
-    """The pieces of a prompt within the budget: the region first, then the newest edits, then related files."""
+) -> tuple[Prompt, Region]:
+    """The prompt within the budget, without what ends an answer: the region first, then the newest edits, then related
+    files."""
     window, cursor = window_of(request), cursor_of(request)
     is_old = name == ZETA_1.name
-    budget = budget if is_old else min(budget, MOST_TOKENS)
-    for scale in SCALES:
-        region = nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale)
-        remaining = budget - tokens_of(joined(build(request, region, (), ())), count)
-        if remaining >= 0:
-            break
-    else:
-        raise too_long(name, budget)
+    room = PromptRoom(name, budget if is_old else min(budget, MOST_TOKENS), count)
+    regions = (nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale) for scale in SCALES)
+    region = room.largest(regions, lambda region: build(request, region, (), ()))
     refuse(marks, window.text[region.first : region.last], name)
-    room = min(remaining, MOST_EVENT_TOKENS) if is_old else remaining
-    edits = fitting(newest(request.edits, MOST_EDITS), _events if is_old else _history, room, count)
-    files = () if is_old else fitting(request.snippets, _files, remaining - tokens_of(edits, count), count)
-    return joined(build(request, region, edits, files)), region
-
-
-def _most(region: Region, window: Window, request: InfillRequest, count: Callable[[str], int]) -> int:
-    return count(window.text[region.start : region.end]) + max(request.spans[0].budget, ROOM_TO_GROW)
+    recent = newest(request.edits, MOST_EDITS)
+    edits = room.fitting(recent, _events, MOST_EVENT_TOKENS) if is_old else room.fitting(recent, _history)
+    files = () if is_old else room.fitting(request.snippets, _files)
+    old = window.text[region.start : region.end]
+    most_tokens = count(old) + max(request.spans[0].budget, ROOM_TO_GROW)
+    return Prompt(joined(build(request, region, edits, files)), most_tokens=most_tokens, copied=old), region
 
 
 def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window = window_of(request)
     marks = (START, END, CURSOR_HERE)
-    pieces, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
-    old = window.text[region.start : region.end]
-    stops = (f"\n{END}",)
-    prompt = Prompt(pieces, "", stops, (Special("<|endoftext|>"),), _most(region, window, request, count), old)
-    return EditPrompt(prompt, window.text, region.start, region.end, _between_marks, (END,))
+    prompt, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
+    prompt = replace(prompt, stops=(f"\n{END}",), stop_tokens=(Special("<|endoftext|>"),))
+    return EditPrompt(prompt, window_of(request).text, region.start, region.end, _between_marks, (END,))
 
 
 def _instruction(
@@ -114,21 +106,17 @@ def _between_marks(answer: str) -> Taken:
 
 
 def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window = window_of(request)
     marks = (CURSOR, CURRENT, UPDATED)
-    pieces, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
-    old = window.text[region.start : region.end]
-    prompt = Prompt(pieces, "", (UPDATED,), (ENDED,), _most(region, window, request, count), old)
-    return EditPrompt(prompt, window.text, region.start, region.end, _until_updated, (UPDATED,))
+    prompt, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
+    prompt = replace(prompt, stops=(UPDATED,), stop_tokens=(ENDED,))
+    return EditPrompt(prompt, window_of(request).text, region.start, region.end, _until_updated, (UPDATED,))
 
 
 def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window = window_of(request)
     marks = (CURSOR, MARKER)
-    pieces, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
-    old = window.text[region.start : region.end]
-    prompt = Prompt(pieces, "", (), (ENDED,), _most(region, window, request, count), old)
-    return EditPrompt(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,), None)
+    prompt, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
+    prompt, take = replace(prompt, stop_tokens=(ENDED,)), partial(_named_blocks, prompt.copied)
+    return EditPrompt(prompt, window_of(request).text, region.start, region.end, take, (ENDED,), None)
 
 
 def _seed(
