@@ -14,11 +14,12 @@ from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.blocks import Block, canvas_mask, canvas_slots, slot_positions, with_answers
+from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
 from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import MASK
+from mercury_training.rows.streams import canvas_slots, with_answers
 
 TOKENIZER = Tokenizer.load(Path(__file__).parent / "golden" / "tokenizer.json")
 BUDGET: Budget = budget_for(TINY.context)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.tokens import vocabulary
-from mercury_engine.tokens.blocks import Block, canvas_mask, canvas_slots, with_answers, without_modes
+from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.layout import (
     Budget,
     LayoutError,
@@ -31,7 +31,6 @@ from mercury_engine.tokens.vocabulary import (
     HOLE_STRIDE,
     HOLES,
     LINE,
-    MODES,
     NEAR,
     OLD,
     OLD_END,
@@ -41,6 +40,7 @@ from mercury_engine.tokens.vocabulary import (
     SPECIALS,
     SUF,
 )
+from mercury_training.rows.streams import without_modes
 from tests.engine.tiny import request
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -335,58 +335,6 @@ def test_answer_spells_begun_word_again():
 def test_until_end():
     assert until_end([70, 71, EOM, 72, EOM]) == ([70, 71], True)
     assert until_end(np.array([70, 71])) == ([70, 71], False)
-
-
-def test_ends_in_a_canvas_weigh_as_much_as_one_token():
-    ids, weights = canvas_slots([70, 71, EOM], 8)
-    assert ids.tolist() == [70, 71] + [EOM] * 6
-    np.testing.assert_allclose(weights, [1, 1] + [1 / 6] * 6)
-    ids, weights = canvas_slots(list(range(70, 90)), 8)
-    assert ids.tolist() == list(range(70, 78))
-    assert weights.tolist() == [1] * 8
-
-
-def test_row_with_its_answer_is_one_causal_stream():
-    row = row_of(request("a = $0\n"))
-    stream = with_answers(row, [[70, 71, EOM]])
-    total = len(row.ids) + 3
-    assert stream.ids.tolist() == [*row.ids.tolist(), 70, 71, EOM]
-    assert stream.positions.tolist() == list(range(total))
-    assert stream.starts == (row.holes[0].anchor,)
-    assert canvas_mask(stream.blocks).tolist() == np.tri(total, dtype=bool).tolist()
-
-
-def test_answers_of_several_holes_branch_off_at_the_first_anchor():
-    row = row_of(request("[[a]] = [[b]]\n", mode="edit"))
-    stream = with_answers(row, [[70, EOM], [71, 72, EOM]])
-    base, first, second = len(row.ids), row.holes[0].anchor, row.holes[1].anchor
-    assert stream.ids[base:].tolist() == [70, EOM, HOLES[1], 71, 72, EOM]
-    at = int(row.positions[first])
-    branch = [
-        at + 1,
-        at + 2,
-        at + HOLE_STRIDE,
-        at + HOLE_STRIDE + 1,
-        at + HOLE_STRIDE + 2,
-        at + HOLE_STRIDE + 3,
-    ]
-    assert stream.positions[base:].tolist() == branch
-    assert stream.starts == (first, base + 2)
-    seen = canvas_mask(stream.blocks)
-    assert seen[base : base + 6, : first + 1].all()
-    assert not seen[base : base + 6, second].any()
-    assert seen[base:, base:].tolist() == np.tri(6, dtype=bool).tolist()
-
-
-def test_without_modes_keeps_the_holes_in_place():
-    for row in (row_of(request("a = b$0\n")), row_of(request("[[a]] = [[b]]\n", mode="edit"))):
-        bare = without_modes(row)
-        removed = len(row.ids) - len(bare.ids)
-        assert removed == len(row.holes)
-        assert not np.isin(bare.ids, MODES).any()
-        for hole, old in zip(bare.holes, row.holes, strict=True):
-            assert bare.ids[hole.anchor] == row.ids[old.anchor]
-            assert bare.positions[hole.anchor] == row.positions[old.anchor] - removed
 
 
 @pytest.mark.parametrize(

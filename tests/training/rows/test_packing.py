@@ -5,13 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.tokens.blocks import with_answers
 from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out, until_end
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, HOLES, LINE, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
 from mercury_training.rows.examples import Gap, Site, completion, left_to_right, next_edit
 from mercury_training.rows.loader import Batches
 from mercury_training.rows.packing import RowShape, pack, stack
+from mercury_training.rows.streams import with_answers
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.training.small import TOKENIZER, edit_row, open_rows, source, write_corpus
 

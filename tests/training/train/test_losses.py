@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.rows.corruption import hidden
+from mercury_training.rows.streams import canvas_slots
 from mercury_training.train import losses
 from mercury_training.train.losses import (
     CERTAINTY,
@@ -30,13 +30,12 @@ def drawn(rows, width=8, vocabulary=37, seed=0):
     return hidden_RD, weight_VD, targets, torch.rand(rows, generator=generator)
 
 
-def slow(hidden_RD, weight_VD, targets, weights, certain, softcap, added_RV=None):
+def slow(hidden_RD, weight_VD, targets, weights, certain, added_RV=None):
     """One row after the other, with autograd's own gradients."""
     total = 0
     added_RV = torch.zeros(len(targets), len(weight_VD)) if added_RV is None else added_RV
     for row, target, weight, certainty, added in zip(hidden_RD, targets, weights, certain, added_RV, strict=True):
         logits = weight_VD @ row + added
-        logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
         chances = torch.softmax(logits, 0)
         total = total - weight * chances[target].log()
         if logits.argmax() == target:
@@ -44,19 +43,18 @@ def slow(hidden_RD, weight_VD, targets, weights, certain, softcap, added_RV=None
     return total
 
 
-@pytest.mark.parametrize("softcap", [None, 3.0])
 @pytest.mark.parametrize("rows", [1, 63, 130])
-def test_equals_one_row_after_the_other(rows, softcap, monkeypatch):
+def test_equals_one_row_after_the_other(rows, monkeypatch):
     monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
     hidden_RD, weight_VD, targets, weights = drawn(rows)
     with torch.no_grad():
         targets[::2] = (hidden_RD @ weight_VD.T).argmax(-1)[::2]
     certain = weights.flip(0)
-    found, row_losses, right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, certain, softcap)
+    found, row_losses, right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, certain)
     (3 * found).backward()
     gradients = hidden_RD.grad, weight_VD.grad
     hidden_RD.grad = weight_VD.grad = None
-    expected = slow(hidden_RD, weight_VD, targets, weights, certain, softcap)
+    expected = slow(hidden_RD, weight_VD, targets, weights, certain)
     (3 * expected).backward()
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(gradients, (hidden_RD.grad, weight_VD.grad))
@@ -85,7 +83,7 @@ def test_trust_in_a_hint_is_added_to_its_logit(others, monkeypatch):
     for leaf in leaves:
         leaf.grad = None
     added_RV = torch.zeros(60, 37).scatter_add(1, hints_RH, hint_logits_RH)
-    expected = slow(hidden_RD, weight_VD, targets, weights, torch.zeros(60), None, added_RV)
+    expected = slow(hidden_RD, weight_VD, targets, weights, torch.zeros(60), added_RV)
     (3 * expected).backward()
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(gradients, [leaf.grad for leaf in leaves])

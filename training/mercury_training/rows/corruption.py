@@ -3,9 +3,9 @@
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import TrainingExample
+from mercury_training.rows.streams import canvas_slots
 
 SIZES = (0.3, 0.35, 0.3, 0.05)
 """Probabilities of the sizes `CANVASES`."""

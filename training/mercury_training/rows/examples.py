@@ -4,7 +4,7 @@
     example = completion(tokenizer, Site(...), budget, draw)
     example = next_edit(tokenizer, edit_row, budget, draw)
 
-An example is a `Stream` of `mercury_engine.tokens.layout` with its answers. Completions freeze an older state of the
+An example is a `Stream`, a row with its answers. Completions freeze an older state of the
 document than the one that they complete, as happens in an editor.
 """
 
@@ -15,13 +15,14 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, SpanMode, Window
-from mercury_engine.tokens.blocks import Block, Stream, with_answers, without_modes
+from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, LayoutRow, answer_ids, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
+from mercury_training.rows.streams import Stream, with_answers, without_modes
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
 """The kinds of completions and their probabilities."""
