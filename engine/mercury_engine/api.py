@@ -248,19 +248,18 @@ class ChatReply(Struct, frozen=True):
     slots: tuple[Slot, ...] = ()
 
 
-class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
+class RescoringWeights(Struct, frozen=True):
     """How likely a next edit is that a model writes where no rule knows the text: coefficients of a logistic regression
     on the chance of its place and the model's own.
 
-    The `own` coefficients are added to the others; `agreement`, with what a rule wrote, counts no more. `bar` is the
-    lowest probability to show an edit at, None to keep the ranking's. The model's probability exceeds `surest` for one
+    The `own` coefficients are added to the others. `bar` is the lowest probability to show an edit at, None to keep the
+    ranking's. The model's probability exceeds `surest` for one
     in twenty of its edits. The defaults are cautious.
     """
 
     bias: float = 0.0
     ranked: float = 1.0
     model: float = 0.0
-    agreement: float = 0.0
     own: float = -1.0
     own_ranked: float = -0.5
     own_model: float = 0.9

@@ -11,18 +11,15 @@ from mercury_engine.model.config import ModelError
 CALIBRATION_FILE = "confidence.json"
 COPY_BIAS_FILE = "copy_bias.json"
 RESCORING_FILE = "rescoring.json"
-FORMER_NAMES = {COPY_BIAS_FILE: "echo.json", RESCORING_FILE: "worth.json"}
-"""The previous names of these files, for models made before they were renamed."""
-FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE, RESCORING_FILE, *FORMER_NAMES.values())
+FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE, RESCORING_FILE)
 
 Fitted = TypeVar("Fitted", bound=Struct)
 
 
 def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
     """The coefficients; None where nothing was fitted, or where it did not help."""
-    names = (name, FORMER_NAMES.get(name, name))
-    path = next((folder / file for file in names if (folder / file).exists()), None)
-    if path is None:
+    path = folder / name
+    if not path.exists():
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -32,7 +29,7 @@ def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
 
 def write_fitted(folder: Path, name: str, value: Struct | None) -> None:
     """Write the coefficients; None removes the file."""
-    for stale in {name, FORMER_NAMES.get(name, name)}:
-        (folder / stale).unlink(missing_ok=True)
-    if value is not None:
+    if value is None:
+        (folder / name).unlink(missing_ok=True)
+    else:
         (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

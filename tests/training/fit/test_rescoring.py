@@ -60,9 +60,9 @@ def test_few_silent_rows_set_no_bar():
 
 
 def test_server_reads_coefficients_as_they_are_fitted():
-    weights = RescoringWeights(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
+    weights = RescoringWeights(0.3, 0.7, 0.2, -0.4, 0.6, 0.5)
     edit = LabelledEdit(0, "repeat", "written", {}, True, False, 0.6, 0.8)
-    score = float(np.dot(feature_vector(edit), [0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5]))
+    score = float(np.dot(feature_vector(edit), [0.3, 0.7, 0.2, -0.4, 0.6, 0.5]))
     assert written_probability(weights, 0.6, 0.8) == pytest.approx(1 / (1 + np.exp(-score)))
 
 

@@ -26,7 +26,7 @@ from mercury_training.fit.rank_edits import LabelledEdit, bar_for, candidates_in
 RIDGE = 10.0
 SUREST_QUANTILE = 0.95
 LEAST_SILENT = 300
-COEFFICIENTS = 7
+COEFFICIENTS = 6
 MIN_GAIN = 0.002
 """Nats that the fit must save per edit, on average, for the fit to count."""
 
@@ -100,7 +100,7 @@ def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[st
 def feature_vector(edit: LabelledEdit) -> list[float]:
     """The features of an edit that the model wrote, in the order of the coefficients."""
     ranked, model = log_odds(edit.p_edit), log_odds(edit.p_model or 0.0)
-    return [1.0, ranked, model, 0.0, 1.0, ranked, model]
+    return [1.0, ranked, model, 1.0, ranked, model]
 
 
 if __name__ == "__main__":
