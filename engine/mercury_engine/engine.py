@@ -168,13 +168,9 @@ class MercuryEngine:
             for part in parts:
                 passes = part.search.run(part.request.effort, part.request.seed)
                 while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
-                    self._show(part, question, filled)
-                    if frames:
-                        self._draw(part, part.search.current, frames, filled)
+                    self._show(part, question, filled, frames)
                     yield Draft(next(steps), tuple(filled))
-                self._show(part, question, filled)
-                if frames:
-                    self._draw(part, part.search.best, frames, filled)
+                self._show(part, question, filled, frames)
                 if self._has_time(question.deadline_ms, started) and (following := self._following(part)):
                     parts.append(following)
                     yield Draft(next(steps), tuple(filled))
@@ -196,7 +192,7 @@ class MercuryEngine:
         numbers: tuple[int, ...],
         carried: Sequence[Carried],
     ) -> "_Part":
-        search = Search(self._decoder, session, self._starter(session, request, row, carried))
+        search = Search(self._decoder.tokenizer, self._starter(session, request, row, carried))
         return _Part(request, session, numbers, search)
 
     def _following(self, part: "_Part") -> "_Part | None":
@@ -302,19 +298,17 @@ class MercuryEngine:
                 return [DraftSource("previous", [*self._decoder.tokenizer.encode(hole.part + tail), *end])]
         return []
 
-    def _show(self, part: "_Part", question: InfillRequest, filled: list[Filled]) -> None:
+    def _show(self, part: "_Part", question: InfillRequest, filled: list[Filled], frames: Frames | None) -> None:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = question.old(question.spans[number])
             least = max(part.search.departure, best.named)
             filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names)
-
-    def _draw(self, part: "_Part", decoding: Decoding, frames: Frames, filled: list[Filled]) -> None:
-        for at, (number, answer) in enumerate(zip(part.numbers, decoding.answers, strict=True)):
-            carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
-            typed = answer.hole.part.encode("utf-8", "replace")
-            slots = frames.next(number, [*carried, *slots_of(decoding.slots(at), typed)])
-            filled[number] = replace(filled[number], slots=slots)
+            if frames:
+                carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
+                typed = answer.hole.part.encode("utf-8", "replace")
+                slots = frames.next(number, [*carried, *slots_of(best.slots(at), typed)])
+                filled[number] = replace(filled[number], slots=slots)
 
     def _past_answers(self, parts: Sequence["_Part"], question: InfillRequest) -> Iterator[PastAnswer]:
         """The current answer to each span, from the last part with that span, to be remembered."""

@@ -13,7 +13,7 @@ from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, DraftSituation, Report, choose
 from mercury_engine.decode.prefill import prefill
-from mercury_engine.decode.rivals import Rivals, is_settled, rivals
+from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
@@ -130,7 +130,7 @@ class AutoregressiveDecoding:
         row = 0
         for row, logits_V in enumerate(logits_WV):
             choice = self._decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
-            self._rivals = self._rivals_of(choice, logits_V)
+            self._rivals = competing(self.answer.names, self.answer, choice, logits_V, self._decoder.chooser)
             if self._rivals is not None:
                 return row
             self._commit(choice)
@@ -146,21 +146,13 @@ class AutoregressiveDecoding:
             self._decoder.acceptance.answered(self.answer.question.mode, len(self.answer.choices))
         return row + 1
 
-    def _rivals_of(self, choice: Choice, logits_V: np.ndarray) -> Rivals | None:
-        """The names that compete with this choice, if it begins one."""
-        answer, names = self.answer, self.answer.names
-        candidates = names.candidates(answer.said, answer.typed, choice.token) if names else []
-        if not candidates or is_settled(candidates, choice):
-            return None
-        return rivals(candidates, logits_V, answer.typed, self._decoder.chooser)
-
-    def _choose_name(self, competing: Rivals) -> Passes[None]:
+    def _choose_name(self, names: Rivals) -> Passes[None]:
         """The best name is committed as a whole; its first token stands for its worth among its rivals."""
         prefix, answer = sequence(self.ids), self.answer
-        rows = competing.rows(prefix, len(self.ids) - self.pending, HintBuilder.without_hints())
+        rows = names.rows(prefix, len(self.ids) - self.pending, HintBuilder.without_hints())
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, prefix)
-        best, worth, name = competing.chosen(forward.logits_WV, self._decoder.chooser)
+        best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
         self._rivals, before = None, len(self.ids)
         for token in best.path[: answer.limit - len(answer.choices)]:
             self._commit(Choice(token, worth, name=name))

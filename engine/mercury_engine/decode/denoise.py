@@ -20,13 +20,13 @@ from mercury_engine.decode.frames import Held
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, Decode, DraftSituation, Report, choose, prior
 from mercury_engine.decode.prefill import prefill
-from mercury_engine.decode.rivals import Rivals, is_settled, rivals
+from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import LayoutRow, until_end
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES, MASK
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
 
 class Decoder(Struct, frozen=True, eq=False):
@@ -141,35 +141,6 @@ class Decoding:
         yield from self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
         return True
 
-    def denoise(self, size: int, passes: int) -> Passes[None]:
-        """Draft the current answer on a canvas, then redraft its least certain tokens again and again, fewer each
-        time, seeing all the rest on both sides (mask-predict, Ghazvininejad et al. 2019). Nothing is committed."""
-        while (yield from prefill(self._session, self.prefix, self._decoder.report)):
-            yield
-        cached = self._session.align(self.prefix)
-        anchor = len(self.ids) - cached - 1
-        typed = self.answers[self.number].typed
-        ids, sure = masked(size), np.zeros(size)
-        for remaining in reversed(range(passes)):
-            unsure = np.argsort(sure[1:], kind="stable")[: size * (remaining + 1) // passes] + 1
-            unsure = unsure if remaining + 1 < passes else np.arange(size)
-            inputs = ids.copy()
-            inputs[unsure] = MASK
-            fused = fuse(cached, self.prefix, anchor, [Canvas(anchor, inputs)])
-            forward = yield Pass(fused.rows, self._session.cache)
-            slots, probabilities = self._decoder.chooser.slots(fused.slots(forward.logits_WV, 0), typed)
-            ids[unsure], sure[unsure] = slots[unsure], probabilities[unsure]
-            self._decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
-            count = len(until_end(ids)[0]) + 1
-            self._canvases[self.number] = DraftSource("canvas", ids[:count], sure[:count])
-            yield
-
-    @property
-    def draft(self) -> tuple[int, ...]:
-        """The contents of the last canvas behind the committed tokens."""
-        canvas = self._canvases[self.number]
-        return canvas.proposal().ids if canvas else ()
-
     def decoded(self, number: int) -> DecodedAnswer:
         """The committed tokens of an answer, then the likeliest draft of the rest."""
         answer = self.answers[number]
@@ -203,7 +174,7 @@ class Decoding:
             return None
         if self._has_fresh_canvas():
             return Action("verify", 0.0, self._chained(self._shown_proposal(self.number)))
-        size = self.canvas(self._watched)
+        size = max((size for size in self._sizes() if size <= self._watched), default=0)
         return Action("canvas", 0.0, size=size) if size else None
 
     def _situation(self) -> DraftSituation:
@@ -272,10 +243,6 @@ class Decoding:
             room = min(room, HOLE_STRIDE - 1 - count)
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
 
-    def canvas(self, limit: int) -> int:
-        """The largest canvas of at most this many slots that there is room for, 0 if there is none."""
-        return max((size for size in self._sizes() if size <= limit), default=0)
-
     def _act(self, action: Action) -> Passes[None]:
         cached = self._session.align(self.prefix)
         drafted = self._drafted()
@@ -291,13 +258,13 @@ class Decoding:
         self._session.keep(forward, prefix.upto(cached + valid))
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
-    def _choose_name(self, competing: Rivals) -> Passes[None]:
+    def _choose_name(self, names: Rivals) -> Passes[None]:
         """Commit the best name as a whole; its first token stands for its worth among its rivals."""
         cached = self._session.align(self.prefix)
-        rows = competing.rows(self.prefix, cached, self._hints)
+        rows = names.rows(self.prefix, cached, self._hints)
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, self.prefix)
-        best, worth, name = competing.chosen(forward.logits_WV, self._decoder.chooser)
+        best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
         answer, before = self.answers[self.number], len(self.ids)
         self.named = self.named or (len(best.path) if best.whole and before == self.starts[0] else 0)
         for token in best.path[: answer.limit - len(answer.choices)]:
@@ -348,8 +315,11 @@ class Decoding:
         fed = fused.rows.ids_R[: fused.clean]
         row = fused.first
         while True:
-            choice = self._choose(fused.clean_row(logits_WV, row))
-            self._rivals = self._rivals_of(choice, fused.clean_row(logits_WV, row))
+            answer, chooser = self.answers[self.number], self._decoder.chooser
+            logits_V = self._apply_copy_bias(fused.clean_row(logits_WV, row), answer)
+            choice = self._choose(logits_V, answer)
+            names = self.names if len(answer.choices) >= len(self.forced.ids) else None
+            self._rivals = competing(names, answer, choice, logits_V, chooser)
             if self._rivals is not None:
                 return common_prefix([fed], [self.ids[cached:]])
             self._observe(draft, row - fused.first, choice.token)
@@ -359,23 +329,11 @@ class Decoding:
                 return valid
             row = valid - 1
 
-    def _choose(self, logits_V: np.ndarray) -> Choice:
-        answer, chooser = self.answers[self.number], self._decoder.chooser
-        count = len(answer.choices)
-        logits_V = self._apply_copy_bias(logits_V, answer)
+    def _choose(self, logits_V: np.ndarray, answer: HoleAnswer) -> Choice:
+        chooser, count = self._decoder.chooser, len(answer.choices)
         if self.number == self.forced.number and count < len(self.forced.ids):
             return chooser.forced(logits_V, answer.typed, self.forced.ids[count])
         return chooser.best(logits_V, answer.typed, self._runners_up)
-
-    def _rivals_of(self, choice: Choice, logits_V: np.ndarray) -> Rivals | None:
-        """The names that compete with this choice, if it begins one."""
-        answer = self.answers[self.number]
-        if self.names is None or len(answer.choices) < len(self.forced.ids):
-            return None
-        candidates = self.names.candidates(answer.said, answer.typed, choice.token)
-        if not candidates or is_settled(candidates, choice):
-            return None
-        return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)
 
     def _apply_copy_bias(self, logits_V: np.ndarray, answer: HoleAnswer) -> np.ndarray:
         """Apply the copy bias, to insertions only: copies do not tell how old text should change."""

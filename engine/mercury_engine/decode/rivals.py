@@ -7,12 +7,13 @@ text for each, and one is committed.
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.choice import Choice, Chooser, Chosen
-from mercury_engine.decode.names import NameCandidate
+from mercury_engine.decode.names import KnownNames, NameCandidate
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
@@ -33,6 +34,15 @@ SURE = 0.9
 
 LEAST = -30.0
 """The lowest log probability of a name."""
+
+
+class NamedAnswer(Protocol):
+    """An answer that has `said` this, with `typed` left to spell of the text before the cursor."""
+
+    typed: bytes
+
+    @property
+    def said(self) -> bytes: ...
 
 
 class Rivals(Struct, frozen=True, eq=False):
@@ -81,6 +91,16 @@ class Rivals(Struct, frozen=True, eq=False):
             score += float(chooser.log_probabilities(row_V, typed)[token])
             typed = chooser.left(typed, token)
         return max(score + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
+
+
+def competing(
+    names: KnownNames | None, answer: NamedAnswer, choice: Choice, logits_V: np.ndarray, chooser: Chooser
+) -> Rivals | None:
+    """The names that compete with the next choice of an answer; None if it begins none, or if the model is sure."""
+    candidates = names.candidates(answer.said, answer.typed, choice.token) if names else []
+    if not candidates or is_settled(candidates, choice):
+        return None
+    return rivals(candidates, logits_V, answer.typed, chooser)
 
 
 def is_settled(candidates: Sequence[NameCandidate], choice: Choice) -> bool:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import HoleAnswer
-from mercury_engine.decode.denoise import Decoder, Decoding, Forced
+from mercury_engine.decode.denoise import Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
-from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
 
@@ -20,9 +19,6 @@ SKETCH = {"line": 16, "block": 32, "edit": 32}
 """The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2
-REVISIONS = 4
-"""Forwards for a draft that sees itself as a whole: more do not improve it."""
-
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
@@ -31,17 +27,16 @@ Start = Callable[..., Decoding]
 
 
 class Search:
-    """The decodings of one request; `best` is the one to show at any time, `current` the one at work, `run` pauses
-    between forwards. Each seed gives another answer; at *high* the first one is a draft revised as a whole.
+    """The decodings of one request; `best` is the one to show at any time, `run` pauses between forwards. Each
+    seed gives another answer.
 
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
 
-    def __init__(self, decoder: Decoder, session: EngineSession, start: Start) -> None:
-        self.best = self.current = start()
+    def __init__(self, tokenizer: Tokenizer, start: Start) -> None:
+        self.best = start()
         self.departure = 0
-        self._decoder = decoder
-        self._session = session
+        self._tokenizer = tokenizer
         self._start = start
 
     def run(self, effort: Effort, seed: int) -> Passes[None]:
@@ -49,12 +44,11 @@ class Search:
         yield from explore(self.best)
         if not seed:
             return
-        revised = (yield from self._revised()) if effort == "high" and seed == 1 else None
-        forced = revised or self._departure(seed - (effort == "high"))
+        forced = self._departure(seed)
         if forced is None:
             return
         yield
-        self.best = self.current = self._departing(forced)
+        self.best = self._departing(forced)
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
@@ -71,7 +65,7 @@ class Search:
 
     def _departure(self, number: int) -> Forced | None:
         """For 1 the likeliest departure from the greedy answer, for 2 the next one, and so on."""
-        options = branches(self.best, self._decoder.tokenizer)
+        options = branches(self.best, self._tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
     def _departing(self, forced: Forced) -> Decoding:
@@ -83,21 +77,6 @@ class Search:
                 ids = [*forced.ids, *ids[len(forced.ids) :]]
             sources.append([DraftSource("branch", ids)])
         return self._start(forced=forced, sources=sources)
-
-    def _revised(self) -> Passes[Forced | None]:
-        """Another draft of a single insertion, unconstrained by committed tokens."""
-        best = self.best
-        if len(best.answers) > 1 or best.answers[0].hole.old:
-            return None
-        draft = self._start()
-        size = draft.canvas(SKETCH[best.answers[0].span.mode])
-        if not size:
-            return None
-        yield
-        self.current = draft
-        yield from draft.denoise(size, REVISIONS)
-        self.current = best
-        return Forced(0, draft.draft) if list(draft.draft) != best.answers[0].ids else None
 
 
 def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:

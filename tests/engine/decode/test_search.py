@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from mercury_engine import engine as engines
 from mercury_engine.decode.search import LOW_TOKENS, branches
-from mercury_engine.tokens.vocabulary import EOM, MASK
-from tests.engine.tiny import STEEP, TOKENIZER, engine, final, random_runtime, request
+from mercury_engine.tokens.vocabulary import EOM
+from tests.engine.tiny import TOKENIZER, engine, final, random_runtime, request
 
 
 def asked(marked="return self.wi$0\n", **options):
@@ -24,13 +24,6 @@ def forwards(effort, **options):
 def test_effort_levels_do_more_each():
     instant, low, medium = (forwards(effort, budget=64)[0] for effort in ("instant", "low", "medium"))
     assert 1 == instant < low < medium
-
-
-def test_at_high_the_first_other_answer_is_a_draft_revised_as_a_whole():
-    answers = [final(engine(random_runtime()), asked(effort="high", seed=seed)).spans[0] for seed in range(3)]
-    departure = final(engine(random_runtime()), asked(effort="medium", seed=1)).spans[0]
-    assert answers[2] == departure
-    assert len({answer.text for answer in answers}) == 3
 
 
 def test_low_says_what_medium_begins_with():
@@ -112,28 +105,6 @@ def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
     ]
     assert len(spelled) > 5
     assert not any(one.startswith(other) for one in spelled for other in spelled if one != other)
-
-
-def test_draft_is_revised_less_and_less_and_sees_all_the_rest(monkeypatch):
-    canvases = []
-    runtime = random_runtime()
-    forward = type(runtime).forward
-
-    def watched(self, rows, cache):
-        if rows.drafting_R is not None:
-            canvases.append(rows.ids_R[rows.drafting_R])
-        return forward(self, rows, cache)
-
-    monkeypatch.setattr(type(runtime), "forward", watched)
-    list(engine(runtime, costs=STEEP).infill(asked(effort="high", budget=16, seed=1)))
-    assert [int((canvas == MASK).sum()) for canvas in canvases] == [16, 12, 8, 4]
-
-
-def test_several_answers_and_replaced_text_are_not_revised_as_a_whole():
-    for marked in ("a = [[]]\nb = [[]]\n", "[[a = 1\n]]b\n"):
-        answering = engine(random_runtime())
-        list(answering.infill(request(marked, mode="edit", effort="high", seed=1, budget=8)))
-        assert "revise" not in answering.report.actions
 
 
 def test_passed_deadline_gives_text_as_it_stands():
