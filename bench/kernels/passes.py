@@ -81,7 +81,6 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
             None,
             weight(width, fed),
             None,
-            None,
         )
 
     table = normal(config.vocabulary * (1 + HINTS if config.hints else 1), width)

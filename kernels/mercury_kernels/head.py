@@ -30,7 +30,6 @@ class Head(NamedTuple):
     weight: Weight
     trust_HD: Tensor | None
     epsilon: float
-    softcap: float | None = None
     pad: int = -1
 
 
@@ -61,11 +60,9 @@ def choose_kernel(
     inner,
     vocabulary,
     epsilon,
-    softcap,
     pad,
     INT8: tl.constexpr,
     HINTS: tl.constexpr,
-    SOFTCAP: tl.constexpr,
     ALLOWED: tl.constexpr,
     LOGITS: tl.constexpr,
     HINTS_TILE: tl.constexpr,
@@ -116,9 +113,6 @@ def choose_kernel(
         amount = tl.sum(tl.where(hint[None, :] == number, amounts, 0.0), 1) * length
         amount = tl.where(hinted == pad, 0.0, amount)
         values += tl.where(token[None, :] == hinted[:, None], amount[:, None], 0.0)
-    if SOFTCAP:
-        # tanh(x) = 1 - 2 / (exp(2 x) + 1), which overflows to the right limits
-        values = softcap * (1 - 2 / (tl.exp(2 * values / softcap) + 1))
     if LOGITS:
         inside = (place < wanted_rows)[:, None] & is_token[None, :]
         tl.store(logits_ptr + place[:, None].to(tl.int64) * vocabulary + token[None, :], values, mask=inside)
@@ -261,11 +255,9 @@ def _launch(
         inner,
         vocabulary,
         head.epsilon,
-        head.softcap or 0.0,
         head.pad,
         INT8=scales_V is not None,
         HINTS=hints,
-        SOFTCAP=head.softcap is not None,
         ALLOWED=allowed_U is not None,
         LOGITS=logits_WV is not None,
         HINTS_TILE=HINTS_TILE,

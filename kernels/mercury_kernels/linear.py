@@ -82,21 +82,18 @@ def product_kernel(
     weight_ptr,
     scales_ptr,
     bias_ptr,
-    roles_ptr,
-    drafting_ptr,
     stream_ptr,
     rows,
     inner,
     outer,
     INT8: tl.constexpr,
     BIAS: tl.constexpr,
-    ROLES: tl.constexpr,
     ROW_TILE: tl.constexpr,
     OUT_TILE: tl.constexpr,
     INNER_TILE: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """stream += roles[drafting] * (x @ weight.T + bias)"""
+    """stream += x @ weight.T + bias"""
     row = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
     out = tl.program_id(1) * OUT_TILE + tl.arange(0, OUT_TILE)
     is_row, is_out = row < rows, out < outer
@@ -105,9 +102,6 @@ def product_kernel(
     )
     ones = tl.full([ROW_TILE], 1.0, tl.float32)
     values = _finished(values, ones, scales_ptr, bias_ptr, out, is_out, INT8, BIAS)
-    if ROLES:
-        role = tl.load(drafting_ptr + row, mask=is_row, other=0)
-        values = values * tl.load(roles_ptr + role).to(tl.float32)[:, None]
     place = stream_ptr + row[:, None] * outer + out[None, :]
     inside = is_row[:, None] & is_out[None, :]
     tl.store(place, tl.load(place, mask=inside, other=0.0) + values, mask=inside)
@@ -253,30 +247,20 @@ def heads_kernel(
             tl.store(v_ptr + stored + HALF, second, mask=is_stored)
 
 
-def add_product(
-    stream_NF: Tensor,
-    x_ND: Tensor,
-    weight: Weight,
-    bias_F: Tensor | None = None,
-    roles_2: Tensor | None = None,
-    drafting_N: Tensor | None = None,
-) -> None:
-    """Add the product to the float32 stream in place, times the scalar of the row's role if there are any."""
+def add_product(stream_NF: Tensor, x_ND: Tensor, weight: Weight, bias_F: Tensor | None = None) -> None:
+    """Add the product to the float32 stream in place."""
     (rows, inner), outer = x_ND.shape, stream_NF.shape[1]
     row_tile, out_tile, inner_tile, warps = tiles(rows, inner, outer)
     product_kernel[(triton.cdiv(rows, row_tile), triton.cdiv(outer, out_tile))](
         x_ND,
         *weight,
         bias_F,
-        roles_2,
-        drafting_N,
         stream_NF,
         rows,
         inner,
         outer,
         INT8=weight[1] is not None,
         BIAS=bias_F is not None,
-        ROLES=roles_2 is not None,
         ROW_TILE=row_tile,
         OUT_TILE=out_tile,
         INNER_TILE=inner_tile,

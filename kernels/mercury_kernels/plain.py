@@ -11,19 +11,8 @@ from mercury_kernels.attention import PAGE
 from mercury_kernels.linear import Weight
 
 
-def add_product(
-    stream_NF: Tensor,
-    x_ND: Tensor,
-    weight: Weight,
-    bias_F: Tensor | None = None,
-    roles_2: Tensor | None = None,
-    drafting_N: Tensor | None = None,
-) -> None:
-    added_NF = functional.linear(x_ND, floats(weight, x_ND.dtype), bias_F)
-    if roles_2 is not None:
-        assert drafting_N is not None, "roles need to know which rows draft"
-        added_NF = added_NF * roles_2[drafting_N.long(), None]
-    stream_NF += added_NF
+def add_product(stream_NF: Tensor, x_ND: Tensor, weight: Weight, bias_F: Tensor | None = None) -> None:
+    stream_NF += functional.linear(x_ND, floats(weight, x_ND.dtype), bias_F)
 
 
 def gated(stream_ND: Tensor, norm_D: Tensor, weight: Weight, bias_F: Tensor | None, epsilon: float) -> Tensor:

@@ -75,7 +75,6 @@ def fuse(
         np.concatenate(all_ids),
         np.concatenate(all_positions),
         mask_RC=canvas_mask(blocks, cached),
-        drafting_R=np.arange(at) >= clean,
         rows=wanted,
         hints_RH=np.concatenate(all_hints),
         permitted_V=permitted_V,

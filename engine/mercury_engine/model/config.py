@@ -1,7 +1,7 @@
 """The shape of a model, read from a small JSON file, and the names of the files in its folder."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +11,8 @@ from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
+FORMER_FIELDS = ("role_scalars", "softcap")
+"""Written into configs before no model had them."""
 
 
 class ModelError(EngineError):
@@ -38,8 +40,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     qk_norm: bool = True
     qkv_bias: bool = False
     tied: bool = True
-    role_scalars: bool = False
-    softcap: float | None = None
     hints: bool = False
     layer_norm: bool = False
     gated: bool = True
@@ -98,10 +98,12 @@ PRESETS = {config.name: config for config in (QUICKSILVER, BOOTSTRAP, TINY)}
 
 def read_config(path: Path) -> ModelConfig:
     try:
-        config = msgspec.json.decode(path.read_bytes(), type=ModelConfig)
+        fields = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        unset = [name for name in FORMER_FIELDS if not fields.get(name)]
+        config = msgspec.convert({name: fields[name] for name in fields if name not in unset}, ModelConfig)
     except OSError as error:
         raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder that has one") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise ModelError(f"{path}: {error}; correct the file or install the model again") from error
     _check(config, path)
     return config
@@ -120,10 +122,6 @@ def _check(config: ModelConfig, path: Path) -> None:
         raise ModelError(f"{path}: kv_heads is {config.kv_heads}; it must divide heads, {config.heads}")
     if config.head_width % 2:
         raise ModelError(f"{path}: head_width is {config.head_width}; rotation needs an even number")
-    if config.softcap is not None and config.softcap <= 0:
-        raise ModelError(f"{path}: softcap is {config.softcap}; it must be positive, or null")
-    if config.hints and config.softcap is not None:
-        raise ModelError(f"{path}: softcap is {config.softcap}; it must be null in a model with hints")
     if config.vocabulary < len(SPECIALS) + 256:
         raise ModelError(f"{path}: vocabulary is {config.vocabulary}; the special tokens and bytes alone are 320")
     if config.layout_version != LAYOUT_VERSION:

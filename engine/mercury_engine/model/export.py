@@ -129,8 +129,6 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
             layer |= {f"attention.{part}_norm.weight": (config.head_width,) for part in ("query", "key")}
         biased = [part for part, present in _biased(config).items() if present]
         layer |= {f"{part}.bias": layer[f"{part}.weight"][:1] for part in biased if f"{part}.weight" in layer}
-        if config.role_scalars:
-            layer["role_scalars"] = (2,)
         shapes |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
     return shapes
 

@@ -130,30 +130,18 @@ class _Layer(nn.Module):
         self.attention = _Attention(config)
         self.feed_forward_norm = _norm(config)
         self.feed_forward = _FeedForward(config)
-        if config.role_scalars:
-            self.role_scalars = nn.Parameter(torch.ones(2))
 
     def forward(
         self,
         x_BTD: Tensor,
         rotation: tuple[Tensor, Tensor],
-        drafting_BT: Tensor | None,
         mask: object,
         cached: tuple[Tensor, Tensor] | None,
         attend: Attend,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         mixed_BTD, new = self.attention(self.attention_norm(x_BTD), rotation, mask, cached, attend)
-        x_BTD = x_BTD + self._scaled(mixed_BTD, drafting_BT)
-        fed_BTD = self.feed_forward(self.feed_forward_norm(x_BTD))
-        return x_BTD + self._scaled(fed_BTD, drafting_BT), new
-
-    def _scaled(self, added_BTD: Tensor, drafting_BT: Tensor | None) -> Tensor:
-        """A layer's contribution, times `role_scalars[0]` in rows that read or verify, `[1]` in rows that draft."""
-        if not hasattr(self, "role_scalars"):
-            return added_BTD
-        if drafting_BT is None:
-            return added_BTD * self.role_scalars[0]
-        return added_BTD * self.role_scalars[drafting_BT.long()].unsqueeze(-1)
+        x_BTD = x_BTD + mixed_BTD
+        return x_BTD + self.feed_forward(self.feed_forward_norm(x_BTD)), new
 
 
 class Model(nn.Module):
@@ -177,15 +165,13 @@ class Model(nn.Module):
         positions_BT: Tensor,
         mask: object = None,
         cache: KeyValues | None = None,
-        drafting_BT: Tensor | None = None,
         attend: Attend = attend_dense,
         hints_BTH: Tensor | None = None,
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Hidden rows, and the keys and values of exactly these rows: the caller keeps those that it accepts.
 
-        `mask` is what `attend` takes; its columns are the cached rows, then these. `drafting_BT` marks canvas rows for
-        configs with role scalars. `hints_BTH` are the hints of each row, for a model
-        that has them; None means empty ones.
+        `mask` is what `attend` takes; its columns are the cached rows, then these. `hints_BTH` are the hints of each
+        row, for a model that has them; None means empty ones.
         """
         rotation = rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
@@ -197,7 +183,7 @@ class Model(nn.Module):
         fresh = []
         for index, layer in enumerate(self.layers):
             cached = None if cache is None else cache[index]
-            x_BTD, new = layer(x_BTD, rotation, drafting_BT, mask, cached, attend)
+            x_BTD, new = layer(x_BTD, rotation, mask, cached, attend)
             fresh.append(new)
         return self.norm(x_BTD), fresh
 
@@ -207,8 +193,7 @@ class Model(nn.Module):
         logits_RV = functional.linear(hidden_RD, weight_VD).float()
         if hints_RH is not None:
             logits_RV.scatter_add_(1, hints_RH, self.trusted(hidden_RD, hints_RH).float())
-        cap = self.config.softcap
-        return logits_RV if cap is None else cap * torch.tanh(logits_RV / cap)
+        return logits_RV
 
     def trusted(self, hidden_RD: Tensor, hints_RH: Tensor) -> Tensor:
         """The amount that each hint adds to the logit of its token."""

@@ -28,8 +28,8 @@ class _Graph:
         self.config = config
         self.weights = weights
         self.stored = stored
-        self.ids_R, self.positions_R, self.wanted_W, self.drafting_R = (
-            ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted", "drafting")
+        self.ids_R, self.positions_R, self.wanted_W = (
+            ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted")
         )
         self.hints_RH = ops.parameter([-1, HINTS], ov.Type.i32, name="hints")
         self.mask_RS = ops.parameter([-1, -1], ov.Type.f32, name="mask")
@@ -40,23 +40,22 @@ class _Graph:
         embedding_VD = self._matrix("embedding")
         rotation = [_take(table, self.positions_R) for table in _rotations(self.config)]
         cached = ops.split(self._float(self.cached_BCE), np.int64(0), 2 * self.config.layers).outputs()
-        x_RD, drafting_R = self._embedded(embedding_VD), self.drafting_R
+        x_RD = self._embedded(embedding_VD)
         mask = self._for_groups(self.mask_RS)
         fresh: list[ov.Node] = []
         for index in range(self.config.layers):
             q_RHE, *new = self._project(index, x_RD, rotation)
             fresh += new
             if index == self.config.layers - 1:
-                x_RD, q_RHE, drafting_R = (_take(node, self.wanted_W) for node in (x_RD, q_RHE, drafting_R))
+                x_RD, q_RHE = (_take(node, self.wanted_W) for node in (x_RD, q_RHE))
                 mask = self._for_groups(_take(self.mask_RS, self.wanted_W))
-            mixed_RD = self._attend(index, q_RHE, new, cached[2 * index : 2 * index + 2], mask)
-            x_RD = ops.add(x_RD, self._scaled(index, mixed_RD, drafting_R))
-            x_RD = ops.add(x_RD, self._scaled(index, self._feed_forward(index, x_RD), drafting_R))
+            x_RD = ops.add(x_RD, self._attend(index, q_RHE, new, cached[2 * index : 2 * index + 2], mask))
+            x_RD = ops.add(x_RD, self._feed_forward(index, x_RD))
         head_VD = embedding_VD if self.config.tied else self._matrix("head")
         hidden_WD = self._norm(x_RD, "norm")
         logits_WV = ops.matmul(hidden_WD, head_VD, False, True)
         trusted = [self._linear(hidden_WD, "trust")] if self.config.hints else []
-        return self._finish(self._capped(logits_WV), ops.concat(fresh, 0), trusted)
+        return self._finish(logits_WV, ops.concat(fresh, 0), trusted)
 
     def _embedded(self, embedding_VD: ov.Node) -> ov.Node:
         """Each token plus what its hints add."""
@@ -83,8 +82,6 @@ class _Graph:
         parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE]
         if self.config.hints:
             parameters.append(self.hints_RH)
-        if self.config.role_scalars:
-            parameters.append(self.drafting_R)
         results = [ops.result(node) for node in (logits_WV, key_values_BRE, *trusted)]
         return ov.Model(results, parameters, self.config.name)  # pyright: ignore
 
@@ -153,19 +150,6 @@ class _Graph:
         mean = ops.reduce_mean(ops.multiply(x, x), np.array([-1], np.int64), True)
         length = ops.sqrt(ops.add(mean, np.float32(self.config.norm_epsilon)))
         return ops.multiply(ops.multiply(x, ops.divide(np.float32(1), length)), weight)
-
-    def _scaled(self, index: int, added_RD: ov.Node, drafting_R: ov.Node) -> ov.Node:
-        """A layer's contribution, scaled by the role of the row: reading or drafting."""
-        if not self.config.role_scalars:
-            return added_RD
-        scalars = _constant(self.weights[f"layers.{index}.role_scalars"].reshape(2, 1))
-        return ops.multiply(added_RD, _take(scalars, drafting_R))
-
-    def _capped(self, logits_WV: ov.Node) -> ov.Node:
-        if self.config.softcap is None:
-            return logits_WV
-        cap = np.float32(self.config.softcap)
-        return ops.multiply(ops.tanh(ops.divide(logits_WV, cap)), cap)
 
     def _for_groups(self, mask_RS: ov.Node) -> ov.Node:
         return ops.concat([mask_RS] * (self.config.heads // self.config.kv_heads), 0)

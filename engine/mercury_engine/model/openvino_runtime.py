@@ -214,8 +214,6 @@ class OpenvinoRuntime:
         }
         if self.config.hints:
             inputs["hints"] = _padded(rows.hints_RH, size)
-        if self.config.role_scalars:
-            inputs["drafting"] = _padded(() if rows.drafting_R is None else rows.drafting_R, size)
         return inputs
 
     def _check(self, rows: Rows) -> None:

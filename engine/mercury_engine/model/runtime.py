@@ -50,11 +50,11 @@ def _finds_gpu() -> bool:
 class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
-    `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with
-    hints reads empty ones. A device may choose among the tokens `permitted_V`, and return `Predictions`.
+    `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints reads empty ones. A device may
+    choose among the tokens `permitted_V`, and return `Predictions`.
     """
 
-    __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
+    __slots__ = ("hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
 
     def __init__(
         self,
@@ -62,7 +62,6 @@ class Rows:
         positions_R: np.ndarray,
         *,
         mask_RC: np.ndarray | None = None,
-        drafting_R: np.ndarray | None = None,
         rows: Sequence[int] | None = None,
         hints_RH: np.ndarray | None = None,
         permitted_V: np.ndarray | None = None,
@@ -70,7 +69,6 @@ class Rows:
         self.ids_R = ids_R
         self.positions_R = positions_R
         self.mask_RC = mask_RC
-        self.drafting_R = drafting_R
         if hints_RH is None or not hints_RH.shape[1]:
             hints_RH = np.full((len(ids_R), HINTS), PAD, np.int32)
         self.hints_RH = hints_RH

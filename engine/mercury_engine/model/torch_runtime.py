@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model.adapter import adapted, dequantized, plain, read_adapter
-from mercury_engine.model.batches import PRECISIONS, groups
+from mercury_engine.model.batches import PRECISIONS, batched
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model
@@ -116,18 +116,13 @@ class TorchRuntime:
         return only
 
     def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
-        """Batch passes of similar length, which need little padding."""
-        forwards: dict[int, TorchForward] = {}
-        for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
-            forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
-        return [forwards[index] for index in range(len(passes))]
+        return batched(passes, self._batched)
 
     @torch.inference_mode()
     def _batched(self, passes: Sequence[Pass]) -> list[TorchForward]:
         """One forward. Rows and caches are padded at the end; each pass sees only its own."""
         longest = max(len(forward_pass.rows.ids_R) for forward_pass in passes)
         caches = [cast("TorchCache", forward_pass.cache) for forward_pass in passes]
-        drafting = [forward_pass.rows.drafting_R for forward_pass in passes]
         hints_BTH = None
         if self.config.hints:
             hints_BTH = self._padded([forward_pass.rows.hints_RH for forward_pass in passes], longest, torch.long)
@@ -136,7 +131,6 @@ class TorchRuntime:
             self._padded([forward_pass.rows.positions_R for forward_pass in passes], longest, torch.long),
             self._mask(passes, longest),
             _stacked(caches),
-            None if all(rows is None for rows in drafting) else self._padded(drafting, longest, torch.bool),
             hints_BTH=hints_BTH,
         )
         places = [(index, row) for index, forward_pass in enumerate(passes) for row in forward_pass.rows.wanted]

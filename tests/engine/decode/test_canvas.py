@@ -63,9 +63,8 @@ def test_clean_rows_see_no_canvas():
     assert same(plain, beside)
 
 
-def test_drafting_rows_are_marked_and_placed_behind_their_anchor():
+def test_canvas_is_placed_behind_its_anchor():
     fused = fuse(3, HintedPrefix.without_hints([*CACHED, 73, 74], [0, 1, 2, 3, 68]), 1, [Canvas(1, masked(8))])
-    assert fused.rows.drafting_R.tolist() == [False] * 2 + [True] * 8
     assert fused.rows.positions_R.tolist() == [3, 68, *range(69, 77)]
     assert fused.rows.wanted == [1, *range(2, 9)]
     assert fused.rows.mask_RC.shape == (10, 13)

@@ -15,7 +15,7 @@ from mercury_engine.model.export import SHARD_BYTES, export, main, read, shapes
 from mercury_engine.model.network import Model, create, save
 from mercury_engine.model.quantize import dequantize
 
-UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True)
+UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False)
 WIDE = msgspec.structs.replace(TINY, vocabulary=40_000, width=256, layers=6, feed_forward=2048)
 
 

@@ -35,9 +35,7 @@ from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
 TOLERANCE = 1e-4
-EVERYTHING = msgspec.structs.replace(
-    TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True, softcap=5.0, kv_heads=1, hints=False
-)
+EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1, hints=False)
 
 
 def random_model(config):
@@ -91,12 +89,11 @@ def clean(ids, start=0, rows=None):
 def expected_logits(model, rows):
     """What the reference says of rows that stand on no cache."""
     mask = None if rows.mask_RC is None else torch.from_numpy(rows.mask_RC)
-    drafting = None if rows.drafting_R is None else torch.from_numpy(rows.drafting_R)[None]
     ids, positions = torch.from_numpy(rows.ids_R)[None].long(), torch.from_numpy(rows.positions_R)[None]
     hints = torch.from_numpy(rows.hints_RH).long() if model.config.hints else None
     with torch.no_grad():
         told = None if hints is None else hints[None]
-        hidden, _ = model(ids, positions, mask=mask, drafting_BT=drafting, hints_BTH=told)
+        hidden, _ = model(ids, positions, mask=mask, hints_BTH=told)
         return model.logits(hidden[0, list(rows.wanted)], None if hints is None else hints[list(rows.wanted)]).numpy()
 
 
@@ -131,14 +128,8 @@ def test_causal_rows_equal_the_reference(model, runtime, count):
 @pytest.mark.parametrize("config", [TINY, EVERYTHING], ids=["plain", "everything"])
 def test_canvas_equals_reference(config):
     model = random_model(config)
-    rows = canvas_rows(20, 8, drafting_R=np.arange(28) >= 20)
+    rows = canvas_rows(20, 8)
     runtime = runtime_of(model)
-    check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
-
-
-def test_rows_read_where_none_is_said_to_draft():
-    model = random_model(EVERYTHING)
-    runtime, rows = runtime_of(model), clean(ids_of(9))
     check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
 
 

@@ -46,7 +46,6 @@ SMALLEST = ModelConfig(
     feed_forward=32,
     vocabulary=TOKENIZER.vocabulary,
     context=512,
-    role_scalars=True,
     hints=True,
 )
 RECIPE = Recipe(SMALLEST, RowShape(256, 64), RowShape(512, 128), 1024)

@@ -81,7 +81,6 @@ def linear_cross_entropy(
     targets_R: Tensor,
     weights_R: Tensor,
     entropy_weights_R: Tensor | None = None,
-    softcap: float | None = None,
     compiled: bool = False,
     shift_V: Tensor | None = None,
     hints_RH: Tensor | None = None,
@@ -92,7 +91,7 @@ def linear_cross_entropy(
     Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
     """
     rows = hidden_RD, weight_VD, targets_R, weights_R, entropy_weights_R
-    return _LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, hint_logits_RH)
+    return _LinearCrossEntropy.apply(*rows, compiled, shift_V, hints_RH, hint_logits_RH)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -104,7 +103,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets_R,
         weights_R,
         entropy_weights_R,
-        softcap,
         compiled,
         shift_V,
         hints_RH,
@@ -124,9 +122,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             logits_CV = functional.linear(hidden_CD, weight_VD, shift_V)
             if hint_logits_RH is not None:
                 logits_CV.scatter_add_(1, hints_RH[rows], hint_logits_RH[rows])
-            loss, gradient_CV, losses_C, right_C = step(
-                logits_CV, targets_R[rows], weights_R[rows], entropy_weights_C, softcap
-            )
+            loss, gradient_CV, losses_C, right_C = step(logits_CV, targets_R[rows], weights_R[rows], entropy_weights_C)
             total += loss
             hidden_gradient_RD[rows] = gradient_CV @ weight_VD
             weight_gradient_VD += gradient_CV.T @ hidden_CD
@@ -144,19 +140,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
         scale = grad_outputs[0]
         hidden_gradient_RD, weight_gradient_VD, hint_gradient_RH = ctx.saved_tensors
         trusted = None if hint_gradient_RH is None else hint_gradient_RH * scale
-        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7, trusted
+        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 6, trusted
 
 
 def _chunk(
-    logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, entropy_weights_C: Tensor | None, softcap: float | None
+    logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, entropy_weights_C: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A chunk's loss, its gradient for the logits in their precision, and each row's loss and correctness.
 
     Few passes over the logits: they, and not the products around them, take most of the time on a CPU.
     """
-    wide_CV = logits_CV.float()
-    capped_CV = wide_CV if softcap is None else softcap * torch.tanh(wide_CV / softcap)
-    logs_CV = capped_CV.log_softmax(-1)
+    logs_CV = logits_CV.float().log_softmax(-1)
     losses_C = -logs_CV.gather(-1, targets_C[:, None])[:, 0]
     right_C = losses_C == -logs_CV.amax(-1)
     loss = (losses_C * weights_C).sum()
@@ -170,6 +164,4 @@ def _chunk(
         gradient_CV = chances_CV * (weights_C - certain_C * entropy_C)[:, None]
         gradient_CV -= chances_CV * logs_CV * certain_C[:, None]
     gradient_CV.scatter_add_(-1, targets_C[:, None], -weights_C[:, None])
-    if softcap is not None:
-        gradient_CV = gradient_CV * (1 - (capped_CV / softcap).square())
     return loss, gradient_CV.to(logits_CV.dtype), losses_C, right_C

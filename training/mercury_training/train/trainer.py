@@ -138,14 +138,9 @@ class Trainer:
         """A micro-batch's share of the step's loss, and the sums for `Losses`."""
         shape = phase.seen
         ids, hints, positions, ranges, targets, weights = self._tensors(batch, shape)
-        drafting = None
-        if self.config.role_scalars:
-            drafting = (torch.arange(shape.rows, device=self.device) >= shape.clean).expand(ids.shape)
         hints = hints if self.config.hints else None
         mask = computation.mask(ranges, shape.clean)
-        hidden_BTD, _ = computation.forward(
-            ids, positions, mask, drafting_BT=drafting, attend=computation.attend, hints_BTH=hints
-        )
+        hidden_BTD, _ = computation.forward(ids, positions, mask, attend=computation.attend, hints_BTH=hints)
         scaled = row_weights(weights, shape.clean, totals)
         head = self.computing.embedding if self.config.tied else self.computing.head
         hints_RH, hint_logits_RH = None, None
@@ -163,7 +158,6 @@ class Trainer:
             targets.flatten() if sample is None else sample.targets_R,
             scaled.flatten(),
             entropy_weights(scaled, shape.clean).flatten() if phase.certainty else None,
-            self.config.softcap,
             compiled=self.compiled,
             shift_V=None if sample is None else sample.shift_S.to(head.weight.dtype),
             hints_RH=hints_RH,

@@ -49,7 +49,6 @@ class Inputs(NamedTuple):
     gathered_NJ: Tensor
     positions_N: Tensor
     slots_N: Tensor
-    drafting_N: Tensor
     hints_NH: Tensor
     lengths_B: Tensor
     counts_B: Tensor
@@ -75,7 +74,6 @@ def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tu
         "gathered_NJ": (count, 1 + hints),
         "positions_N": (count,),
         "slots_N": (count,),
-        "drafting_N": (count,),
         "hints_NH": (count, hints),
         "lengths_B": (bucket.batch,),
         "counts_B": (bucket.batch,),
@@ -95,7 +93,7 @@ def fill(
 ) -> None:
     """Write the passes into the parts. Padding rows and sequences have no slot and see nothing."""
     rows = parts["bits_BTU"].shape[1]
-    for name, value in (("slots_N", -1), ("wanted_W", -1), ("counts_B", 0), ("lengths_B", 0), ("drafting_N", 0)):
+    for name, value in (("slots_N", -1), ("wanted_W", -1), ("counts_B", 0), ("lengths_B", 0)):
         parts[name].fill(value)
     for name in ("gathered_NJ", "positions_N", "hints_NH", "bits_BTU"):
         parts[name].fill(0)
@@ -109,8 +107,6 @@ def fill(
             parts["hints_NH"][at] = own.hints_RH
         parts["positions_N"][at] = own.positions_R
         parts["slots_N"][at] = _slots(cache, paged)
-        if own.drafting_R is not None:
-            parts["drafting_N"][at] = own.drafting_R
         parts["lengths_B"][number], parts["counts_B"][number] = paged.start, paged.rows
         used = -(-(paged.start + paged.rows) // PAGE)
         parts["pages_BP"][number, :used] = cache.pages[:used]

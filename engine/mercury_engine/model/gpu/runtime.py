@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.model.batches import PRECISIONS, groups
+from mercury_engine.model.batches import PRECISIONS, batched
 from mercury_engine.model.gpu.backends import CHUNK, KEYSTROKE, chosen_backends
 from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
@@ -133,11 +133,7 @@ class GpuRuntime:
         return only
 
     def forwards(self, passes: Sequence[Pass]) -> list[GpuForward]:
-        """Batch passes of similar length, which need little padding."""
-        forwards: dict[int, GpuForward] = {}
-        for group in groups([len(forward_pass.rows.ids_R) for forward_pass in passes]):
-            forwards |= zip(group, self._batched([passes[index] for index in group]), strict=True)
-        return [forwards[index] for index in range(len(passes))]
+        return batched(passes, self._batched)
 
     @torch.inference_mode()
     def _batched(self, passes: Sequence[Pass]) -> list[GpuForward]:

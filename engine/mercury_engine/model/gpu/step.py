@@ -46,7 +46,6 @@ def step(
 ) -> tuple[Tensor, Tensor | None]:
     """The stream of the wanted rows, and with `allowed_U` the choices after them; keys and values go to the cache."""
     products, attend, epsilon = PRODUCTS[backends.products], ATTENTIONS[backends.attention], network.config.norm_epsilon
-    drafting = inputs.drafting_N
     gathered = network.table.index_select(0, inputs.gathered_NJ.flatten())
     stream_ND = gathered.unflatten(0, inputs.gathered_NJ.shape).sum(1, dtype=torch.float32)
     batch, rows = inputs.bits_BTU.shape[:2]
@@ -75,9 +74,9 @@ def step(
             splits=splits,
         )
         mixed_NF = mixed.reshape(batch * rows, -1)
-        products.add_product(stream_ND, mixed_NF, layer.output, layer.output_bias, layer.roles, drafting)
+        products.add_product(stream_ND, mixed_NF, layer.output, layer.output_bias)
         fed_NF = products.gated(stream_ND, layer.fed_norm, layer.gated, layer.gated_bias, epsilon)
-        products.add_product(stream_ND, fed_NF, layer.down, layer.down_bias, layer.roles, drafting)
+        products.add_product(stream_ND, fed_NF, layer.down, layer.down_bias)
     wanted_WD = stream_ND.index_select(0, inputs.wanted_W.clamp(min=0))
     if allowed_U is None or not len(wanted_WD):
         return wanted_WD, None

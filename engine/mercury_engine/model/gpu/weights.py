@@ -34,7 +34,6 @@ class Layer(NamedTuple):
     gated_bias: Tensor | None
     down: Weight
     down_bias: Tensor | None
-    roles: Tensor | None
 
 
 class Network(NamedTuple):
@@ -58,9 +57,6 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
 
     def floats(name: str) -> Tensor:
         return torch.tensor(plain(weights, name)).to(device=device, dtype=dtype)
-
-    def optional(name: str) -> Tensor | None:
-        return floats(name) if name in weights else None
 
     def joined(*names: str) -> Weight:
         if all(weights[name].dtype == np.int8 for name in names):
@@ -90,7 +86,6 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
             biases(*halves),
             joined(f"{at}.feed_forward.down.weight"),
             biases(f"{at}.feed_forward.down"),
-            optional(f"{at}.role_scalars"),
         )
 
     head = "embedding.weight" if config.tied else "head.weight"
@@ -107,7 +102,6 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
             joined(head),
             floats("trust.weight") if config.hints else None,
             config.norm_epsilon,
-            config.softcap,
             PAD,
         ),
         (cosines, sines),

@@ -68,9 +68,8 @@ def passing(cached, blocks, **options):
 
 
 def test_passes_of_several_lengths_lie_side_by_side():
-    drafting = np.arange(5) > 0
     passes = [
-        passing(63, [Block(1, 62), Block(4, 63, causal=False)], rows=[0, 2], drafting_R=drafting),
+        passing(63, [Block(1, 62), Block(4, 63, causal=False)], rows=[0, 2]),
         passing(2, [Block(3, 1)], rows=[2]),
     ]
     parts = filled(Bucket(4, 8, 8, 8), passes, [[7, 3], [5]])
@@ -81,7 +80,6 @@ def test_passes_of_several_lengths_lie_side_by_side():
     assert parts["wanted_W"].tolist() == [0, 2, 10, -1, -1, -1, -1, -1]
     assert parts["bits_BTU"][0, :5, 0].tolist() == [0b1] + [0b11111] * 4
     assert parts["bits_BTU"][1, :3, 0].tolist() == [0b1, 0b11, 0b111]
-    assert parts["drafting_N"][:8].tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
     assert not parts["bits_BTU"][0, 5:].any()
 
 

@@ -126,8 +126,8 @@ def test_int8_weights_stay_int8(backends):
 
 OTHERS = {
     "biased": {"qkv_bias": True, "output_bias": True, "feed_forward_bias": True, "qk_norm": False},
-    "untied": {"tied": False, "hints": False, "softcap": 5.0, "embedding_scale": 8.0},
-    "roles": {"role_scalars": True, "rope_scale": 1.2},
+    "untied": {"tied": False, "hints": False, "embedding_scale": 8.0},
+    "turned": {"rope_scale": 1.2},
 }
 
 
