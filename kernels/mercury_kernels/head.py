@@ -16,9 +16,6 @@ from torch import Tensor
 
 from mercury_kernels.linear import Weight, kind
 
-MOMENTS = 4
-"""Per part of the vocabulary: the highest logit, the second highest, the sum of weights, and their first moment."""
-
 HINTS_TILE = 16
 
 
@@ -34,13 +31,11 @@ class Head(NamedTuple):
 
 
 class HeadChoice(NamedTuple):
-    """For each wanted row the likeliest of the allowed tokens, the lowest in a tie; its probability; the entropy in
-    nats; and its margin over the next. A row without a distribution has token -1 and NaN."""
+    """For each wanted row the likeliest of the allowed tokens, the lowest in a tie, and its probability. A row without
+    a distribution has token -1 and NaN."""
 
     ids_W: Tensor
     probability_W: Tensor
-    entropy_W: Tensor
-    margin_W: Tensor
 
 
 @triton.jit(do_not_specialize=["wanted_rows"])
@@ -54,7 +49,8 @@ def choose_kernel(
     wanted_ptr,
     allowed_ptr,
     best_ptr,
-    moments_ptr,
+    highest_ptr,
+    sums_ptr,
     logits_ptr,
     wanted_rows,
     inner,
@@ -125,25 +121,20 @@ def choose_kernel(
         broken = tl.max((values != values).to(tl.int32), 1)
         values = tl.where(values != values, float("-inf"), values)
         highest, at = tl.max(values, 1, return_indices=True, return_indices_tie_break_left=True)
-        remaining = tl.where(tl.arange(0, OUT_TILE)[None, :] == at[:, None], float("-inf"), values)
-        second = tl.max(remaining, 1)
-        below = values - tl.where(highest == float("-inf"), 0.0, highest)[:, None]
-        weights = tl.exp(below)
-        moment = tl.sum(tl.where(weights > 0, weights * below, 0.0), 1)
+        weights = tl.exp(values - tl.where(highest == float("-inf"), 0.0, highest)[:, None])
         highest = tl.where(broken != 0, float("nan"), highest)
-        at_moments = moments_ptr + (place * tl.num_programs(1) + part) * 4
+        own = place * tl.num_programs(1) + part
         is_place = place < wanted_rows
-        tl.store(best_ptr + place * tl.num_programs(1) + part, part * OUT_TILE + at, mask=is_place)
-        tl.store(at_moments, highest, mask=is_place)
-        tl.store(at_moments + 1, second, mask=is_place)
-        tl.store(at_moments + 2, tl.sum(weights, 1), mask=is_place)
-        tl.store(at_moments + 3, moment, mask=is_place)
+        tl.store(best_ptr + own, part * OUT_TILE + at, mask=is_place)
+        tl.store(highest_ptr + own, highest, mask=is_place)
+        tl.store(sums_ptr + own, tl.sum(weights, 1), mask=is_place)
 
 
 @triton.jit(do_not_specialize=["wanted_rows"])
 def summary_kernel(
     best_ptr,
-    moments_ptr,
+    highest_ptr,
+    sums_ptr,
     ids_ptr,
     figures_ptr,
     wanted_rows,
@@ -154,27 +145,19 @@ def summary_kernel(
     place = tl.program_id(0)
     part = tl.arange(0, PARTS_TILE)
     is_part = part < parts
-    at = moments_ptr + (place * parts + part) * 4
-    highest = tl.load(at, mask=is_part, other=float("-inf"))
+    own = place * parts + part
+    highest = tl.load(highest_ptr + own, mask=is_part, other=float("-inf"))
     broken = tl.max((highest != highest).to(tl.int32), 0) != 0
     highest = tl.where(highest != highest, float("-inf"), highest)
     top, winner = tl.max(highest, 0, return_indices=True, return_indices_tie_break_left=True)
     # neither a logit of infinity nor a row without an allowed token leaves a distribution
     broken = broken | (top == float("-inf")) | (top == float("inf"))
     top = tl.where(broken, 0.0, top)
-    second = tl.load(at + 1, mask=is_part, other=float("-inf"))
-    second = tl.max(tl.where(part == winner, second, highest), 0)
-    below = tl.where(highest == float("-inf"), 0.0, highest - top)
-    shrunk = tl.where(highest == float("-inf"), 0.0, tl.exp(below))
-    sums = tl.load(at + 2, mask=is_part, other=0.0)
-    total = tl.sum(shrunk * sums, 0)
-    moment = tl.sum(shrunk * (tl.load(at + 3, mask=is_part, other=0.0) + sums * below), 0)
-    best = tl.sum(tl.where(part == winner, tl.load(best_ptr + place * parts + part, mask=is_part, other=0), 0), 0)
-    nan = float("nan")
+    shrunk = tl.where(highest == float("-inf"), 0.0, tl.exp(tl.where(highest == float("-inf"), 0.0, highest - top)))
+    total = tl.sum(shrunk * tl.load(sums_ptr + own, mask=is_part, other=0.0), 0)
+    best = tl.sum(tl.where(part == winner, tl.load(best_ptr + own, mask=is_part, other=0), 0), 0)
     tl.store(ids_ptr + place, tl.where(broken, -1, best))
-    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, nan, 1 / total))
-    tl.store(figures_ptr + 2 * wanted_rows + place, tl.where(broken, nan, tl.log(total) - moment / total))
-    tl.store(figures_ptr + 3 * wanted_rows + place, tl.where(broken, nan, (1 - tl.exp(second - top)) / total))
+    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, float("nan"), 1 / total))
 
 
 def choose(
@@ -185,31 +168,32 @@ def choose(
     count, vocabulary = len(wanted_W), head.weight[0].shape[0]
     number = parts(vocabulary)
     best_WP = torch.empty(count, number, dtype=torch.int32, device=stream_ND.device)
-    moments_WP4 = torch.empty(count, number, MOMENTS, dtype=torch.float32, device=stream_ND.device)
-    _launch(head, stream_ND, wanted_W, hints_NH, allowed_U, best_WP, moments_WP4, None)
-    figures_4W = torch.empty(4, count, dtype=torch.float32, device=stream_ND.device)
+    highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=stream_ND.device)
+    _launch(head, stream_ND, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
+    figures_2W = torch.empty(2, count, dtype=torch.float32, device=stream_ND.device)
     summary_kernel[(count,)](
         best_WP,
-        moments_WP4,
-        figures_4W.view(torch.int32),
-        figures_4W,
+        highest_WP,
+        sums_WP,
+        figures_2W.view(torch.int32),
+        figures_2W,
         count,
         number,
         PARTS_TILE=triton.next_power_of_2(number),
         num_warps=4,
     )
-    return figures_4W
+    return figures_2W
 
 
-def chosen(figures_4W: Tensor) -> HeadChoice:
+def chosen(figures_2W: Tensor) -> HeadChoice:
     """The result of `choose`, which comes in one piece because each copy to the host costs as much as a kernel."""
-    return HeadChoice(figures_4W[0].view(torch.int32), *figures_4W[1:])
+    return HeadChoice(figures_2W[0].view(torch.int32), figures_2W[1])
 
 
 def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:
     """The float32 logits themselves, from which `choose` would choose."""
     logits_WV = torch.empty(len(wanted_W), head.weight[0].shape[0], dtype=torch.float32, device=stream_ND.device)
-    _launch(head, stream_ND, wanted_W, hints_NH, None, None, None, logits_WV)
+    _launch(head, stream_ND, wanted_W, hints_NH, None, (None, None, None), logits_WV)
     return logits_WV
 
 
@@ -231,8 +215,7 @@ def _launch(
     wanted_W: Tensor,
     hints_NH: Tensor | None,
     allowed_U: Tensor | None,
-    best_WP: Tensor | None,
-    moments_WP4: Tensor | None,
+    summaries_WP: tuple[Tensor | None, Tensor | None, Tensor | None],
     logits_WV: Tensor | None,
 ) -> None:
     weight_VD, scales_V = head.weight
@@ -248,8 +231,7 @@ def _launch(
         hints_NH,
         wanted_W,
         allowed_U,
-        best_WP,
-        moments_WP4,
+        *summaries_WP,
         logits_WV,
         len(wanted_W),
         inner,

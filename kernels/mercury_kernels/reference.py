@@ -10,13 +10,10 @@ import numpy as np
 
 
 class Confidence(NamedTuple):
-    """For each row the likeliest id, its probability, the entropy of the whole distribution in nats, and its margin
-    over the next id."""
+    """For each row the likeliest id, and its probability."""
 
     ids: np.ndarray
     probability: np.ndarray
-    entropy: np.ndarray
-    margin: np.ndarray
 
 
 def greedy_confidence(logits_RV: np.ndarray) -> Confidence:
@@ -27,20 +24,8 @@ def greedy_confidence(logits_RV: np.ndarray) -> Confidence:
     bad = np.flatnonzero(~np.isfinite(highest_R))
     if bad.size:
         raise ValueError(f"row {bad[0]}: its highest logit is {highest_R[bad[0]]}; logits must be finite or -inf")
-    shifted_RV = logits_RV - highest_R[:, None]
-    weights_RV = np.exp(shifted_RV)
-    total_R = weights_RV.sum(-1)
-    # -inf times a weight of zero would be NaN; a forbidden id adds nothing.
-    moment_R = (weights_RV * np.where(weights_RV > 0, shifted_RV, 0)).sum(-1)
-    ids_R = logits_RV.argmax(-1).astype(np.int32)
-    others_RV = weights_RV.copy()
-    np.put_along_axis(others_RV, ids_R[:, None], 0, 1)
-    return Confidence(
-        ids_R,
-        (1 / total_R).astype(np.float32),
-        (np.log(total_R) - moment_R / total_R).astype(np.float32),
-        ((1 - others_RV.max(-1)) / total_R).astype(np.float32),
-    )
+    total_R = np.exp(logits_RV - highest_R[:, None]).sum(-1)
+    return Confidence(logits_RV.argmax(-1).astype(np.int32), (1 / total_R).astype(np.float32))
 
 
 def canvas_attention(

@@ -77,13 +77,11 @@ class Rows:
 
 
 class Choices(NamedTuple):
-    """For each wanted row the likeliest permitted token, its probability among those, their entropy in nats, and its
-    margin over the next. Token -1 and NaN where logits are no distribution."""
+    """For each wanted row the likeliest permitted token, and its probability among those. Token -1 and NaN where logits
+    are no distribution."""
 
     ids_W: np.ndarray
     probability_W: np.ndarray
-    entropy_W: np.ndarray
-    margin_W: np.ndarray
 
 
 class Predictions:

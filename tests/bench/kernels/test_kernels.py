@@ -155,7 +155,7 @@ def measured(monkeypatch, capsys):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(command, "measured", lambda name, limits, quick: [RIGHT])
         monkeypatch.setattr(
-            "mercury_kernels.head.choose", lambda head, stream, wanted, *given: torch.zeros(4, len(wanted))
+            "mercury_kernels.head.choose", lambda head, stream, wanted, *given: torch.zeros(2, len(wanted))
         )
         monkeypatch.setattr(command, "CONTEXT", 10)
         monkeypatch.setattr(command, "SESSIONS", 3)

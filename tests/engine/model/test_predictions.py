@@ -24,7 +24,7 @@ def predicted(*, broken=False):
     ids, probabilities = CHOOSER.slots(LOGITS, b"")
     if broken:
         ids = np.full_like(ids, -1)
-    return Predictions(fetch, Choices(ids, probabilities, ids, ids), np.arange(len(LOGITS))), fetched
+    return Predictions(fetch, Choices(ids, probabilities), np.arange(len(LOGITS))), fetched
 
 
 def test_best_token_needs_no_logits():
