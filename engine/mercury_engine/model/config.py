@@ -93,7 +93,6 @@ TINY = ModelConfig(
     context=512,
     hints=True,
 )
-PRESETS = {config.name: config for config in (QUICKSILVER, BOOTSTRAP, TINY)}
 
 
 def read_config(path: Path) -> ModelConfig:

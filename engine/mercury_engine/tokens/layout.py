@@ -186,18 +186,6 @@ def until_end(ids: Sequence[int] | np.ndarray) -> tuple[list[int], bool]:
     return (ids[: ids.index(EOM)], True) if EOM in ids else (ids, False)
 
 
-def show(tokenizer: Tokenizer, row: LayoutRow) -> str:
-    """The row as readable text, one line per marker, for golden files and debugging."""
-    breaks = {SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS, *HOLES}
-    words = [("\n" if token in breaks else " ") + tokenizer.symbol(token) for token in row.ids.tolist()]
-    holes = [
-        f"\n▸ row {hole.anchor} position {row.positions[hole.anchor]} part {hole.part!r}"
-        + "".join(f" {tokenizer.symbol(token)}" for token in hole.old)
-        for hole in row.holes
-    ]
-    return "".join([*words, *holes]).strip()
-
-
 def _at_cursor(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> LayoutRow:
     window, cursor = _target(request)
     before, head, tail, following = _around(window.text, cursor)

@@ -20,13 +20,13 @@ from mercury_engine.tokens.layout import (
     freeze,
     is_stale,
     lay_out,
-    show,
     until_end,
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import (
     CANVASES,
     CUR,
+    EDITS,
     EOM,
     HOLE_STRIDE,
     HOLES,
@@ -35,6 +35,7 @@ from mercury_engine.tokens.vocabulary import (
     OLD,
     OLD_END,
     PART,
+    PATH,
     PRE,
     SNIP,
     SPECIALS,
@@ -71,9 +72,21 @@ def common_prefix(first, second):
     return int(differs[0]) if differs.size else length
 
 
+def shown(row):
+    """The row as readable text, one line per marker."""
+    breaks = {SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS, *HOLES}
+    words = [("\n" if token in breaks else " ") + TOKENIZER.symbol(token) for token in row.ids.tolist()]
+    holes = [
+        f"\n▸ row {hole.anchor} position {row.positions[hole.anchor]} part {hole.part!r}"
+        + "".join(f" {TOKENIZER.symbol(token)}" for token in hole.old)
+        for hole in row.holes
+    ]
+    return "".join([*words, *holes]).strip()
+
+
 def check_golden(name, rows):
     """Compare with golden/NAME.txt; `REWRITE_GOLDEN=1` writes it, for a deliberate new layout version."""
-    text = "".join(f"# {title}\n{show(TOKENIZER, row)}\n\n" for title, row in rows.items())
+    text = "".join(f"# {title}\n{shown(row)}\n\n" for title, row in rows.items())
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -293,7 +306,7 @@ def test_snippets_go_by_rank_and_edits_by_age():
     budget = Budget(snippets=40, edits=20)
     snippets = tuple(Snippet(f"{name}.py", "x = 1\n" * 4) for name in "abc")
     edits = tuple(Edit("shapes.py", 1, f"{name} = 1", f"{name} = 2") for name in "abcd")
-    text = show(TOKENIZER, row_of(request("$0", snippets=snippets, edits=edits), budget=budget))
+    text = shown(row_of(request("$0", snippets=snippets, edits=edits), budget=budget))
     assert "<snip> a .p y" in text
     assert "<snip> c" not in text
     assert "</old> d Ġ= Ġ 2" in text
