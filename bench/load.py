@@ -151,7 +151,7 @@ def _wrong_texts(crowd: Crowd) -> list[str]:
 
 def starved(crowd: Crowd) -> list[int]:
     """Editors that were answered less than half as often as the most successful one."""
-    shares = answered_shares(crowd)
+    shares = _answered_shares(crowd)
     return [number for number, share in enumerate(shares) if share < max(shares) * STARVED]
 
 
@@ -183,7 +183,7 @@ def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
         "p50_ms": round(answered.p50, 2) if answered.n else None,
         "p90_ms": round(answered.p90, 2) if answered.n else None,
         "p90_ratio": slower and round(slower, 2),
-        "fewest_answered_share": min(answered_shares(crowd)),
+        "fewest_answered_share": min(_answered_shares(crowd)),
         "starved": len(starved(crowd)),
         "lost": lost(asked),
         "texts_compared": sum(played.texts for editor in crowd.editors for played in editor),
@@ -194,7 +194,7 @@ def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
     }
 
 
-def answered_shares(crowd: Crowd) -> list[float]:
+def _answered_shares(crowd: Crowd) -> list[float]:
     return [answered_share(crowd.asked(number)) for number in range(len(crowd.editors))]
 
 

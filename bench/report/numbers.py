@@ -212,9 +212,14 @@ def _oracle_next(found: Figures) -> Iterator[Row]:
 def _oracle_edits(found: Figures) -> Iterator[Row]:
     given = of(found, "oracle_real")
     for setting in next(iter(given.get("edits", {}).values()), {}):
-        exact = [told[setting]["exact"] for told in given["edits"].values()]
-        what = f"a perfect next-edit model, {setting}, {len(exact)} formats: all of what was due, lowest and highest"
-        yield what, f"{min(exact):.0%}, {max(exact):.0%}", given["command"]
+        kinds = [kind for told in given["edits"].values() for kind in told[setting].values()]
+        exact = [kind["exact"] for kind in kinds if kind["exact"] is not None]
+        what = f"a perfect next-edit model, {setting}, {len(given['edits'])} formats: all of what was due"
+        yield (
+            f"{what}, lowest and highest of all kinds of rows",
+            f"{min(exact):.0%}, {max(exact):.0%}",
+            given["command"],
+        )
 
 
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (

@@ -112,7 +112,10 @@ ORACLE = {
 REAL = {
     "command": "python -m bench.oracle next edits",
     "next": {"p50_ms": 12.5, "came": 5, "of": 6},
-    "edits": {"zeta-2": {"0 ms": {"exact": 1.0}}, "chat": {"0 ms": {"exact": 0.9}}},
+    "edits": {
+        "zeta-2": {"0 ms": {"short": {"exact": 1.0}}},
+        "chat": {"0 ms": {"long": {"exact": 0.9}, "beyond": {"exact": None}}},
+    },
 }
 
 
@@ -127,7 +130,7 @@ def test_perfect_model_is_reported_by_rows_requests_users_and_edits():
         "400 ms to its first token, VS Code: of the ideal keys saved | 90%, 40%",
         "the same, VS Code: of all that whole answers can save | 80%, 30%",
         "p50; how many came | 12.5 ms; 5 of 6",
-        "0 ms, 2 formats: all of what was due, lowest and highest | 90%, 100%",
+        "0 ms, 2 formats: all of what was due, lowest and highest of all kinds of rows | 90%, 100%",
     ):
         assert f"{line} | `python -m bench.oracle` |" in found
     assert plots.perfect(measured) == {"VS Code": [(0, 0.8), (400, 0.3)]}
