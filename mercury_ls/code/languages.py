@@ -22,7 +22,8 @@ class Quote(Struct, frozen=True):
 
 
 class Language(Struct, frozen=True, kw_only=True):
-    """The tuples from `comments` to `definitions` hold node kinds of the grammar.
+    """The tuples from `comments` to `definitions` hold node kinds of the `grammar`, a package and its function: usually
+    those of the id.
 
     `header` (a line that opens a scope, with its name) and `opening` (the end of a line that a body follows) are
     regular expressions. Like `quotes` and the comment marks, they also work on broken code, which is the normal state
@@ -30,7 +31,7 @@ class Language(Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    grammar: tuple[str, str]
+    grammar: tuple[str, str] | None = None
     aliases: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     filenames: tuple[str, ...] = ()
@@ -62,7 +63,6 @@ def kinds(words: str) -> tuple[str, ...]:
 DOUBLE = Quote('"', '"')
 SINGLE = Quote("'", "'")
 TRIPLE = Quote('"""', '"""', multiline=True)
-SLASHES = ("/*", "*/")
 
 BRACE_OPENING = (
     r"(?:\)|=>|\b(?:else|try|do|finally|loop|unsafe|async|move|const|static|get|set|init|default:)"
@@ -87,9 +87,11 @@ C_DEFINITIONS = kinds(
     " union_specifier"
 )
 
+BRACES = Language(id="", line_comment="//", block_comment=("/*", "*/"), opening=BRACE_OPENING)
+"""What most languages with braces have in common."""
+
 PYTHON = Language(
     id="python",
-    grammar=("tree_sitter_python", "language"),
     extensions=(".py", ".pyi", ".pyw"),
     filenames=("SConstruct", "SConscript"),
     line_comment="#",
@@ -112,14 +114,12 @@ PYTHON = Language(
     ),
     indents_blocks=True,
 )
-JAVASCRIPT = Language(
+JAVASCRIPT = replace(
+    BRACES,
     id="javascript",
-    grammar=("tree_sitter_javascript", "language"),
     aliases=("javascriptreact", "js", "jsx"),
     extensions=(".js", ".mjs", ".cjs", ".jsx"),
     filenames=("Jakefile",),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(DOUBLE, SINGLE, Quote("`", "`", multiline=True, code="${")),
     comments=("comment", "html_comment"),
     strings=("string", "template_string"),
@@ -134,7 +134,6 @@ JAVASCRIPT = Language(
         "class_declaration function_declaration generator_function_declaration method_definition variable_declarator"
     ),
     header=JS_HEADER,
-    opening=BRACE_OPENING,
 )
 TYPESCRIPT = replace(
     JAVASCRIPT,
@@ -159,13 +158,11 @@ TSX = replace(
     aliases=("typescriptreact",),
     extensions=(".tsx",),
 )
-RUST = Language(
+RUST = replace(
+    BRACES,
     id="rust",
-    grammar=("tree_sitter_rust", "language"),
     aliases=("rs",),
     extensions=(".rs",),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(
         Quote('r#"', '"#', multiline=True, escapes=False),
         Quote('r"', '"', multiline=True, escapes=False),
@@ -184,15 +181,12 @@ RUST = Language(
         r'[ \t]*(?:(?:pub(?:\([^)]*\))?|async|unsafe|const|default|extern(?:[ \t]+"[^"]*")?)[ \t]+)*'
         r"(?P<kind>fn|struct|enum|trait|impl|mod|union)\b[ \t]*(?:<[^>]*>[ \t]*)?(?P<name>\w+)"
     ),
-    opening=BRACE_OPENING,
 )
-GO = Language(
+GO = replace(
+    BRACES,
     id="go",
-    grammar=("tree_sitter_go", "language"),
     aliases=("golang",),
     extensions=(".go",),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(DOUBLE, SINGLE, Quote("`", "`", multiline=True, escapes=False)),
     strings=("interpreted_string_literal", "raw_string_literal", "rune_literal"),
     blocks=kinds(
@@ -202,15 +196,12 @@ GO = Language(
     imports=("import_declaration",),
     definitions=("const_spec", "function_declaration", "method_declaration", "type_alias", "type_spec"),
     header=r"[ \t]*(?P<kind>func|type)[ \t]+(?:\([^)]*\)[ \t]*)?(?P<name>\w+)",
-    opening=BRACE_OPENING,
 )
-C = Language(
+C = replace(
+    BRACES,
     id="c",
-    grammar=("tree_sitter_c", "language"),
     aliases=("objective-c",),
     extensions=(".c", ".h"),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(DOUBLE, SINGLE),
     strings=("char_literal", "string_literal", "system_lib_string"),
     blocks=("compound_statement", "enumerator_list", "field_declaration_list"),
@@ -220,15 +211,12 @@ C = Language(
     header=r"[ \t]*(?:typedef[ \t]+)?(?P<kind>struct|enum|union)[ \t]+(?P<name>\w+)[ \t]*\{?$|"
     + C_NOT_A_TYPE
     + C_FUNCTION,
-    opening=BRACE_OPENING,
 )
-CPP = Language(
+CPP = replace(
+    BRACES,
     id="cpp",
-    grammar=("tree_sitter_cpp", "language"),
     aliases=("c++", "cuda-cpp", "objective-cpp"),
     extensions=(".cc", ".cpp", ".cxx", ".cu", ".cuh", ".hh", ".hpp", ".hxx", ".ipp"),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(Quote('R"(', ')"', multiline=True, escapes=False), DOUBLE, SINGLE),
     strings=("char_literal", "raw_string_literal", "string_literal", "system_lib_string"),
     blocks=("compound_statement", "declaration_list", "enumerator_list", "field_declaration_list"),
@@ -244,14 +232,11 @@ CPP = Language(
         + C_NOT_A_TYPE
         + C_FUNCTION
     ),
-    opening=BRACE_OPENING,
 )
-JAVA = Language(
+JAVA = replace(
+    BRACES,
     id="java",
-    grammar=("tree_sitter_java", "language"),
     extensions=(".java",),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(TRIPLE, DOUBLE, SINGLE),
     comments=("block_comment", "line_comment"),
     strings=("character_literal", "string_literal"),
@@ -273,15 +258,13 @@ JAVA = Language(
         + C_FUNCTION
         + r"|[ \t]+(?P<method>[A-Z]\w*)[ \t]*\([^;]*\{$"
     ),
-    opening=BRACE_OPENING,
 )
-CSHARP = Language(
+CSHARP = replace(
+    BRACES,
     id="csharp",
     grammar=("tree_sitter_c_sharp", "language"),
     aliases=("c#", "cs"),
     extensions=(".cs", ".csx"),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(
         Quote('$@"', '"', multiline=True, escapes=False, code="{"),
         Quote('@"', '"', multiline=True, escapes=False),
@@ -309,11 +292,9 @@ CSHARP = Language(
         r"[ \t]*(?:(?:public|private|protected|internal|static|sealed|abstract|partial|readonly)[ \t]+)*"
         r"(?P<kind>class|interface|enum|record|struct|namespace)[ \t]+(?P<name>[\w.]+)|" + C_NOT_A_TYPE + C_FUNCTION
     ),
-    opening=BRACE_OPENING,
 )
 RUBY = Language(
     id="ruby",
-    grammar=("tree_sitter_ruby", "language"),
     aliases=("rb",),
     extensions=(".rb", ".rake", ".gemspec", ".ru"),
     filenames=("Gemfile", "Rakefile", "Vagrantfile", "Guardfile", "Podfile", "Brewfile"),
@@ -332,12 +313,11 @@ RUBY = Language(
         r"(?!.*\b(?:end|then\s+\S.*)$).*$|^\s*(?:else|begin|ensure)$|\bdo(?:\s*\|[^|]*\|)?$|\{(?:\s*\|[^|]*\|)$"
     ),
 )
-PHP = Language(
+PHP = replace(
+    BRACES,
     id="php",
     grammar=("tree_sitter_php", "language_php"),
     extensions=(".php", ".phtml"),
-    line_comment="//",
-    block_comment=SLASHES,
     quotes=(Quote('"', '"', multiline=True, code="{$"), Quote("'", "'", multiline=True)),
     strings=("encapsed_string", "heredoc", "nowdoc", "shell_command_expression", "string"),
     blocks=("compound_statement", "declaration_list", "enum_declaration_list", "match_block", "switch_block"),
@@ -354,11 +334,9 @@ PHP = Language(
         r"[ \t]*(?:(?:public|private|protected|static|final|abstract|readonly)[ \t]+)*"
         r"(?P<kind>function|class|interface|trait|enum|namespace)[ \t]+&?(?P<name>[\w\\]+)"
     ),
-    opening=BRACE_OPENING,
 )
 BASH = Language(
     id="bash",
-    grammar=("tree_sitter_bash", "language"),
     aliases=("sh", "shellscript", "zsh"),
     extensions=(".sh", ".bash", ".zsh", ".ksh"),
     filenames=(".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", "PKGBUILD"),
@@ -375,7 +353,6 @@ BASH = Language(
 )
 LUA = Language(
     id="lua",
-    grammar=("tree_sitter_lua", "language"),
     extensions=(".lua", ".luau", ".rockspec"),
     line_comment="--",
     block_comment=("--[[", "]]"),
@@ -390,7 +367,6 @@ LUA = Language(
 )
 JSON = Language(
     id="json",
-    grammar=("tree_sitter_json", "language"),
     aliases=("jsonc",),
     extensions=(".json", ".jsonc", ".ipynb", ".webmanifest"),
     filenames=(".babelrc", ".prettierrc"),
@@ -399,16 +375,14 @@ JSON = Language(
 )
 HTML = Language(
     id="html",
-    grammar=("tree_sitter_html", "language"),
     extensions=(".html", ".htm", ".xhtml"),
     block_comment=("<!--", "-->"),
     strings=("quoted_attribute_value",),
 )
 CSS = Language(
     id="css",
-    grammar=("tree_sitter_css", "language"),
     extensions=(".css",),
-    block_comment=SLASHES,
+    block_comment=BRACES.block_comment,
     quotes=(DOUBLE, SINGLE),
     comments=("comment", "js_comment"),
     strings=("string_value",),
@@ -418,7 +392,6 @@ CSS = Language(
 )
 MARKDOWN = Language(
     id="markdown",
-    grammar=("tree_sitter_markdown", "language"),
     aliases=("md",),
     extensions=(".md", ".markdown", ".mdown"),
     block_comment=("<!--", "-->"),
@@ -447,18 +420,16 @@ LANGUAGES: tuple[Language, ...] = (
 )
 
 
+BY_ID = {id: language for language in LANGUAGES for id in (language.id, *language.aliases)}
+BY_NAME = {name: language for language in LANGUAGES for name in language.filenames}
+BY_EXTENSION = {extension: language for language in LANGUAGES for extension in language.extensions}
+
+
 def find(language_id: str, path: str) -> Language | None:
     """The language with the editor's id, else that of the file name."""
-    lowered = language_id.lower()
     name = path.replace("\\", "/").rsplit("/", 1)[-1]
     extension = "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
-    for language in LANGUAGES:
-        if lowered == language.id or lowered in language.aliases:
-            return language
-    for language in LANGUAGES:
-        if name in language.filenames or extension in language.extensions:
-            return language
-    return None
+    return BY_ID.get(language_id.lower()) or BY_NAME.get(name) or BY_EXTENSION.get(extension)
 
 
 @cache
@@ -472,6 +443,6 @@ def new_parser(language: Language) -> tree_sitter.Parser:
 
 
 def grammar(language: Language) -> tree_sitter.Language:
-    module, function = language.grammar
+    module, function = language.grammar or (f"tree_sitter_{language.id}", "language")
     pointer: object = getattr(importlib.import_module(module), function)()
     return tree_sitter.Language(pointer)
