@@ -5,7 +5,6 @@ import sys
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from functools import cache
-from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -24,37 +23,13 @@ IDENTIFIER = re.compile(
     r"\b(?!(?:and|const|def|else|for|from|function|if|import|in|let|new|not|or|return|self|this|var)\b)[^\W\d]\w*"
 )
 IMPORTING = re.compile(r"\s*(?:import|from|use|using|package|extern|#|@import|source\b|\.\s)|.*\b(?:require|include)")
-CLASS_LIKE = re.compile(r"class|impl|interface|trait|struct|record|enum|module")
 NO_SCOPE = re.compile(r"\s*(?:#|//|--|\*|/\*|\w+:\s*$)")
-KINDS = {
-    "constructor": "method",
-    "method": "method",
-    "function": "function",
-    "macro": "function",
-    "interface": "interface",
-    "trait": "interface",
-    "enum": "enum",
-    "namespace": "module",
-    "module": "module",
-    "mod": "module",
-    "class": "class",
-    "struct": "class",
-    "record": "class",
-    "union": "class",
-    "type": "type",
-    "alias": "type",
-    "delegate": "type",
-    "concept": "type",
-}
 
 
 class Definition(Struct, frozen=True):
-    """`start:signature_end` is the signature; `kind` is function, method, class, interface, enum, module, type or
-    constant.
-    """
+    """`start:signature_end` is the signature."""
 
     name: str
-    kind: str
     start: int
     end: int
     signature_end: int
@@ -423,13 +398,8 @@ def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definitio
             around.pop()
         name = _name_of(node)
         if name and len(around) < MAX_DEPTH and _is_listed(node, name, around):
-            yield Definition(
-                name,
-                _kind_of(node),
-                snapshot.offset_of_byte(node.start_byte),
-                snapshot.offset_of_byte(node.end_byte),
-                _end_of_signature(snapshot, node),
-            )
+            start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
+            yield Definition(name, start, end, _end_of_signature(snapshot, node))
         around.append(node)
 
 
@@ -466,18 +436,6 @@ def _is_function(node: Node) -> bool:
     return named_so or ("declarator" in node.type and _body_of(node) is not None)
 
 
-def _kind_of(node: Node) -> str:
-    if node.type == "variable_declarator" and _body_of(node) is not None:
-        return "function"
-    kind = next((KINDS[word] for word in node.type.split("_") if word in KINDS), "constant")
-    return "method" if kind == "function" and is_member(node) else kind
-
-
-def is_member(node: Node) -> bool:
-    inside = takewhile(lambda outer: not _is_function(outer), outward(node.parent))
-    return any(CLASS_LIKE.search(outer.type) and not outer.type.endswith("module") for outer in inside)
-
-
 def _definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
     """The lines of an error node that look like headers."""
     first, last = (snapshot.line_of(snapshot.offset_of_byte(byte)) for byte in node.byte_range)
@@ -487,10 +445,9 @@ def _definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -
         if match is None or match.groupdict().get("kind") == "impl":
             continue
         name = next(match[group] for group in ("name", "function", "method") if match.groupdict().get(group))
-        word = (match.groupdict().get("kind") or "function").split()[0].rstrip("*")
         start = snapshot.line_start(number)
         end = start + len(line)
-        yield Definition(name, KINDS.get(word, "function"), start + _indentation(line), end, end)
+        yield Definition(name, start + _indentation(line), end, end)
 
 
 def _opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:

@@ -85,8 +85,6 @@ class NearbyDefinition(Struct, frozen=True):
     """One definition; `distance` is the number of folders between it and the file that asks."""
 
     path: str
-    name: str
-    kind: str
     text: str
     distance: int
     modified_ns: int
@@ -97,14 +95,14 @@ class _IndexedFile(Struct, frozen=True):
     the sorted checksums of its names; `declared` are its declarations, encoded in a tenth of the memory."""
 
     stamp: tuple[int, int]
-    definitions: tuple[tuple[str, str, str], ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()
     words: "array[int]" = array("I")
     declared: bytes = b""
     used: tuple[Used, ...] = ()
 
     @property
     def characters(self) -> int:
-        return sum(len(text) for _, _, text in self.definitions) + len(self.declared)
+        return sum(len(text) for _, text in self.definitions) + len(self.declared)
 
     def has(self, word: int) -> bool:
         at = bisect_left(self.words, word)
@@ -202,9 +200,9 @@ class Workspace:
 
     def _named(self, name: str, path: str, near: str) -> Iterator[NearbyDefinition]:
         file = self._files[path]
-        for defined, kind, text in file.definitions:
+        for defined, text in file.definitions:
             if defined == name:
-                yield NearbyDefinition(path, name, kind, text, _distance_between(path, near), file.stamp[0])
+                yield NearbyDefinition(path, text, _distance_between(path, near), file.stamp[0])
 
     def homes(self, name: str, near: str) -> list[str]:
         """The files of the same language that define this name, nearest first; none if many do."""
@@ -387,7 +385,7 @@ class Workspace:
         self._files[path] = file
         self._characters += file.characters
         self._words += len(file.words)
-        for name, _, _ in file.definitions:
+        for name, _ in file.definitions:
             self._places.setdefault(name, {})[path] = None
         self._folders.setdefault(os.path.dirname(path), {})[path] = None
         for use in file.used:
@@ -412,7 +410,7 @@ class Workspace:
             return
         self._characters -= file.characters
         self._words -= len(file.words)
-        for name in {name for name, _, _ in file.definitions}:
+        for name in {name for name, _ in file.definitions}:
             del self._places[name][path]
             if not self._places[name]:
                 del self._places[name]
@@ -472,15 +470,15 @@ def _advance(task: Iterator[None]) -> Iterator[None] | None:
         return None
 
 
-def _describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str, str]]:
-    """The name, kind and text of each definition: its signature and a few more lines, or all of a short one."""
+def _describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str]]:
+    """The name and text of each definition: its signature and a few more lines, or all of a short one."""
     for definition in definitions:
         first = snapshot.line_of(definition.start)
         last = snapshot.line_of(max(definition.end - 1, definition.start))
         if last - first >= SHORT_LINES:
             last = min(last, snapshot.line_of(definition.signature_end) + BODY_LINES)
         text = snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]
-        yield definition.name, definition.kind, _truncate(_dedent(text))
+        yield definition.name, _truncate(_dedent(text))
 
 
 def _dedent(text: str) -> str:

@@ -31,12 +31,9 @@ def check_block(language: str, text: str, expected: bool):
 
 
 def check_definitions(language: str, text: str, *expected: str):
-    """Each as `kind name | signature`."""
+    """Each as `name | signature`."""
     snapshot, _ = drawn(text + "$0", language)
-    found = [
-        f"{each.kind} {each.name} | {snapshot.text[each.start : each.signature_end]}"
-        for each in syntax.definitions(snapshot)
-    ]
+    found = [f"{each.name} | {snapshot.text[each.start : each.signature_end]}" for each in syntax.definitions(snapshot)]
     assert found == [*expected]
 
 
@@ -330,68 +327,68 @@ def test_headers_are_found_in_broken_code():
 # definitions
 
 
-def test_definitions_tell_names_kinds_and_signatures():
+def test_definitions_tell_names_and_signatures():
     check_definitions(
         "python",
         "LIMIT = 3\nlower = 1\n\nclass A(B):\n    def f(self, x) -> int:\n        LOCAL = 1\n\nasync def g(): pass\n",
-        "constant LIMIT | LIMIT = 3",
-        "class A | class A(B):",
-        "method f | def f(self, x) -> int:",
-        "function g | async def g():",
+        "LIMIT | LIMIT = 3",
+        "A | class A(B):",
+        "f | def f(self, x) -> int:",
+        "g | async def g():",
     )
     check_definitions(
         "javascript",
         "const A = 1;\nexport class B { f(x) { let y = 1; } }\nfunction g() {}\nconst h = (x) => { x };\n",
-        "constant A | A = 1",
-        "class B | class B",
-        "method f | f(x)",
-        "function g | function g()",
-        "function h | h = (x) =>",
+        "A | A = 1",
+        "B | class B",
+        "f | f(x)",
+        "g | function g()",
+        "h | h = (x) =>",
     )
     check_definitions(
         "typescript",
         "interface A {\n  x: string;\n}\ntype B = A;\nenum C { D }\nabstract class E {\n  f(x: number): void {}\n}\n",
-        "interface A | interface A",
-        "type B | type B = A;",
-        "enum C | enum C",
-        "class E | abstract class E",
-        "method f | f(x: number): void",
+        "A | interface A",
+        "B | type B = A;",
+        "C | enum C",
+        "E | abstract class E",
+        "f | f(x: number): void",
     )
     check_definitions(
         "rust",
         "const A: i32 = 1;\npub struct B {\n    x: i32,\n}\nimpl B {\n"
         "    pub fn f(&self) -> i32 { 1 }\n}\ntrait C {}\nfn g() {}\n",
-        "constant A | const A: i32 = 1;",
-        "class B | pub struct B",
-        "method f | pub fn f(&self) -> i32",
-        "interface C | trait C",
-        "function g | fn g()",
+        "A | const A: i32 = 1;",
+        "B | pub struct B",
+        "f | pub fn f(&self) -> i32",
+        "C | trait C",
+        "g | fn g()",
     )
     check_definitions(
         "go",
         "package a\n\nconst B = 1\n\ntype C struct {\n\tX int\n}\n\nfunc (c C) F(x int) string {\n}\nfunc g() {}\n",
-        "constant B | B = 1",
-        "type C | C struct {",
-        "method F | func (c C) F(x int) string",
-        "function g | func g()",
+        "B | B = 1",
+        "C | C struct {",
+        "F | func (c C) F(x int) string",
+        "g | func g()",
     )
     check_definitions(
         "c",
         "#define A 1\nstruct b {\n  int x;\n};\nstatic char *f(struct b *c) {\n  return 0;\n}\nenum d { E };\n",
-        "constant A | #define A 1",
-        "class b | struct b",
-        "function f | static char *f(struct b *c)",
-        "enum d | enum d",
+        "A | #define A 1",
+        "b | struct b",
+        "f | static char *f(struct b *c)",
+        "d | enum d",
     )
     check_definitions(
         "java",
         "class A {\n  static final int B = 1;\n  int c;\n  A() {}\n"
         "  int f(String s) { return 1; }\n}\ninterface D {}\n",
-        "class A | class A",
-        "constant B | static final int B = 1;",
-        "method A | A()",
-        "method f | int f(String s)",
-        "interface D | interface D",
+        "A | class A",
+        "B | static final int B = 1;",
+        "A | A()",
+        "f | int f(String s)",
+        "D | interface D",
     )
 
 
@@ -399,9 +396,9 @@ def test_definitions_go_three_deep():
     check_definitions(
         "python",
         "class A:\n    class B:\n        class C:\n            class D: pass\n",
-        "class A | class A:",
-        "class B | class B:",
-        "class C | class C:",
+        "A | class A:",
+        "B | class B:",
+        "C | class C:",
     )
 
 
@@ -409,23 +406,23 @@ def test_definitions_survive_broken_code():
     check_definitions(
         "python",
         "def f(a):\n    return g(\n\nclass A:\n    def h(self):\n        pass\n",
-        "function f | def f(a):",
-        "class A | class A:",
-        "method h | def h(self):",
+        "f | def f(a):",
+        "A | class A:",
+        "h | def h(self):",
     )
     check_definitions(
         "rust",
         "impl A {\n    fn f(&self) {\n        let a = foo(\n    }\n}\n\nfn g() {}\n",
-        "function f | fn f(&self) {",
-        "function g | fn g() {}",
+        "f | fn f(&self) {",
+        "g | fn g() {}",
     )
     check_definitions(
         "java",
         'class A {\n  void f() {\n    String a = "abc\n  }\n}\n',
-        "class A | class A {",
-        "function f | void f() {",
+        "A | class A {",
+        "f | void f() {",
     )
-    check_definitions("go", "package a\n\nfunc f(x int) {\n\ty := g(\n}\n", "function f | func f(x int)")
+    check_definitions("go", "package a\n\nfunc f(x int) {\n\ty := g(\n}\n", "f | func f(x int)")
 
 
 # imports, problems, identifiers
