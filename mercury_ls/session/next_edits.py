@@ -16,7 +16,6 @@ from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
-from mercury_ls.session.patience import Patience
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.session.standing_offer import StandingOffer
@@ -57,7 +56,6 @@ class NextEdits:
         self._tally = tally
         self._note = note
         self._clock = questions.clock
-        self._patience = Patience()
         self.next_questions = NextQuestions(files, questions)
         self.standing = StandingOffer(files, tally)
         self._answered_at = 0
@@ -89,8 +87,8 @@ class NextEdits:
             return self._shown(Answer((offer,), final=True), request)
         if reason := self._questions.unavailable(request.uri, request.invoked) or self._reason_to_wait(request):
             return Answer(silence=reason, final=True)
-        settled = self._now() + (0.0 if request.invoked else SETTLING_SECONDS * self._patience.at(self._clock()))
-        await asyncio.sleep(0.0 if request.invoked else self._pause(settled - self._now()))
+        settled = self._now() + (0.0 if request.invoked else SETTLING_SECONDS)
+        await asyncio.sleep(0.0 if request.invoked else self._pause)
         answer = Answer(silence=CHANGED, final=True)
         for _ in range(TRIES):
             answer, mark = await self._answered(request, settled), self._files.history.mark
@@ -130,13 +128,11 @@ class NextEdits:
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
-    def _pause(self, settling: float) -> float:
-        """How long to wait before anything is asked, where an edit settles within so many seconds. The record of a
-        next-edit model decides how often it is asked."""
-        info = self._questions.engine.status.info
-        if not (self._is_ready and "region" in asked_modes(info)):
-            return settling
-        return max(self._questions.rewrite_pause_ms / 1000, settling - SETTLING_SECONDS, 0.0)
+    @property
+    def _pause(self) -> float:
+        """How long to wait before anything is asked. The record of a next-edit model decides how often it is asked."""
+        rewrites = self._is_ready and "region" in asked_modes(self._questions.engine.status.info)
+        return self._questions.rewrite_pause_ms / 1000 if rewrites else SETTLING_SECONDS
 
     async def _started(self) -> None:
         """Returns once the engine is ready or unavailable, or after a while."""
@@ -236,7 +232,6 @@ class NextEdits:
         """The offer, if it is one of ours. What follows from it is looked for at once."""
         offer = self.standing.accepted(id, edits)
         if offer is not None:
-            self._patience.accepted(self._clock())
             self._look_ahead()
         return offer
 
@@ -246,7 +241,6 @@ class NextEdits:
             return False
         self.next_questions.refuse(offer)
         self._rejected_at = self._clock()
-        self._patience.rejected(self._rejected_at)
         return True
 
     def _look_ahead(self) -> None:
