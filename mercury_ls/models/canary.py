@@ -22,25 +22,19 @@ SAMPLE = 3
 
 
 class KnownGap(Struct, frozen=True):
-    """`known` are the answers that are right; more may follow them."""
+    """`right_lines` are the answers that are right; more may follow them."""
 
     path: str
     language: str
     text: str
     right_lines: tuple[str, ...]
 
-    def request(self, modes: Iterable[str]) -> InfillRequest:
+    def request(self, modes: Iterable[str], typed: str = "") -> InfillRequest:
         before, _, after = self.text.partition(CURSOR)
-        span = Span(0, len(before), len(before), "line" if "line" in modes else "block", GAP_TOKENS)
-        window = Window(self.path, self.language, before + after)
-        return InfillRequest(
-            session="canary",
-            windows=(window,),
-            spans=(span,),
-            cursor=len(before),
-            deadline_ms=DEADLINE_MS,
-            invoked=True,
-        )
+        cursor = len(before + typed)
+        span = Span(0, cursor, cursor, "line" if "line" in modes else "block", GAP_TOKENS)
+        window = Window(self.path, self.language, before + typed + after)
+        return InfillRequest(session="canary", windows=(window,), spans=(span,), cursor=cursor, invoked=True)
 
     def is_right(self, answer: str) -> bool:
         line = answer.strip().split("\n")[0]
@@ -59,16 +53,16 @@ class Rewrite(Struct, frozen=True):
     below: str
     due: str = ""
 
-    def request(self, modes: Iterable[str]) -> InfillRequest:
-        text = self.above + self.after + self.below
+    def request(self, modes: Iterable[str], typed: str = "") -> InfillRequest:
+        edited = self.above + self.after[:-1] + typed
+        text = f"{edited}\n{self.below}"
         edit = Edit(self.path, self.above.count("\n"), self.before, self.after, self.above, self.below)
         return InfillRequest(
             session="canary",
             windows=(Window(self.path, self.language, text),),
             spans=(Span(0, 0, len(text), "region", REWRITE_TOKENS),),
             edits=(edit,),
-            cursor=len(self.above + self.after) - 1,
-            deadline_ms=DEADLINE_MS,
+            cursor=len(edited),
             invoked=True,
         )
 

@@ -1,14 +1,14 @@
 """What a model costs on this machine: three real suggestions, timed."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, Span, Window
+from mercury_engine.api import Engine, EngineInfo, Filled, InfillRequest
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
 from mercury_ls.models import canary, library
@@ -20,54 +20,10 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import STRONGER
 
-CURSOR = "‸"
-TOKENS = 32
+SAMPLES = 3
 SHOWN = 60
 
 Clock = Callable[[], float]
-
-
-class Sample(Struct, frozen=True):
-    """A text with a cursor where code is missing, and the last edit before it."""
-
-    path: str
-    language: str
-    text: str
-    edit: tuple[int, str, str] = (0, "", "")
-
-
-SNIPPETS = (
-    Sample(
-        "cart.py",
-        "python",
-        "def total(items):\n"
-        '    """The price of all items, with tax."""\n'
-        "    price = 0.0\n"
-        "    for item in items:\n"
-        "        price += ‸\n"
-        "    return price * (1 + TAX)\n",
-        (2, "    sum = 0.0\n", "    price = 0.0\n"),
-    ),
-    Sample(
-        "users.ts",
-        "typescript",
-        "interface User { name: string; active: boolean }\n\n"
-        "export function activeNames(users: User[]): string[] {\n"
-        "  return users.filter((user) => ‸\n"
-        "}\n",
-        (
-            0,
-            "interface User { name: string; email: string }\n",
-            "interface User { name: string; active: boolean }\n",
-        ),
-    ),
-    Sample(
-        "stack.go",
-        "go",
-        "type Stack[T any] struct{ items []T }\n\nfunc (s *Stack[T]) Push(item T) {\n\ts.items = ‸\n}\n",
-        (0, "type Stack[T any] struct{ values []T }\n", "type Stack[T any] struct{ items []T }\n"),
-    ),
-)
 
 
 class SampleAnswer(Struct, frozen=True):
@@ -116,11 +72,12 @@ def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> can
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
     """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
-    answers = tuple(_asked(engine, snippet, clock) for snippet in SNIPPETS)
+    info = engine.info()
+    questions = canary.GAPS if {"line", "block"} & {*info.answers} else canary.REWRITES
+    answers = tuple(_asked(engine, question, info.answers, clock) for question in questions[:SAMPLES])
     cold, warm = median(answer.cold_ms for answer in answers), median(answer.warm_ms for answer in answers)
     first = median(answer.first_ms for answer in answers)
     speed = median([answer.tokens_per_second for answer in answers if answer.tokens_per_second] or [0.0])
-    info = engine.info()
     return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
 
 
@@ -139,13 +96,12 @@ class _Timed(Struct, frozen=True):
         return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
-def _asked(engine: Engine, snippet: Sample, clock: Clock) -> SampleAnswer:
-    answers = engine.info().answers
-    cold = _timed(engine, request(snippet, answers), clock)
-    typed = cold.filled.text[:1] if "line" in answers else " "
-    warm = _timed(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
+def _asked(engine: Engine, question: canary.Question, modes: Sequence[str], clock: Clock) -> SampleAnswer:
+    cold = _timed(engine, question.request(modes), clock)
+    typed = cold.filled.text[:1] if "line" in modes else ""
+    warm = _timed(engine, question.request(modes, typed.strip() or " "), clock)
     return SampleAnswer(
-        snippet.path,
+        question.path,
         cold.filled.text,
         cold.filled.p_accept,
         cold.all_ms,
@@ -163,26 +119,6 @@ def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> _Timed:
         first_ms = first_ms or (1000 * (clock() - started) if last.text.strip() else 0.0)
     all_ms = 1000 * (clock() - started)
     return _Timed(last, first_ms or all_ms, all_ms, sent)
-
-
-def request(snippet: Sample, answers: tuple[str, ...], typed: str = "") -> InfillRequest:
-    """What an editor would ask: the rest of the line, or of a model that rewrites regions what should change."""
-    before, _, after = snippet.text.partition(CURSOR)
-    text, cursor = before + typed + after, len(before) + len(typed)
-    if "line" in answers:
-        span = Span(0, cursor, cursor, "line", TOKENS)
-    elif "block" in answers:
-        span = Span(0, cursor, cursor, "block", TOKENS)
-    else:
-        span = Span(0, 0, len(text), "region", 4 * TOKENS)
-    line, old, new = snippet.edit
-    return InfillRequest(
-        session=f"test {snippet.path}",
-        windows=(Window(snippet.path, snippet.language, text),),
-        spans=(span,),
-        edits=(Edit(snippet.path, line, old, new),),
-        cursor=cursor,
-    )
 
 
 def described(result: ModelMeasurement) -> Iterator[str]:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.record import ModelRecord
 from mercury_ls import wording
-from mercury_ls.models import library, measure
-from mercury_ls.models.measure import SNIPPETS, described, request
+from mercury_ls.models import canary, library, measure
+from mercury_ls.models.measure import SAMPLES, described
 from mercury_ls.serve import added
 from mercury_ls.settings.schema import Settings
 from tests.mercury_ls.models.test_canary import Model, opened
@@ -40,16 +40,20 @@ def test_model_is_asked_for_what_it_can_answer(answers, mode):
     ticks = iter(range(100))
     result = measure.measure(engine, 1500.0, clock=lambda: next(ticks))
     assert {each.spans[0].mode for each in engine.asked} == {mode}
-    assert len(engine.asked) == 2 * len(SNIPPETS)
+    assert len(engine.asked) == 2 * SAMPLES
     assert (result.measured.cold_ms, result.measured.warm_ms, result.measured.memory) == (2000.0, 2000.0, 5_000_000)
     assert (result.measured.first_ms, result.measured.tokens_per_second) == (1000.0, 2.0)
 
 
 def test_second_time_one_more_character_was_typed():
-    first, second = request(SNIPPETS[0], ("line",)), request(SNIPPETS[0], ("line",), "i")
-    assert len(second.windows[0].text) == len(first.windows[0].text) + 1
-    assert second.spans[0].start == second.cursor == first.cursor + 1
-    assert first.windows[0].text[: first.cursor].endswith("price += ")
+    for modes in (("line",), ("region",)):
+        engine = Engine(*modes)
+        measure.measure(engine, 1500.0)
+        first, second = engine.asked[:2]
+        assert len(second.windows[0].text) == len(first.windows[0].text) + 1
+        assert second.cursor == first.cursor + 1
+        assert second.windows[0].text[: second.cursor].startswith(first.windows[0].text[: first.cursor])
+    assert canary.GAPS[0].request(("line",), "a").spans[0].start == len("def add(a, b):\n    return a")
 
 
 def test_result_says_what_was_sent_and_whether_it_is_calibrated():
@@ -88,14 +92,6 @@ def test_model_added_in_another_format_is_told_its_own(monkeypatch, family, prom
     monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened(family, prompt))
     record = ModelRecord(name="tiny", kind=added.named_kind(prompt)[0], prompt=prompt)
     assert said in str(measure.verdict_on(Model(family, prompt), record, network=False))
-
-
-def test_snippets_have_one_cursor_and_real_edits():
-    for snippet in SNIPPETS:
-        assert snippet.text.count(measure.CURSOR) == 1
-        line, before, after = snippet.edit
-        assert before != after
-        assert snippet.text.splitlines(keepends=True)[line] == after
 
 
 def test_memory_is_the_processes_where_it_is_known(tmp_path, monkeypatch):
