@@ -5,13 +5,14 @@ import contextlib
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
 from msgspec.structs import replace
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
@@ -279,19 +280,34 @@ class Server(LanguageServer):
 
     async def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Does the work, and lets the client show that something is done if it takes longer than a moment."""
-        window = self.protocol.client_capabilities.window
         task = asyncio.ensure_future(work())
-        token = uuid.uuid4().hex
         try:
             await asyncio.wait([task], timeout=WORK_SHOWN_SECONDS)
-            if not task.done() and window and window.work_done_progress:
-                await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(token))
-                info = self.started.engine.status.info
-                title = f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"
-                self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=title))
-            return await task
+            if task.done():
+                return await task
+            info = self.started.engine.status.info
+            async with self.progressing(f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"):
+                return await task
         finally:
             task.cancel()
+
+    @contextlib.asynccontextmanager
+    async def progressing(self, title: str) -> AsyncGenerator[Callable[[str], None]]:
+        """Work that the client may show, from its beginning to its end; what is yielded reports a line on it."""
+        token = uuid.uuid4().hex
+
+        def report(line: str) -> None:
+            if token in self.shown_progress:
+                self.work_done_progress.report(token, lsp.WorkDoneProgressReport(message=line))
+
+        window = self.protocol.client_capabilities.window
+        if window and window.work_done_progress:
+            with contextlib.suppress(JsonRpcException):
+                await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(token))
+            self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=title))
+        try:
+            yield report
+        finally:
             self.end_progress(token)
 
     @property

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import sys
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from lsprotocol import types as lsp
 from msgspec import Struct
-from pygls.exceptions import JsonRpcException
 
 from mercury_ls.lsp.server import Server
 from mercury_ls.settings import models
@@ -137,9 +135,9 @@ class StrongerModel:
 
         name = parse(id)[1]
         verbs = (["model", "add", "--yes", "--name", name, id], ["model", "use", name])
-        async with _Progress(self._server, f"mercury: installing {id}") as progress:
+        async with self._server.progressing(f"mercury: installing {id}") as report:
             for verb in verbs:
-                finished = await self._run(verb, progress.report)
+                finished = await self._run(verb, report)
                 if finished.code:
                     again = f"`mercury-ls {' '.join(verb)}` tries again"
                     self._server.show(lsp.MessageType.Error, f"{finished.remark}; {again}")
@@ -195,27 +193,3 @@ def _described(choice: "Prediction") -> str:
     download = megabytes(DOWNLOADED_BYTES * choice.known.parameters)
     memory = f"{megabytes(choice.memory)} of memory"
     return f"{choice.known.id} ({download} to download, {memory}, licence {choice.known.licence})"
-
-
-class _Progress:
-    """Work that the client may show, from its beginning to its end."""
-
-    def __init__(self, server: Server, title: str) -> None:
-        self._server = server
-        self._title = title
-        self._token = uuid.uuid4().hex
-
-    async def __aenter__(self) -> "_Progress":
-        window = self._server.protocol.client_capabilities.window
-        if window and window.work_done_progress:
-            with suppress(JsonRpcException):
-                await self._server.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(self._token))
-            self._server.work_done_progress.begin(self._token, lsp.WorkDoneProgressBegin(title=self._title))
-        return self
-
-    def report(self, line: str) -> None:
-        if self._token in self._server.shown_progress:
-            self._server.work_done_progress.report(self._token, lsp.WorkDoneProgressReport(message=line))
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.end_progress(self._token)
