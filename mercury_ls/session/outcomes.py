@@ -51,10 +51,10 @@ class Outcomes:
         self.enabled = True
         self._path = folder and folder / FILE
         self._clock = clock
-        self._known: dict[tuple[str, Kind], list[Fate]] | None = None
+        self._known: dict[Key, list[Fate]] | None = None
         self._new: list[Fate] = []
-        self._judges: dict[tuple[str, Kind], tuple[date, Judge]] = {}
-        self._unfitted: Counter[tuple[str, Kind]] = Counter()
+        self._judges: dict[Key, tuple[date, Judge]] = {}
+        self._unfitted: Counter[Key] = Counter()
 
     def settled(self, model: str, kind: Kind, evidence: Evidence, kept: bool, shown: bool) -> None:
         if not self.enabled:
@@ -109,7 +109,7 @@ class Outcomes:
         return date.fromtimestamp(self._clock())
 
     @property
-    def _all(self) -> dict[tuple[str, Kind], list[Fate]]:
+    def _all(self) -> dict[Key, list[Fate]]:
         if self._known is None:
             self._known = {}
             for fate in _latest(_read(self._path) if self._path else [], self._today):

@@ -429,20 +429,9 @@ def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
-    """The statistics page for editors; `more` are lines below the table."""
-    notes = "".join(f"* {line}\n" for line in notes)
+    """The statistics page for editors, with notes below the table."""
     rows = _by_language(rows)
-    if not rows:
-        return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
-    lines = [
-        HEAD,
-        ("---",) * 3 + ("---:",) * 5,
-        *_sums(rows),
-        *(_cells(row, str(row.day), row.language) for row in rows),
-    ]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return (
-        f"# mercury-ls: suggestions\n\n{body}\n\n{notes}\n{where}\n"
-        if notes
-        else f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"
-    )
+    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *_sums(rows), *(_cells(row, str(row.day), row.language) for row in rows)]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else "Nothing has been counted yet."
+    listed = "\n".join(f"* {note}" for note in notes if rows)
+    return "\n\n".join(filter(None, ("# mercury-ls: suggestions", body, listed, where))) + "\n"
