@@ -6,8 +6,7 @@ from functools import cache
 from itertools import islice
 
 from msgspec import Struct
-from tree_sitter import Language as Grammar
-from tree_sitter import Node, Query, QueryCursor
+from tree_sitter import Node, QueryCursor
 
 from mercury_engine.api import NameKind
 from mercury_ls.code import languages, scopes, symbols
@@ -145,15 +144,10 @@ def _given_by_name(snapshot: Snapshot) -> Iterator[Used]:
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or language.id not in CALLS or snapshot.tree is None:
         return
-    for _, parts in QueryCursor(_call_query(language)).matches(snapshot.tree.root_node):
+    for _, parts in QueryCursor(languages.query(language, CALLS[language.id])).matches(snapshot.tree.root_node):
         owner_name, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
         if owner_name.isidentifier() and name.isidentifier():
             yield Used(name, "keyword", origin=f"{owner_name}()")
-
-
-@cache
-def _call_query(language: Language) -> Query:
-    return Query(languages.grammar(language), CALLS[language.id])
 
 
 def _kind_by_spelling(name: str) -> NameKind:
@@ -193,31 +187,28 @@ def _outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
 
 def _declaring(language: Language, around: Node) -> list[Node]:
     """The nodes that may declare names, in the order of the text."""
-    declarators = QueryCursor(_query(language)).captures(around).get("d", [])
+    declarators = QueryCursor(languages.query(language, _declarators(language))).captures(around).get("d", [])
     return sorted(declarators, key=lambda node: (node.start_byte, -node.end_byte))
 
 
 @cache
-def _query(language: Language) -> Query:
+def _declarators(language: Language) -> str:
+    """The pattern of the nodes that may declare names."""
     grammar = languages.grammar(language)
-    syntax_kinds = {
-        *scopes.BINDING_FIELDS,
-        *scopes.BINDING_LISTS,
-        *scopes.FUNCTIONS,
-        *scopes.TYPES,
-        *language.definitions,
-    }
-    syntax_kinds.add(ASSIGNING)
-    named_kinds = (kind for kind in range(grammar.node_kind_count) if _is_named(grammar, kind))
-    kinds = filter(None, map(grammar.node_kind_for_id, named_kinds))
+    declaring_kinds = (
+        scopes.BINDING_FIELDS,
+        scopes.BINDING_LISTS,
+        scopes.FUNCTIONS,
+        scopes.TYPES,
+        language.definitions,
+    )
+    syntax_kinds = {ASSIGNING}.union(*declaring_kinds)
+    visible_kinds = filter(grammar.node_kind_is_visible, range(grammar.node_kind_count))
+    kinds = filter(None, map(grammar.node_kind_for_id, filter(grammar.node_kind_is_named, visible_kinds)))
     chosen = {
         kind for kind in kinds if (kind in syntax_kinds or scopes.NAMING.search(kind)) and not IMPORT.search(kind)
     }
-    return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
-
-
-def _is_named(grammar: Grammar, kind: int) -> bool:
-    return grammar.node_kind_is_named(kind) and grammar.node_kind_is_visible(kind)
+    return f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d"
 
 
 def _names_of(node: Node) -> Iterator[Node]:

@@ -442,6 +442,11 @@ def new_parser(language: Language) -> tree_sitter.Parser:
     return tree_sitter.Parser(grammar(language))
 
 
+@cache
+def query(language: Language, pattern: str) -> tree_sitter.Query:
+    return tree_sitter.Query(grammar(language), pattern)
+
+
 def grammar(language: Language) -> tree_sitter.Language:
     module, function = language.grammar or (f"tree_sitter_{language.id}", "language")
     pointer: object = getattr(importlib.import_module(module), function)()

@@ -13,11 +13,10 @@ from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from tree_sitter import Node, Query, QueryCursor
+from tree_sitter import Node, QueryCursor
 
 from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Document, Snapshot
-from mercury_ls.code.languages import Language
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
@@ -356,20 +355,13 @@ def family(path: str) -> str:
     return _suffix_family(path[path.rfind(".") :]) if "." in path else ""
 
 
-@cache
-def _query(language: Language) -> Query | None:
-    pattern = STATEMENTS.get(language.family)
-    return Query(languages.grammar(language), pattern) if pattern else None
-
-
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
     language = languages.find(snapshot.language, snapshot.path)
-    imports_query = _query(language) if language is not None else None
-    if language is None or imports_query is None or snapshot.tree is None:
+    if language is None or language.family not in STATEMENTS or snapshot.tree is None:
         return
-    reader = READERS[language.family]
-    nodes = QueryCursor(imports_query).captures(snapshot.tree.root_node).get("i", [])
+    query, reader = languages.query(language, STATEMENTS[language.family]), READERS[language.family]
+    nodes = QueryCursor(query).captures(snapshot.tree.root_node).get("i", [])
     for node in sorted(nodes, key=lambda capture: capture.start_byte):
         for module, name, alias, at, is_passed_on in reader(node):
             yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), is_passed_on)

@@ -126,7 +126,7 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
 
 
 def _is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
-    if symbol.function and is_keyword_of(node, symbol.function):
+    if symbol.function and called_with_keyword(node) == symbol.function:
         return True
     is_bound_alike = symbol.path == snapshot.path and _scope_at(symbol, snapshot, offset) == local.reach
     return is_bound_alike and not is_qualified(node)
@@ -423,11 +423,6 @@ def _function_of_parameter(node: Node) -> str:
     name = last_name(around.child_by_field_name("name")) if around is not None else ""
     whole = enclosing(around) if around is not None and name == "__init__" else None
     return type_name(whole) if whole is not None else name
-
-
-def is_keyword_of(node: Node, function: str) -> bool:
-    """True if the node is the `name` of `name=value` in a call of that function."""
-    return called_with_keyword(node) == function
 
 
 def called_with_keyword(node: Node) -> str:

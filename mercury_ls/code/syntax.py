@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal
 
 from msgspec import Struct
-from tree_sitter import Node, Query, QueryCursor, Tree
+from tree_sitter import Node, QueryCursor, Tree
 
 from mercury_ls.code import languages
 from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, cached, reparse
@@ -54,7 +54,9 @@ def problems(tree: Tree | None, rows: Sequence[range] | None = None) -> int:
     while True:
         node = cursor.node
         if node is not None and node.has_error:
-            count += (node.is_error or node.is_missing) and (rows is None or any(_reaches(node, row) for row in rows))
+            count += (node.is_error or node.is_missing) and (
+                rows is None or any(node.start_point.row < row.stop and node.end_point.row >= row.start for row in rows)
+            )
             if cursor.goto_first_child():
                 continue
         while not cursor.goto_next_sibling():
@@ -127,7 +129,8 @@ def definitions(snapshot: Snapshot) -> list[Definition]:
     language = _language_of(snapshot)
     if language is None or snapshot.tree is None or not language.definitions:
         return []
-    captures = QueryCursor(_definition_query(language)).captures(snapshot.tree.root_node)
+    pattern = f"[{' '.join(f'({kind})' for kind in language.definitions)}] @definition (ERROR) @broken"
+    captures = QueryCursor(languages.query(language, pattern)).captures(snapshot.tree.root_node)
     outline = [*_definitions_in(snapshot, captures.get("definition", []))]
     for node in captures.get("broken", []):
         outline += _definitions_in_broken(snapshot, language, node)
@@ -385,12 +388,6 @@ def _top_level(root: Node) -> Iterator[Node]:
             yield from node.children
 
 
-@cache
-def _definition_query(language: Language) -> Query:
-    kinds = " ".join(f"({kind})" for kind in language.definitions)
-    return Query(languages.grammar(language), f"[{kinds}] @definition (ERROR) @broken")
-
-
 def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
     around: list[Node] = []
     for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
@@ -459,12 +456,7 @@ def _opens_block(snapshot: Snapshot, language: Language, head: str, end: int, of
     chain = ancestors(snapshot, end)
     if head[-1] == "{" and len(chain) > 1 and not chain[1].is_error:
         return chain[1].type in language.blocks
-    return _opening_pattern(language).search(head) is not None
-
-
-@cache
-def _opening_pattern(language: Language) -> re.Pattern[str]:
-    return re.compile(language.opening)
+    return re.search(language.opening, head) is not None
 
 
 def _body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:

@@ -46,11 +46,7 @@ def builtin_names(language: str) -> dict[str, NameKind]:
         names["__import__"] = "function"
         names |= {name: _kind_of(getattr(builtins, name)) for name in dir(builtins) if not name.startswith("__")}
         return names
-    return {name: _kind_of_spelling(name) for name in LISTS.get(language, "").split()}
-
-
-def _kind_of_spelling(name: str) -> NameKind:
-    return "class" if name[0].isupper() else "function"
+    return {name: "class" if name[0].isupper() else "function" for name in LISTS.get(language, "").split()}
 
 
 def _kind_of(value: object) -> NameKind:

@@ -431,7 +431,12 @@ def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
     """The statistics page for editors, with notes below the table."""
     rows = _by_language(rows)
-    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *_sums(rows), *(_cells(row, str(row.day), row.language) for row in rows)]
+    lines = [
+        HEAD,
+        ("---",) * 3 + ("---:",) * 5,
+        *_sums(rows),
+        *(_cells(row, str(row.day), row.language) for row in rows),
+    ]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else "Nothing has been counted yet."
     listed = "\n".join(f"* {note}" for note in notes if rows)
     return "\n\n".join(filter(None, ("# mercury-ls: suggestions", body, listed, where))) + "\n"

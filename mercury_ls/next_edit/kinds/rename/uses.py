@@ -139,7 +139,7 @@ class Uses(Struct, dict=True):
 
     def _is_same_local(self, node: Node) -> bool:
         """Within its function, or as a keyword argument of a certain call of that function."""
-        if not symbols.is_keyword_of(node, self.symbol.function) or not self.symbol.function:
+        if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
             return self.is_home
         call = node.parent and node.parent.parent and node.parent.parent.parent
         function = call and call.child_by_field_name("function")
