@@ -59,7 +59,7 @@ def create_server(wiring: Wiring) -> Server:
 
 async def initialize(ls: Server, params: lsp.InitializeParams) -> None:
     session = ls.start(params)
-    session.idle.offer_stronger = StrongerModel(ls).tend
+    session.idle.add("offering a stronger model", StrongerModel(ls).tend)
     if ls.dialect == "copilot":
         ls.command(COPILOT_ACCEPT)(inline.accept)
     if ls.wants_menu:

@@ -76,9 +76,10 @@ class Server(LanguageServer):
         if self.knows_names:
             self.wiring.analysers = (EditorAnalyser(self.protocol.ask, self.place_of),)
         self.session = self.wiring.session(_roots_of(params), options, self.engine_changed)
-        self.session.idle.follow_settings = self.follow_user_file
+        self.session.idle.add("following the settings", self.follow_user_file)
         self.session.on_growth = self.tell_growth
-        self.dialect = _dialect_of(options)
+        if "editorPluginInfo" in (json_object(options) or {}):  # by which Copilot's clients introduce themselves
+            self.dialect = "copilot"
         self.plugin_version = str((json_object(options) or {}).get("pluginVersion", ""))
         self.client_version = (params.client_info and params.client_info.version) or ""
         if self.dialect == "copilot":
@@ -434,11 +435,6 @@ def _copilot_status(status: Status) -> dict[str, Any]:
     return {"busy": busy, "message": harmless(status.detail), "kind": kind}
 
 
-def _dialect_of(options: Any) -> str:
-    """Copilot's clients introduce themselves by `editorPluginInfo`."""
-    return "copilot" if isinstance(options, dict) and "editorPluginInfo" in options else "lsp"
-
-
 def _change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
     if isinstance(change, lsp.TextDocumentContentChangeWholeDocument):
         return None, change.text
@@ -460,11 +456,7 @@ VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)")
 def is_older(version: str, other: str) -> bool:
     """By the first two numbers, which say whether they fit; False for what is no version."""
     first, second = (VERSION.match(text) for text in (version, other))
-    return first is not None and second is not None and _numbers(first) < _numbers(second)
-
-
-def _numbers(version: re.Match[str]) -> tuple[int, int]:
-    return int(version[1]), int(version[2])
+    return bool(first and second) and [*map(int, first.groups())] < [*map(int, second.groups())]
 
 
 def path_of(uri: str) -> str:

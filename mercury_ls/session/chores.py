@@ -1,7 +1,8 @@
 """Background work for idle moments: failures are logged, and retried after increasing pauses."""
 
+import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
@@ -11,7 +12,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 class Chore:
     """`run` may be called at any time: during a pause after a failure it does nothing."""
 
-    def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, work: Callable[[], object], clock: Callable[[], float]) -> None:
         self._name = name
         self._work = work
         self._clock = clock
@@ -22,7 +23,9 @@ class Chore:
         if self._clock() < self._resting_until:
             return
         try:
-            await self._work()
+            result = self._work()
+            if inspect.isawaitable(result):
+                await result
         except Exception:
             log.exception("%s failed; retrying in %.0f s", self._name, self._pause)
             self._resting_until = self._clock() + self._pause

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 
 from mercury_engine.api import EngineError
@@ -19,36 +19,30 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 0.3
 
 
-async def _nothing() -> None:
-    """Where no client can be asked."""
-
-
 class Idle:
-    """Waits until nothing has been `active` for a moment, then does the chores one after the other."""
+    """Waits until nothing has been `active` for a moment, then does the `chores` one after the other."""
 
     def __init__(self, questions: Questions, stats: Stats, is_writing: Callable[[], bool]):
         self.active = asyncio.Event()
-        self.follow_settings: Callable[[], None] = lambda: None
-        self.offer_stronger: Callable[[], Awaitable[None]] = _nothing
+        self.chores: dict[str, Chore] = {}
         self._questions = questions
         self._files = questions.files
         self._stats = stats
         self._is_writing = is_writing
+        self.add("reading the project", self._read_on)
+        self.add("writing the counts", self._count)
+        self.add("letting the engine encode ahead", self.warm)
+        self.add("learning which names exist", self.look_ahead)
+
+    def add(self, name: str, work: Callable[[], object]) -> None:
+        """Something to do, at once or as a coroutine."""
+        self.chores[name] = Chore(name, work, self._questions.clock)
 
     async def tend(self) -> None:
-        clock = self._questions.clock
-        chores = [
-            Chore("reading the project", self._read_on, clock),
-            Chore("following the settings", self._follow, clock),
-            Chore("writing the counts", self._count, clock),
-            Chore("letting the engine encode ahead", self.warm, clock),
-            Chore("learning which names exist", self.look_ahead, clock),
-            Chore("offering a stronger model", self._offer_stronger, clock),
-        ]
         while True:
             await self.active.wait()
             await self._quiet()
-            for chore in chores:
+            for chore in self.chores.values():
                 if not self.active.is_set():
                     await chore.run()
 
@@ -63,17 +57,11 @@ class Idle:
         while not self.active.is_set() and self._files.workspace.step(self._questions.clock()):
             await asyncio.sleep(0)
 
-    async def _follow(self) -> None:
-        self.follow_settings()
-
-    async def _offer_stronger(self) -> None:
-        await self.offer_stronger()
-
-    async def _count(self) -> None:
+    def _count(self) -> None:
         if self._stats.write_now_and_then():
             self._questions.outcomes.write()
 
-    async def look_ahead(self) -> None:
+    def look_ahead(self) -> None:
         """Only sets it going: an analyser may take long."""
         files, uri = self._files, self._files.current
         if uri is not None and not self._questions.unavailable(uri, invoked=False):

@@ -61,7 +61,7 @@ class UsingClient(Client):
         uri = self.open("a.py", TEXT)
         assert (await self.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
         self.server.started.idle.active.clear()
-        await self.server.started.idle.offer_stronger()
+        await self.server.started.idle.chores["offering a stronger model"].run()
 
     def asked(self, method: str = "window/showMessageRequest") -> list[dict]:
         return [message for message in self.sent if message.get("method") == method]
@@ -233,7 +233,7 @@ async def test_question_is_not_asked_at_the_start(client, scripted, monkeypatch)
     await client.use()
     assert not calls()
     monkeypatch.setattr(stronger_model, "USED_SECONDS", 0.0)
-    await client.server.started.idle.offer_stronger()
+    await client.server.started.idle.chores["offering a stronger model"].run()
     await client.until(client.asked)
 
 
@@ -242,10 +242,10 @@ async def test_question_is_not_asked_while_typing(client, scripted):
     await client.initialize(ASKING)
     client.server.started.tally.shown_count = 1
     client.server.started.idle.active.set()
-    await client.server.started.idle.offer_stronger()
+    await client.server.started.idle.chores["offering a stronger model"].run()
     assert not client.asked()
     client.server.started.idle.active.clear()
-    await client.server.started.idle.offer_stronger()
+    await client.server.started.idle.chores["offering a stronger model"].run()
     await client.until(client.asked)
 
 

@@ -75,7 +75,7 @@ async def test_first_request_at_place_has_no_names_and_next_has_them(session, en
 async def test_nearby_names_are_learned_while_nobody_types(session, engine, invoked):
     session.open(URI, "/project/file.py", "python", 1, "def f(path):\n    x = ")
     session.files.cursors[URI] = len("def f(path):\n    x = ")
-    await session.idle.look_ahead()
+    session.idle.look_ahead()
     await session.questions.names.settled()
     await ask(session, "def f(path):\n    x = ", invoked=invoked)
     assert engine.request.members == (Members("path", ("join", "split"), (0, 0)),)

@@ -357,7 +357,7 @@ async def test_background_work_that_failed_is_taken_up_again(session, engine, mo
         return False
 
     monkeypatch.setattr(session.files.workspace, "step", step)
-    session.idle.follow_settings = lambda: idle.append(session.clock())
+    session.idle.add("the rest", lambda: idle.append(session.clock()))
     tending = asyncio.create_task(session.idle.tend())
     async with asyncio.timeout(10):
         for moment in (0.0, 0.5, 2.0):
