@@ -3,7 +3,7 @@ say of a model."""
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -54,6 +54,14 @@ def lines(texts: Iterable[str]) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
+
+
+def columns(rows: Iterable[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """A line for each row, cell below cell; those of the columns on the `right` end alike."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    line = "  ".join(f"{{:{'>' if at in right else '<'}{width}}}" for at, width in enumerate(widths))
+    return [line.format(*row).rstrip() for row in rows]
 
 
 def millions(number: int) -> str:

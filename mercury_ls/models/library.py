@@ -24,10 +24,10 @@ class MeasuredSpeed(Struct, frozen=True):
     """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory. For
     warm suggestions also how long the first of a suggestion took, and how quickly the rest came; 0 if unknown."""
 
-    cold_ms: float
-    warm_ms: float
-    load_ms: float
-    memory: int
+    cold_ms: float = 0.0
+    warm_ms: float = 0.0
+    load_ms: float = 0.0
+    memory: int = 0
     first_ms: float = 0.0
     tokens_per_second: float = 0.0
 

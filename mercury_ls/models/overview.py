@@ -1,6 +1,6 @@
 """Every model at a glance: those that ship, those that were added, and servers that run on this machine."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
-from mercury_ls.wording import millions, one_line
+from mercury_ls.wording import columns, millions, one_line
 
 UNKNOWN = "–"
 COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
@@ -43,18 +43,13 @@ OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licen
 def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
     chosen = None if settings.engine.address else models.resolve(settings.engine.model)
-    measured_models = library.measurements()
-    installed_rows = [*map(_shipped, models.shipped().values()), *map(_of_record, library.records().values())]
-    rows = [_measured(row, measured_models.get(row.name)) for row in installed_rows]
-    rows = [replace(row, in_use=chosen is not None and chosen.name == row.name) for row in rows]
+    rows = [*map(_shipped, models.shipped().values()), *map(_of_record, library.records().values())]
+    for at, row in enumerate(rows):
+        costs = library.measurements().get(row.name, library.MeasuredSpeed())
+        in_use = chosen is not None and chosen.name == row.name
+        rows[at] = replace(row, in_use=in_use, memory=costs.memory, cold_ms=costs.cold_ms, warm_ms=costs.warm_ms)
     addresses = {record.address for record in library.records().values()}
     return [*rows, *(_of_server(server) for server in added.running() if server.address not in addresses)]
-
-
-def _measured(row: ModelRow, figures: library.MeasuredSpeed | None) -> ModelRow:
-    if figures is None:
-        return row
-    return replace(row, memory=figures.memory, cold_ms=figures.cold_ms, warm_ms=figures.warm_ms)
 
 
 def _shipped(folder: Path) -> ModelRow:
@@ -80,7 +75,7 @@ def _of_server(server: "added.ProbedServer") -> ModelRow:
 
 
 def table(rows: Sequence[ModelRow]) -> str:
-    lines = list(_aligned([COLUMNS, *map(_cells, rows)]))
+    lines = columns([COLUMNS, *([one_line(text) for text in _cells(row)] for row in rows)])
     addresses = [row.address for row in rows if not row.is_added and row.address]
     if addresses:
         lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
@@ -93,11 +88,6 @@ def table(rows: Sequence[ModelRow]) -> str:
 
 
 def _cells(row: ModelRow) -> tuple[str, ...]:
-    """What a server or a model's makers call things is foreign text."""
-    return tuple(map(one_line, _texts(row)))
-
-
-def _texts(row: ModelRow) -> tuple[str, ...]:
     return (
         "*" if row.in_use else " ",
         row.name,
@@ -109,10 +99,3 @@ def _texts(row: ModelRow) -> tuple[str, ...]:
         f"{row.warm_ms:,.0f} ms" if row.warm_ms else UNKNOWN,
         f"{row.source} {row.address}".strip() if row.address not in row.source else row.source,
     )
-
-
-def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

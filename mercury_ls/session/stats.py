@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
-from mercury_ls.wording import readable
+from mercury_ls.wording import columns, readable
 
 log = logging.getLogger(__name__)
 
@@ -348,8 +348,9 @@ def locked(path: Path) -> Generator[None]:
 
 def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
     """Append to the file, and compact it if it has grown; returns the size after the last compaction."""
-    size = append_lines(path, rows)
-    return _compact(path) if size > compacted + COMPACTED_BYTES else compacted
+    if append_lines(path, rows) <= compacted + COMPACTED_BYTES:
+        return compacted
+    return rewrite(path, recent(_merged(_read(path)), KEPT_DAYS, date.today()))
 
 
 def append_lines(path: Path, rows: Iterable[Struct]) -> int:
@@ -363,10 +364,6 @@ def append_lines(path: Path, rows: Iterable[Struct]) -> int:
             file.truncate(size)
             raise OSError(errno.ENOSPC, f"{count} of {len(data)} bytes could be written")
     return size
-
-
-def _compact(path: Path) -> int:
-    return rewrite(path, recent(_merged(_read(path)), KEPT_DAYS, date.today()))
 
 
 def rewrite(path: Path, rows: Iterable[Struct]) -> int:
@@ -409,18 +406,13 @@ def table(rows: Sequence[Row]) -> str:
     """The statistics for a terminal."""
     rows = _by_language(rows)
     lines = [HEAD, *(_cells(row, str(row.day), row.language) for row in rows), *_sums(rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(_padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
+    return "\n".join(columns(lines, right=range(3, len(HEAD))))
 
 
 def plain(rows: Sequence[Row], where: str, notes: Iterable[str]) -> str:
     """The statistics where nothing makes a table of Markdown."""
     parts = [table(rows), *notes] if rows else ["nothing has been counted"]
     return "\n\n".join([*parts, where])
-
-
-def _padded(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column < 3 else cell.rjust(width)
 
 
 def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
