@@ -70,7 +70,9 @@ def relate(
     near = _nearby_names(snapshot, line)
     candidates = [
         *_own_head(snapshot, offset, budget),
-        *_alternating(_similar_chunks(near, neighbours), definitions(_most_used(near), snapshot.path)),
+        *_alternating(
+            _similar_chunks(near, neighbours), definitions([name for name, _ in near.most_common(32)], snapshot.path)
+        ),
     ]
     start, end = window(snapshot, offset, budget.characters)
     chosen = _within(_distinct(candidates, snapshot.text[start:end]), budget)
@@ -90,10 +92,6 @@ def _nearby_names(snapshot: Snapshot, line: int) -> Counter[str]:
     return Counter(syntax.identifiers(snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]))
 
 
-def _most_used(names: Counter[str]) -> list[str]:
-    return [name for name, _ in names.most_common(32)]
-
-
 def _own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Snippet]:
     """Imports and the headers of the scopes around the cursor, if the window begins below them."""
     start, _ = window(snapshot, offset, budget.characters)
@@ -104,22 +102,17 @@ def _own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Sn
 
 def _similar_chunks(near: Counter[str], neighbours: Sequence[Snapshot]) -> list[Snippet]:
     """Pieces of other files, the most similar first, by the rarity-weighted share of names in common."""
-    chunks_with_path = [
-        (s.path, *chunk) for s in neighbours if len(s.text) <= LARGEST_NEIGHBOUR for chunk in _chunks_with_names(s)
+    chunks = [
+        (Snippet(file.path, text), names)
+        for file in neighbours
+        if len(file.text) <= LARGEST_NEIGHBOUR
+        for text, names in _chunks_with_names(file)
     ]
-    chunks, names = (
-        [(path, text) for path, text, _ in chunks_with_path],
-        [chunk_names for _, _, chunk_names in chunks_with_path],
-    )
-    frequency = Counter(name for chunk_names in names for name in chunk_names)
-    weight = {name: 1.0 / frequency[name] for name in frequency}
-    scored = [
-        (_similarity(near, chunk_names, weight), -index)
-        for index, chunk_names in enumerate(names)
-        if near.keys() & chunk_names
-    ]
-    best = sorted(scored, reverse=True)[:16]
-    return [Snippet(*chunks[-index]) for score, index in best if score > 0.02]
+    frequency = Counter(name for _, names in chunks for name in names)
+    weight = {name: 1.0 / count for name, count in frequency.items()}
+    scored = [(_similarity(near, names, weight), chunk) for chunk, names in chunks if near.keys() & names]
+    best = sorted(scored, key=lambda pair: -pair[0])[:16]
+    return [chunk for score, chunk in best if score > 0.02]
 
 
 def _similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, float]) -> float:
@@ -130,20 +123,17 @@ def _similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, flo
 
 @cached
 def _chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
-    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in _chunked(snapshot)]
-
-
-def _chunked(snapshot: Snapshot) -> list[str]:
     """About 24 lines each, cut at the nearest blank line."""
     lines = snapshot.text.splitlines(keepends=True)
     chunks: list[str] = []
     start = 0
     while start < len(lines):
         end = min(start + CHUNK_LINES, len(lines))
-        blank = next((i for i in range(end, start + CHUNK_LINES // 2, -1) if not lines[i - 1].strip()), end)
-        chunks.append("".join(lines[start : blank if end < len(lines) else end]).rstrip())
-        start = blank if end < len(lines) else end
-    return [chunk for chunk in chunks if chunk.strip()]
+        if end < len(lines):
+            end = next((at for at in range(end, start + CHUNK_LINES // 2, -1) if not lines[at - 1].strip()), end)
+        chunks.append("".join(lines[start:end]).rstrip())
+        start = end
+    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in chunks if chunk.strip()]
 
 
 def _distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:

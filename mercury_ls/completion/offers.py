@@ -111,11 +111,8 @@ def summary(edits: Sequence[TextEdit], uri: str) -> str:
     other_uris = sorted({edit.uri for edit in edits} - {uri})
     places = [f"{edits_in_file} here"] if edits_in_file else []
     if len(other_uris) == 1:
-        places.append(f"{len(edits) - edits_in_file} in {_name_of(other_uris[0])}")
+        name = decoded(other_uris[0]).rstrip("/").rpartition("/")[2] or other_uris[0]
+        places.append(f"{len(edits) - edits_in_file} in {name}")
     elif other_uris:
         places.append(f"{len(edits) - edits_in_file} in {len(other_uris)} {'other ' if edits_in_file else ''}files")
     return ", ".join(places)
-
-
-def _name_of(uri: str) -> str:
-    return decoded(uri).rstrip("/").rpartition("/")[2] or uri

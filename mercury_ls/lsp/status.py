@@ -18,7 +18,11 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
     ls.follow_user_file()
     session = ls.started
     documents = session.files.documents
-    digests = {"digests": {uri: _digest(d.text) for uri, d in documents.items()}} if params.digests else {}
+    digests = (
+        {"digests": {uri: hashlib.sha256(d.text.encode()).hexdigest() for uri, d in documents.items()}}
+        if params.digests
+        else {}
+    )
     return {
         **status_fields(session.engine.status),
         **digests,
@@ -36,10 +40,6 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
         "decisions": [one_line(session.decision_line(decision)) for decision in session.decisions],
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def status_command(ls: Server) -> dict[str, Any]:

@@ -224,7 +224,8 @@ class OpenFiles:
         """The cells of the same notebook, then the other files, the most recently used first."""
         cells: Sequence[str] = next((cells for cells in self.notebooks.values() if uri in cells), ())
         order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
-        latest = (self._latest(u) for u in order if u != uri and not self._hides(u))
+        others = (u for u in order if u != uri and not self._hides(u))
+        latest = (self.documents[u].snapshot() if u in self.documents else self._recent.get(u) for u in others)
         return [*islice((snapshot for snapshot in latest if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
 
     def around(self, snapshot: Snapshot) -> list[Snapshot]:
@@ -235,9 +236,6 @@ class OpenFiles:
         closed = ((path, text) for path, text in nearest if os.path.realpath(path) not in open_paths)
         nearest_closed = islice(closed, NEIGHBOURS - len(open_snapshots))
         return [*open_snapshots, *(Document("", path, "", 0, text).snapshot() for path, text in nearest_closed)]
-
-    def _latest(self, uri: str) -> Snapshot | None:
-        return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)
 
 
 def unfit(text: str) -> str:

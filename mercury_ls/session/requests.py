@@ -62,8 +62,12 @@ class RequestPlace(Struct, frozen=True):
 
     @classmethod
     def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
-        snapshot = document.snapshot()
-        return cls(document, snapshot, *_with_selected(snapshot, request), request.selected, request.invoked)
+        seen = snapshot = document.snapshot()
+        offset = request.offset
+        if request.selected is not None:
+            start, end, text = request.selected
+            snapshot, offset = seen.changed(TextEdit(start, end, text)), start + len(text)
+        return cls(document, seen, snapshot, offset, request.selected, request.invoked)
 
     @property
     def is_current(self) -> bool:
@@ -75,14 +79,6 @@ class RequestPlace(Struct, frozen=True):
         if self.is_current or self.selected is not None:
             return self.snapshot, self.offset
         return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
-
-
-def _with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
-    """The text as it would be with the entry of the editor's menu accepted."""
-    if request.selected is None:
-        return snapshot, request.offset
-    start, end, text = request.selected
-    return snapshot.changed(TextEdit(start, end, text)), start + len(text)
 
 
 def after_selected(offer: Offer, current: Snapshot, selected: tuple[int, int, str]) -> Offer:

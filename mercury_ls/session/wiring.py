@@ -1,7 +1,7 @@
 """Builds sessions: settings from all their sources, and the parts that depend on them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -135,13 +135,12 @@ class Wiring:
     def _names(self, settings: Settings, workspace: Workspace) -> NameSources:
         if not settings.context.analysed_names:
             return NameSources()
-        return NameSources([*self._analysers(settings)], reader=WrittenNames(workspace))
-
-    def _analysers(self, settings: Settings) -> Iterator[Analyser]:
-        yield from self.analysers
+        analysers = [*self.analysers]
         if jedi_is_installed():
             packages = installed_packages(self.roots, self._environ)
-            yield AnalyserProcess(NamesProject(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))
+            project = NamesProject(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE)
+            analysers.append(AnalyserProcess(project))
+        return NameSources(analysers, reader=WrittenNames(workspace))
 
     def _engine(self, settings: Settings) -> EngineLink:
         engine = self._make_engine(settings, self._on_status)
