@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 
 import msgspec
@@ -33,41 +34,35 @@ def list(options: argparse.Namespace) -> int:  # noqa: A001  the verb
     return 0
 
 
+def _explained(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The verb, whose errors are reported in a sentence."""
+
+    @wraps(verb)
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return verb(options)
+        except ERRORS as error:
+            return failed(options, abbreviated(str(error)))
+
+    return run
+
+
+@_explained
 def add(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
-    order = AddOrder(
-        source=options.source,
-        name=options.name,
-        revision=options.revision,
-        file=options.file,
-        precision=options.precision,
-        prompt=options.prompt,
-        model=options.model,
-        key=options.key,
-        local=options.local,
-        protocol=options.protocol,
-        headers=tuple(options.header),
-        ca=options.ca,
-        certificate=options.cert,
-        certificate_key=options.cert_key,
-    )
-    progress = _AddProgress()
+    order = AddOrder(**{name: getattr(options, name) for name in AddOrder.__struct_fields__})
     try:
-        model = add_model(
-            order,
-            network=settings.privacy.allow_network,
-            agreed=_agreement(options.yes, progress),
-            report=progress.report,
-            open_made=lambda folder, record: added.made(folder, record, settings),
-        )
-    except ERRORS as error:
-        progress.end()
-        return failed(options, abbreviated(str(error)))
+        with _AddProgress() as progress:
+            model = add_model(
+                order,
+                network=settings.privacy.allow_network,
+                agreed=_agreement(options.yes, progress),
+                report=progress.report,
+                open_made=lambda folder, record: added.made(folder, record, settings),
+            )
     except KeyboardInterrupt:
-        progress.end()
         sys.stderr.write("interrupted: run the command again to continue\n")
         return 130
-    progress.end()
     if model is None:
         sys.stderr.write("nothing was added\n")
         return 3
@@ -102,6 +97,12 @@ class _AddProgress:
         self.shown = ("", 0)
         self.terminal = sys.stderr.isatty()
 
+    def __enter__(self) -> "_AddProgress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def report(self, share: float, about: str) -> None:
         percent = int(share * 100) if self.terminal else int(share * 4) * 25
         step = (about.partition(" ")[0], percent)
@@ -115,22 +116,14 @@ class _AddProgress:
             sys.stderr.write("\r\033[K")
 
 
+@_explained
 def use(options: argparse.Namespace) -> int:
-    try:
-        return _chosen(options, options.model)
-    except ERRORS as error:
-        return failed(options, error)
-
-
-def _chosen(options: argparse.Namespace, name: str) -> int:
+    name = options.model
     if Path(name).name != name:
         raise UsageError(f"{name} is a path: `mercury-ls model add {name}` makes a model of it")
     settings = settings_in_effect(options)
-    progress = _AddProgress()
-    try:
+    with _AddProgress() as progress:
         info = choose.check(name, settings, progress.report)
-    finally:
-        progress.end()
     file = chosen_file(options) or user_file()
     choose.write(name, file)
     print(one_line(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}"))
@@ -155,14 +148,9 @@ def _report_other(message: str) -> int:
     return 1
 
 
+@_explained
 def remove(options: argparse.Namespace) -> int:
-    try:
-        return _removed(options, options.model)
-    except ERRORS as error:
-        return failed(options, error)
-
-
-def _removed(options: argparse.Namespace, name: str) -> int:
+    name = options.model
     if name not in models.added():
         if freed := library.discard(Path(name).name):
             print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
@@ -181,16 +169,11 @@ def _removed(options: argparse.Namespace, name: str) -> int:
     return 0
 
 
+@_explained
 def test(options: argparse.Namespace) -> int:
     settings = settings_in_effect(options)
-    name = options.model or settings.engine.model
-    progress = _AddProgress()
-    try:
-        result = measure.test(name, settings, progress.report)
-    except ERRORS as error:
-        progress.end()
-        return failed(options, error)
-    progress.end()
+    with _AddProgress() as progress:
+        result = measure.test(options.model or settings.engine.model, settings, progress.report)
     print(lines(measure.described(result)))
     return 0 if any(answer.text.strip() for answer in result.answers) else 1
 

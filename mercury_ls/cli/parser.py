@@ -143,31 +143,20 @@ def _add_added(verbs: Any) -> None:
         _3="you did not agree, so nothing was added",
     )
     add.add_argument("source", metavar="SOURCE", help="where the model comes from")
-    add.add_argument("--name", metavar="NAME", default="", help="name it gets here (default: made from SOURCE)")
-    add.add_argument("--revision", metavar="REVISION", default="", help="branch, tag or commit on the hub")
-    add.add_argument(
-        "--file", metavar="NAME", default="", help="of a hub repository: its .gguf file (default: q8_0 where it fits)"
-    )
-    precision = add.add_mutually_exclusive_group()
-    for bits in ("int8", "int4"):
-        precision.add_argument(
-            f"--{bits}",
-            dest="precision",
-            action="store_const",
-            const=bits,
-            help=f"store weights in {bits[3:]} bits (default: 8 below a billion parameters, else 4)",
-        )
-    add.add_argument("--prompt", metavar="FORMAT", default="", help="format of its prompts, if it is not recognised")
-    add.add_argument("--model", metavar="NAME", default="", help="of a server: its name for the model")
-    add.add_argument(
-        "--local", metavar="NAME", default="", help="of a server: an installed model that answers until the server does"
-    )
-    add.add_argument(
-        "--key",
-        metavar="PLACE",
-        default="",
-        help="of a server: where to find its key: env:NAME or keyring:SERVICE/NAME",
-    )
+    for option, metavar, about in (
+        ("--name", "NAME", "name it gets here (default: made from SOURCE)"),
+        ("--revision", "REVISION", "branch, tag or commit on the hub"),
+        ("--file", "NAME", "of a hub repository: its .gguf file (default: q8_0 where it fits)"),
+        ("--prompt", "FORMAT", "format of its prompts, if it is not recognised"),
+        ("--model", "NAME", "of a server: its name for the model"),
+        ("--local", "NAME", "of a server: an installed model that answers until the server does"),
+        ("--key", "PLACE", "of a server: where to find its key: env:NAME or keyring:SERVICE/NAME"),
+        ("--protocol", "NAME", "of a server: its protocol, if it is not recognised"),
+        ("--ca", "FILE", "of a server: the signer of its certificate (PEM)"),
+        ("--cert", "FILE", "of a server: the client certificate to send (PEM)"),
+        ("--cert-key", "FILE", "of a server: the key of --cert, not encrypted"),
+    ):
+        add.add_argument(option, metavar=metavar, default="", help=about)
     add.add_argument(
         "--header",
         metavar="'NAME: VALUE'",
@@ -175,12 +164,10 @@ def _add_added(verbs: Any) -> None:
         default=[],
         help="of a server: a header of every request; VALUE may be env:NAME or keyring:SERVICE/NAME; repeatable",
     )
-    add.add_argument(
-        "--protocol", metavar="NAME", default="", help="of a server: its protocol, if it is not recognised"
-    )
-    add.add_argument("--ca", metavar="FILE", default="", help="of a server: the signer of its certificate (PEM)")
-    add.add_argument("--cert", metavar="FILE", default="", help="of a server: the client certificate to send (PEM)")
-    add.add_argument("--cert-key", metavar="FILE", default="", help="of a server: the key of --cert, not encrypted")
+    precision = add.add_mutually_exclusive_group()
+    for bits in ("int8", "int4"):
+        about = f"store weights in {bits[3:]} bits (default: 8 below a billion parameters, else 4)"
+        precision.add_argument(f"--{bits}", dest="precision", action="store_const", const=bits, help=about)
     add.add_argument("--yes", action="store_true", help="agree without being asked")
 
 

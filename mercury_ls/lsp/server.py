@@ -456,7 +456,7 @@ VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)")
 def is_older(version: str, other: str) -> bool:
     """By the first two numbers, which say whether they fit; False for what is no version."""
     first, second = (VERSION.match(text) for text in (version, other))
-    return bool(first and second) and [*map(int, first.groups())] < [*map(int, second.groups())]
+    return first is not None and second is not None and [*map(int, first.groups())] < [*map(int, second.groups())]
 
 
 def path_of(uri: str) -> str:

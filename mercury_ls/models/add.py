@@ -43,7 +43,7 @@ WORKING_MEMORY = 300_000_000
 
 class AddOrder(Struct, frozen=True, kw_only=True):
     """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model, `file` a
-    GGUF file of a repository. All from `model` on is for servers; `headers` are lines."""
+    GGUF file of a repository. All from `model` on is for servers; each `header` is a line."""
 
     source: str
     name: str = ""
@@ -55,22 +55,13 @@ class AddOrder(Struct, frozen=True, kw_only=True):
     key: str = ""
     local: str = ""
     protocol: str = ""
-    headers: tuple[str, ...] = ()
+    header: Sequence[str] = ()
     ca: str = ""
-    certificate: str = ""
-    certificate_key: str = ""
+    cert: str = ""
+    cert_key: str = ""
 
 
-FOR_SERVERS = {
-    "--model": "model",
-    "--key": "key",
-    "--local": "local",
-    "--protocol": "protocol",
-    "--header": "headers",
-    "--ca": "ca",
-    "--cert": "certificate",
-    "--cert-key": "certificate_key",
-}
+FOR_SERVERS = AddOrder.__struct_fields__[AddOrder.__struct_fields__.index("model") :]
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -109,7 +100,7 @@ def add(
     name = checked_name(order.name or usual, models.installed())
     if isinstance(source, ServerSource):
         return _add_server(source, name, order, network, agreed)
-    if server_options := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
+    if server_options := [f"--{field.replace('_', '-')}" for field in FOR_SERVERS if getattr(order, field)]:
         raise EngineError(f"{', '.join(server_options)}: only for servers, and {order.source} is none: leave it out")
     for option, value in (("--revision", order.revision), ("--file", order.file)):
         if value and not isinstance(source, Hub):
@@ -284,10 +275,10 @@ def _asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelReco
         address=server.address,
         model=order.model or server.model or usual,
         key=_checked_key(order.key or server.key),
-        headers=checked_headers(order.headers),
+        headers=checked_headers(order.header),
         ca=checked_file("--ca", order.ca),
-        certificate=checked_file("--cert", order.certificate),
-        certificate_key=checked_file("--cert-key", order.certificate_key),
+        certificate=checked_file("--cert", order.cert),
+        certificate_key=checked_file("--cert-key", order.cert_key),
         local=order.local,
     )
     if record.certificate_key and not record.certificate:

@@ -19,7 +19,7 @@ from mercury_ls.cli import main, model
 from mercury_ls.cli.given import LogFormatter
 from mercury_ls.cli.serve import print_engine_status
 from mercury_ls.link.wire import Status
-from mercury_ls.models import library
+from mercury_ls.models import canary, library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
@@ -160,7 +160,9 @@ def test_test_prints_three_suggestions(home, capsys):
     assert (row["name"], row["warm_ms"] > 0, row["memory"] > 10**6) == ("bootstrap", True, True)
 
 
-def test_model_that_suggests_nothing_fails_test(home, capsys):
+def test_model_that_suggests_nothing_fails_test(home, capsys, monkeypatch):
+    """The engine that only copies finds nothing to copy."""
+    monkeypatch.setattr(canary, "GAPS", [canary.KnownGap("a.py", "python", "x = ‸\n", ("1",))])
     assert "  nothing\n" in check(capsys, "test fake", 1)
 
 

@@ -442,8 +442,8 @@ def test_shipped_model_is_not_an_added_one(home):
         ("mistral", {"network": True, "precision": "int8"}, "is a server"),
         ("mistral", {"network": True, "prompt": "x"}, "no such format as 'x'; use one of qwen, "),
         ("mistral", {"network": True, "ca": "/none.pem"}, "--ca /none.pem: there is no such file"),
-        ("mistral", {"network": True, "certificate_key": __file__}, "give that with --cert"),
-        ("mistral", {"network": True, "headers": ("sk-123",)}, "write it as 'Name: value'"),
+        ("mistral", {"network": True, "cert_key": __file__}, "give that with --cert"),
+        ("mistral", {"network": True, "header": ("sk-123",)}, "write it as 'Name: value'"),
         ("http://127.0.0.1:8080", {"protocol": "gopher"}, "nothing speaks 'gopher'; use one of llama, "),
     ],
 )
@@ -466,7 +466,7 @@ def test_provider_is_added_without_being_asked(home):
 def test_gateway_is_spoken_to_as_provider_but_does_not_get_its_key(home, monkeypatch):
     asked = []
     monkeypatch.setattr(added, "probe", lambda record: asked.append(record) or replace(server(), protocol="inception"))
-    record, _ = made("https://gateway.example", network=True, protocol="inception", headers=("api-key: env:K",))
+    record, _ = made("https://gateway.example", network=True, protocol="inception", header=("api-key: env:K",))
     assert (record.protocol, record.model, record.key) == ("inception", "mercury-edit-2", "")
     assert record.headers == asked[0].headers == {"api-key": "env:K"}
     assert asked[0].protocol == "inception"
