@@ -130,14 +130,11 @@ def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Reposito
         hub.utils.validate_repo_id(id)
         path = f"api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
         with _opened(f"{path}?blobs=true", id, revision) as response:
-            data = bytearray()
-            for piece in _pieces(response, id, _DownloadPace(f"{id}: its description", clock)):
-                data += piece
-                if len(data) > LONGEST_ANSWER:
-                    raise EngineError(
-                        f"{id}: the hub's description of it has more than {LONGEST_ANSWER:,} bytes; {AGAIN}"
-                    )
-        return described(bytes(data), id, revision)
+            pace = _DownloadPace(f"{id}: its description", clock)
+            data = _first_bytes(response, id, pace, LONGEST_ANSWER + 1)
+        if len(data) > LONGEST_ANSWER:
+            raise EngineError(f"{id}: the hub's description of it has more than {LONGEST_ANSWER:,} bytes; {AGAIN}")
+        return described(data, id, revision)
 
 
 def described(data: bytes, id: str, revision: str) -> Repository:
@@ -247,20 +244,13 @@ def fetch(
 
 def head(repository: Repository, file: RepositoryFile, size: int, clock: Clock = time.monotonic) -> bytes:
     """The first bytes of a file, at most as many as it has."""
-    size = min(size, file.size)
-    data = bytearray()
-    path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
-    with (
-        _explained(repository.id),
-        _opened(path, repository.id, repository.revision, stop=size) as response,
-    ):
-        for piece in _pieces(response, repository.id, _DownloadPace(f"{repository.id}: {file.name}", clock)):
-            data += piece
-            if len(data) >= size:
-                break
+    size, id = min(size, file.size), repository.id
+    path = f"{id}/resolve/{repository.revision}/{quote(file.name)}"
+    with _explained(id), _opened(path, id, repository.revision, stop=size) as response:
+        data = _first_bytes(response, id, _DownloadPace(f"{id}: {file.name}", clock), size)
     if len(data) < size:
-        raise EngineError(f"{repository.id}: of {file.name} arrived {len(data):,} bytes, and no more; {AGAIN}")
-    return bytes(data[:size])
+        raise EngineError(f"{id}: of {file.name} arrived {len(data):,} bytes, and no more; {AGAIN}")
+    return data
 
 
 def _near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
@@ -381,6 +371,15 @@ def _pieces(response: "Response", id: str, pace: _DownloadPace) -> Iterator[byte
     for piece in response.iter_raw():
         yield piece
         pace.add(len(piece))
+
+
+def _first_bytes(response: "Response", id: str, pace: _DownloadPace, most: int) -> bytes:
+    data = bytearray()
+    for piece in _pieces(response, id, pace):
+        data += piece
+        if len(data) >= most:
+            break
+    return bytes(data[:most])
 
 
 def present(part: Path) -> int:

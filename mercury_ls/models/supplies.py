@@ -60,12 +60,28 @@ def supplied(
 def _from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path | None, report: Report) -> Supply:
     repository = _looked(source.id, revision)
     before = previous and places.inside(previous, repository.revision)
+    notes = [] if repository.id.lower() == source.id.lower() else [f"{source.id} is now called {repository.id}"]
+    if repository.gated:
+        notes.append("its makers ask for your agreement to their terms")
     if gguf or not repository.weights:
-        supply = _from_hub_gguf(repository, _chosen_gguf(repository, gguf), draft, before)
-        return replace(supply, notes=(*_notes_on(repository, source), *supply.notes))
-    if repository.folder:
-        supply = _from_folder(repository.folder, draft)
-        return Supply(supply.folder, repository.id, supply.gather, supply.parameters, repository.revision)
+        file = _chosen_gguf(repository, gguf)
+        others = ", ".join(other.name for other in repository.ggufs if other != file)
+        notes.append(f"{file.name}; --file chooses another: {others}" if others else file.name)
+        here = repository.folder and repository.folder / file.name
+        supply = _from_gguf(here, draft) if here else _from_hub_gguf(repository, file, draft, before)
+    else:
+        here = repository.folder
+        supply = _from_folder(here, draft) if here else _from_hub_weights(repository, draft, before, report)
+    return replace(
+        supply,
+        source=repository.id,
+        revision=repository.revision,
+        licence=repository.licence,
+        notes=tuple(notes),
+    )
+
+
+def _from_hub_weights(repository: hub.Repository, draft: Path, before: Path | None, report: Report) -> Supply:
     for file in repository.small:
         hub.fetch(repository, file, draft, report, before and places.inside(before, file.name))
     added.complete_tokenizer(draft)
@@ -79,32 +95,12 @@ def _from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path
             hub.fetch(repository, file, folder, report)
         return folder
 
-    return Supply(
-        folder=draft,
-        source=repository.id,
-        gather=gather,
-        parameters=_counted_parameters(repository),
-        revision=repository.revision,
-        licence=repository.licence,
-        files=len(missing),
-        loads=loads,
-        writes=loads,
-        notes=_notes_on(repository, source),
-    )
-
-
-def _notes_on(repository: hub.Repository, source: Hub) -> tuple[str, ...]:
-    renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
-    return (*renamed, *(("its makers ask for your agreement to their terms",) if repository.gated else ()))
+    parameters = _counted_parameters(repository)
+    return Supply(draft, repository.id, gather, parameters, files=len(missing), loads=loads, writes=loads)
 
 
 def _from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: Path, before: Path | None) -> Supply:
     """What a GGUF file holds is at its beginning; as much of it is loaded, and goes on where it ended."""
-    others = ", ".join(other.name for other in repository.ggufs if other != file)
-    notes = (f"{file.name}; --file chooses another: {others}" if others else file.name,)
-    if repository.folder:
-        supply = _from_gguf(repository.folder / file.name, draft)
-        return replace(supply, source=repository.id, revision=repository.revision, notes=notes)
     if file.size > (free := free_disk()):
         raise EngineError(
             f"{file.name} has {megabytes(file.size)}, and {megabytes(free)} of disk are free: choose another"
@@ -124,18 +120,8 @@ def _from_hub_gguf(repository: hub.Repository, file: hub.RepositoryFile, draft: 
         added.write_gguf(hub.fetch(repository, file, loaded, report), folder, report)
         return folder
 
-    return Supply(
-        folder=draft,
-        source=repository.id,
-        gather=gather,
-        parameters=parameters,
-        revision=repository.revision,
-        licence=repository.licence,
-        files=int(not is_here),
-        loads=loads,
-        writes=loads + 2 * parameters,
-        notes=notes,
-    )
+    writes = loads + 2 * parameters
+    return Supply(draft, repository.id, gather, parameters, files=int(not is_here), loads=loads, writes=writes)
 
 
 def _parameters_of_gguf(draft: Path, file: hub.RepositoryFile, head: bytes) -> int:
@@ -205,16 +191,11 @@ def _from_folder(folder: Path, draft: Path) -> Supply:
         raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
     parameters = added.weigh(files)
     if not (folder / "tokenizer.json").exists() and (folder / "merges.txt").exists():
-        folder = _linked(folder, draft)
+        for path in folder.iterdir():  # into a folder of our own, to which a file can be added
+            (draft / path.name).symlink_to(path)
+        folder = draft
         added.complete_tokenizer(folder)
     return Supply(folder, str(files[0].parent), lambda place, report: folder, parameters)
-
-
-def _linked(folder: Path, draft: Path) -> Path:
-    """A folder of our own with the same files, to which one can be added."""
-    for path in folder.iterdir():
-        (draft / path.name).symlink_to(path)
-    return draft
 
 
 def _from_gguf(file: Path, draft: Path) -> Supply:
