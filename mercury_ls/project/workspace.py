@@ -186,27 +186,22 @@ class Workspace:
 
     def find(self, name: str, near: str) -> Iterator[NearbyDefinition]:
         """Definitions in other files of the same language, nearest first; none if many files define the name."""
-        language = _family_of(near)
-        places = [path for path in self._places.get(name, ()) if path != near]
-        places = [path for path in places if language is None or _family_of(path) == language]
-        if len(places) > HOMONYMS:
-            return
-        definitions = [definition for path in places for definition in self._named(name, path, near)]
-        for definition in sorted(
-            definitions, key=lambda definition: (definition.distance, -definition.modified_ns, definition.path)
-        ):
+        definitions = [
+            NearbyDefinition(path, text, _distance_between(path, near), self._files[path].stamp[0])
+            for path in self.homes(name, near)
+            for defined, text in self._files[path].definitions
+            if defined == name
+        ]
+        for definition in sorted(definitions, key=lambda nearby: (nearby.distance, -nearby.modified_ns, nearby.path)):
             if self._is_current(definition.path):
                 yield definition
 
-    def _named(self, name: str, path: str, near: str) -> Iterator[NearbyDefinition]:
-        file = self._files[path]
-        for defined, text in file.definitions:
-            if defined == name:
-                yield NearbyDefinition(path, text, _distance_between(path, near), file.stamp[0])
-
     def homes(self, name: str, near: str) -> list[str]:
-        """The files of the same language that define this name, nearest first; none if many do."""
-        places = [path for path in self._places.get(name, ()) if path != near and _family_of(path) == _family_of(near)]
+        """The files of the same language that define this name, nearest first; none if many do. A file of no language
+        is taken to be of any."""
+        family = _family_of(near)
+        defining = (path for path in self._places.get(name, ()) if path != near)
+        places = [path for path in defining if family is None or _family_of(path) == family]
         return sorted(places, key=lambda path: (_distance_between(path, near), path)) if len(places) <= HOMONYMS else []
 
     def beside(self, near: str) -> list[str]:
