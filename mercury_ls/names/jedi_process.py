@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -46,7 +46,11 @@ def main() -> None:
     project = msgspec.json.decode(requests.readline(), type=NamesProject)
     _limit()
     with suppress(MemoryError, BrokenPipeError):
-        _serve(requests, answers, Jedi(project))
+        jedi = Jedi(project)
+        sys.addaudithook(refusal(jedi.why_hidden))
+        for line in requests:
+            answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=NamesRequest))) + b"\n")
+            answers.flush()
 
 
 def _limit() -> None:
@@ -56,13 +60,6 @@ def _limit() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _serve(requests: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
-    sys.addaudithook(refusal(jedi.why_hidden))
-    for line in requests:
-        answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=NamesRequest))) + b"\n")
-        answers.flush()
 
 
 def refusal(why_hidden: Callable[[str], str | None]) -> Callable[[str, tuple], None]:
@@ -127,7 +124,7 @@ class Jedi:
             completions = script.complete(ask.line, ask.column)
             if ask.role == "import":  # to say more about modules not yet imported, jedi would have to read them all
                 return NameList(tuple(Name(completion.name) for completion in completions))
-            return NameList(tuple(map(_named, completions)))
+            return NameList(tuple(Name(completion.name, KINDS.get(completion.type, "")) for completion in completions))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
@@ -153,10 +150,6 @@ class Jedi:
             added = [*_source_folders(root), *self._packages]
             self._projects[root] = jedi.Project(root, sys_path=self._library, added_sys_path=added)
         return self._projects[root]
-
-
-def _named(completion: Any) -> Name:
-    return Name(completion.name, KINDS.get(completion.type, ""))
 
 
 def _parameters(signatures: Sequence[Any]) -> NameList:

@@ -54,7 +54,8 @@ class NameSources:
     def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[NamePlace, NameList]]:
         """The same in full, except for what is in scope."""
         for query in self._places(snapshot, offset):
-            names = _merged([*self._said(query), self._read(query, offset)])
+            learned = [names for learner in self._learners if (names := learner.known(query))]
+            names = _merged([*learned, self._read(query, offset)])
             if names.names:
                 yield query.place, names
 
@@ -121,9 +122,6 @@ class NameSources:
         for query in self._places(snapshot, offset):
             self._read(query, offset)
             await asyncio.sleep(0)
-
-    def _said(self, query: Wanted) -> Iterator[NameList]:
-        return (names for learner in self._learners if (names := learner.known(query)))
 
     def _read(self, query: Wanted, offset: int) -> NameList:
         return self._written.at(query.snapshot, query.place, offset) if self._written is not None else NOWHERE
