@@ -28,8 +28,8 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         **digests,
         "version": __version__,
         "documents": len(documents),
-        "accepted": session.accepted_count,
-        "rejected": session.rejected_count,
+        "accepted": session.tally.counts["accepted"],
+        "rejected": session.tally.counts["rejected"],
         "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
         "sent": session.questions.sent,
         "snoozed": session.clock() < session.questions.snoozed_until,
@@ -38,7 +38,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
-        "decisions": [one_line(session.decision_line(decision)) for decision in session.decisions],
+        "decisions": [*map(one_line, session.decisions)],
     }
 
 

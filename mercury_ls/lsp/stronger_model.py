@@ -73,7 +73,7 @@ class StrongerModel:
         session = self._server.started
         status = session.engine.status
         is_small = status.state == "ready" and status.info is not None and status.info.small
-        is_known = session.tally.shown_count >= FEW_SHOWN or session.clock() - self._began >= USED_SECONDS
+        is_known = session.tally.counts["shown"] >= FEW_SHOWN or session.clock() - self._began >= USED_SECONDS
         return is_small and is_known
 
     @property

@@ -2,8 +2,6 @@
 
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname  # pyright: ignore[reportDeprecated]: only of the module behind it on Windows
 
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 
@@ -11,7 +9,3 @@ from mercury_ls.code.documents import CLOSED, Document, Snapshot
 @lru_cache(maxsize=16)
 def closed_file(path: str, text: str) -> Snapshot:
     return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
-
-
-def path_of(uri: str) -> str:
-    return url2pathname(urlsplit(uri).path)  # pyright: ignore[reportDeprecated]

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.differences import WORD
@@ -44,15 +43,6 @@ AHEAD_SECONDS = 0.05
 """How long a suggestion stands before what follows it is asked for."""
 
 
-class Decision(Struct, frozen=True):
-    """A line of the log in which users look up why nothing was suggested."""
-
-    uri: str
-    line: int
-    outcome: str
-    milliseconds: float
-
-
 class Session:
     """The straight path of inline completions, with all that has to be remembered between requests."""
 
@@ -79,9 +69,9 @@ class Session:
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
         self.next_edits = NextEdits(self.files, self.questions, self.tally, self._note)
-        self.decisions: deque[Decision] = deque(maxlen=64)
+        self.decisions: deque[str] = deque(maxlen=64)
+        """The last lines of the log in which users look up why nothing was suggested."""
         self.roots: Sequence[str] = ()
-        self.accepted_count = self.rejected_count = 0
         self._last_change = ("", 0)
         self.on_growth: Callable[[str], None] = lambda uri: None
         """Called when there is more than the client of this document was told."""
@@ -368,14 +358,10 @@ class Session:
         """Keeps and logs what was decided; returns how many milliseconds that took."""
         document = self.files.documents.get(uri)
         line = document.snapshot().line_of(min(offset, len(document.text))) if document else 0
-        decision = Decision(uri, line, outcome, (self.clock() - began) * 1000)
-        self.decisions.append(decision)
-        log.info("%s", self.decision_line(decision))
-        return decision.milliseconds
-
-    def decision_line(self, decision: Decision) -> str:
-        where = readable(decision.uri, self.roots)
-        return f"{where}:{decision.line + 1}: {decision.outcome} ({decision.milliseconds:.1f} ms)"
+        milliseconds = (self.clock() - began) * 1000
+        self.decisions.append(f"{readable(uri, self.roots)}:{line + 1}: {outcome} ({milliseconds:.1f} ms)")
+        log.info("%s", self.decisions[-1])
+        return milliseconds
 
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
@@ -410,7 +396,6 @@ class Session:
             self.rejected(id)
         elif offer := self.next_edits.accepted(id, edits):
             self.kept.made(offer)
-            self.accepted_count += 1
             self.recorder.accepted(id)
         elif self._accepted(id):
             self._drop(id)
@@ -426,14 +411,12 @@ class Session:
         if not self.tally.accepted(id, inserted):
             return False
         self._follow_accepted(id, length, inserted)
-        self.accepted_count += 1
         self.recorder.accepted(id, length)
         return True
 
     def _follow_accepted(self, id: str, length: int | None, inserted: int) -> None:
         """Its text is looked for later, and was not typed although it came as a change."""
-        generation, (uri, change) = self._on_screen, self._last_change
-        offer = generation.answer.offer if generation and generation.id == id else None
+        offer, (uri, change) = self._offer_on_screen(id), self._last_change
         if offer is None or uri not in self.files.documents:
             return
         language = self.files.documents[uri].language
@@ -443,12 +426,14 @@ class Session:
 
     def _just_inserted(self, id: str) -> int:
         """How many characters accepting a suggestion has just inserted: what the user typed of it does not count."""
-        generation, (uri, typed) = self._on_screen, self._last_change
-        offer = generation.answer.offer if generation and generation.id == id else None
+        offer, (uri, typed) = self._offer_on_screen(id), self._last_change
         if offer is None:
             return typed
         is_made = uri == offer.edit.uri and self.files.documents[uri].text != offer.base[uri].text
         return min(typed, len(offer.edit.text)) if is_made else len(offer.edit.text)
+
+    def _offer_on_screen(self, id: str) -> Offer | None:
+        return self._on_screen.answer.offer if self._on_screen and self._on_screen.id == id else None
 
     def rejected(self, id: str) -> None:
         if not self.next_edits.rejected(id):
@@ -457,7 +442,6 @@ class Session:
             self.files.aftermath.dismissed(id)
             self.generations.refuse(id)
             self._drop(id)
-        self.rejected_count += 1
         self.recorder.rejected(id)
 
     def _drop(self, id: str) -> None:

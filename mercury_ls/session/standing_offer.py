@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
-from mercury_ls.session.closed import closed_file, path_of
+from mercury_ls.session.closed import closed_file
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.stats import Tally
 
@@ -107,6 +107,6 @@ class StandingOffer:
         """The files of an offer as they are by now, those that are not open as they are on the disk."""
         documents, workspace = self._files.documents, self._files.workspace
         snapshots = {uri: documents[uri].snapshot() for uri in offer.base if uri in documents}
-        paths = [path_of(uri) for uri in offer.base if uri not in documents]
+        paths = [file.path for uri, file in offer.base.items() if uri not in documents]
         closed = [closed_file(path, text) for path in paths if (text := workspace.text(path)) is not None]
         return snapshots | {snapshot.uri: snapshot for snapshot in closed}

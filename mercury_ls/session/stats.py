@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
@@ -194,7 +194,8 @@ class Tally:
         self._most = limit
         self._offers: OrderedDict[str, _CountedOffer] = OrderedDict()
         self._reporting: set[Kind] = set()
-        self.shown_count = 0
+        self.counts: Counter[Count] = Counter()
+        """Of this session."""
 
     def offered(
         self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None, characters: int = 0
@@ -288,7 +289,6 @@ class Tally:
     def _show(self, offer: _CountedOffer) -> None:
         if not offer.is_shown:
             offer.is_shown, offer.shown_at = True, self.stats.now
-            self.shown_count += 1
             self._count(offer, "shown")
 
     def _leave(self, offer: _CountedOffer, *, is_taken: bool = False) -> None:
@@ -300,6 +300,7 @@ class Tally:
             self._count(offer, "lingered")
 
     def _count(self, offer: _CountedOffer, count: Count, number: int = 1) -> None:
+        self.counts[count] += number
         self.stats.add(offer.language, offer.kind, count, number)
 
 

@@ -240,7 +240,7 @@ async def test_question_is_not_asked_at_the_start(client, scripted, monkeypatch)
 async def test_question_is_not_asked_while_typing(client, scripted):
     scripted(TINY)
     await client.initialize(ASKING)
-    client.server.started.tally.shown_count = 1
+    client.server.started.tally.counts["shown"] = 1
     client.server.started.idle.active.set()
     await client.server.started.idle.chores["offering a stronger model"].run()
     assert not client.asked()

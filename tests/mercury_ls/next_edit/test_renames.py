@@ -17,7 +17,6 @@ from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.model import unwelcome
 from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.session import next_edits as proposals
-from mercury_ls.session.closed import path_of
 from mercury_ls.session.requests import ANYONE, Asker
 from mercury_ls.session.session import Session
 from tests.mercury_ls.next_edit.test_pipeline import question_of
@@ -62,7 +61,7 @@ async def asked(session: Session, uri: str, asker: Asker = ANYONE) -> Offer | No
 def take(session: Session, offer: Offer) -> None:
     for uri in offer.base:
         if uri not in session.files.documents:
-            session.open(uri, path_of(uri), "", 1, offer.base[uri].text)
+            session.open(uri, offer.base[uri].path, "", 1, offer.base[uri].text)
         for edit in sorted((each for each in offer.edits if each.uri == uri), key=lambda each: -each.start):
             snapshot = session.files.documents[uri].snapshot()
             where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
@@ -119,7 +118,7 @@ async def test_word_of_text_is_no_name_in_other_files(session, tmp_path):
     session.open((tmp_path / "m.py").as_uri(), str(tmp_path / "m.py"), "", 1, other)
     session.questions.connect(NoEngine())
     offer = (await session.next_edits.ask(uri, 0, invoked=True)).offer
-    assert [(Path(path_of(each.uri)).name, each.text) for each in offer.edits] == [("a.py", "target")]
+    assert [(Path(each.uri).name, each.text) for each in offer.edits] == [("a.py", "target")]
 
 
 ALIKE = {

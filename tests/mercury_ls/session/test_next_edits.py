@@ -80,7 +80,7 @@ async def test_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path, 
     assert (await rewriting.next_edits.why(uri, 22)).startswith("on offer: edit (1 here)")
     rewriting.change(uri, 3, [((1, 16, 1, 16), edit.text)], "utf-16")
     rewriting.accepted(offer.id)
-    assert rewriting.accepted_count == 1
+    assert rewriting.tally.counts["accepted"] == 1
     assert (await rewriting.next_edits.ask(uri, 22)).offer is None
 
 
@@ -257,7 +257,7 @@ async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
     rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
     assert "the model changes nothing here" in await rewriting.next_edits.why(uri, 22)
     await rewriting.next_edits.ask(uri, 22)
-    decision = rewriting.decision_line(rewriting.decisions[-1])
+    decision = rewriting.decisions[-1]
     assert "here.py:1: next edit: nothing follows from the last edits; the model changes nothing here (" in decision
 
 

@@ -107,7 +107,7 @@ async def test_accepted_suggestion_counts_once(session):
     session.accepted(offer.id)
     session.accepted(offer.id)
     session.rejected(offer.id)
-    assert (session.accepted_count, session.rejected_count) == (1, 0)
+    assert (session.tally.counts["accepted"], session.tally.counts["rejected"]) == (1, 0)
 
 
 async def test_crlf_file_is_read_with_line_feeds_and_keeps_its_own():
