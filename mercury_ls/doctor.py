@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.installation import with_extra
-from mercury_engine.record import read_record
+from mercury_engine.record import ModelRecord, read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
@@ -232,38 +232,23 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     elif folder is None:
         yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
-        small = f"; {STRONGER}" if _is_small(folder) else ""
-        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=_damage(folder))
-        if _runs_here(folder):
+        record, damage = None, ""
+        try:
+            record = read_record(folder)
+            verify(folder)
+        except EngineError as error:
+            damage = str(error)
+        small = f"; {STRONGER}" if not damage and _is_small(folder, record) else ""
+        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=damage)
+        if record is None or record.kind != "server" or record.local:
             yield device(loaded.settings.engine.device)
 
 
-def _runs_here(folder: Path) -> bool:
-    """Returns False for a server of somebody else that no model of this machine stands beside."""
-    try:
-        record = read_record(folder)
-    except EngineError:
-        return True
-    return record is None or record.kind != "server" or bool(record.local)
-
-
-def _is_small(folder: Path) -> bool:
+def _is_small(folder: Path, record: ModelRecord | None) -> bool:
     """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
-    try:
-        record = read_record(folder)
-    except EngineError:
-        return False
     if record is not None and (record.parameters or record.kind == "server"):
         return 0 < record.parameters < SMALL
     return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL
-
-
-def _damage(folder: Path) -> str:
-    try:
-        verify(folder)
-    except EngineError as error:
-        return str(error)
-    return ""
 
 
 def device(chosen: str) -> Finding:
