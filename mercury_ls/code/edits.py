@@ -40,11 +40,6 @@ def _common_length(limit: int, agree: Callable[[int], bool]) -> int:
     return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
 
 
-def inserted(old: str, new: str) -> int:
-    """The number of characters of a replacement that are not already there."""
-    return len(difference(old, new).text)
-
-
 def same_result(text: str, first: TextEdit, second: TextEdit) -> bool:
     """True if two changes of a text have the same result."""
     if len(first.text) - first.end + first.start != len(second.text) - second.end + second.start:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Slot
 from mercury_ls.code.documents import CLOSED, Snapshot
-from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
+from mercury_ls.code.edits import TextEdit, difference, rebase, widened
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.wording import decoded
 
@@ -37,8 +37,8 @@ class Offer(Struct, frozen=True):
 
     @property
     def characters(self) -> int:
-        """How many characters the user would have to type for it."""
-        return sum(inserted(self.old_text(edit), edit.text) for edit in self.edits)
+        """How many characters the user would have to type for it, without those that are there already."""
+        return sum(len(difference(self.old_text(edit), edit.text).text) for edit in self.edits)
 
     def old_text(self, edit: TextEdit) -> str:
         return self.base[edit.uri].text[edit.start : edit.end]

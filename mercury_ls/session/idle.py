@@ -63,18 +63,17 @@ class Idle:
 
     def look_ahead(self) -> None:
         """Only sets it going: an analyser may take long."""
-        files, uri = self._files, self._files.current
-        if uri is not None and not self._questions.unavailable(uri, invoked=False):
-            self._questions.names.look_ahead(files.documents[uri].snapshot(), files.cursor(uri))
+        if place := self._place():
+            uri, offset = place
+            self._questions.names.look_ahead(self._files.documents[uri].snapshot(), offset)
 
     async def warm(self) -> None:
         """Let the engine encode what the next request in the document in use will need."""
-        files, uri = self._files, self._files.current
-        if uri is None or self._is_writing() or self._questions.unavailable(uri, invoked=False):
+        if (place := self._place()) is None or self._is_writing():
             return
+        (uri, offset), files = place, self._files
         if files.documents[uri].is_slow:
             await files.parsed(uri)
-        offset = files.cursor(uri)
         question = self._questions.about(files.documents[uri].snapshot(), offset)
         if "line" in question.modes or "block" in question.modes:
             ahead = request(question, Target(offset, offset, "line"))
@@ -84,3 +83,8 @@ class Idle:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:
             log.debug("nothing was warmed: %s", error)
+
+    def _place(self) -> tuple[str, int] | None:
+        """Where the user was last, if suggestions may come there."""
+        place = self._files.last_place()
+        return None if place is None or self._questions.unavailable(place[0], invoked=False) else place

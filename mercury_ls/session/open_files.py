@@ -206,12 +206,6 @@ class OpenFiles:
         while self.workspace.step(self.clock()) and self.clock() < until:
             await asyncio.sleep(0)
 
-    @property
-    def current(self) -> str | None:
-        """The document in use, if it is open."""
-        uri = next(reversed(self._recent), None)
-        return uri if uri in self.documents else None
-
     def last_place(self) -> tuple[str, int] | None:
         """The open document that was last in use, and where in it something was last typed or requested."""
         uri = next((uri for uri in reversed(self._recent) if uri in self.documents), None)

@@ -141,17 +141,14 @@ def _editor_source(options: Mapping[str, Any]) -> _SettingsSource:
         own = [(path, raw) for path, raw in leaves if path.startswith("mercury.")]
         leaves = bare + [(path.removeprefix("mercury."), raw) for path, raw in own]
     ours = ((path, raw) for path, raw in leaves if path.split(".")[0] not in COPILOT_KEYS)
-    return _SettingsSource(origin=origin, values=tuple((_snake_case_path(path), raw) for path, raw in ours))
+    return _SettingsSource(origin=origin, values=tuple((_snake_case(path), raw) for path, raw in ours))
 
 
-def _snake_case_path(path: str) -> str:
-    group, _, names = path.partition(".")
-    name, dot, entry = names.partition(".")
-    return ".".join([group, *([_snake_case(name) + dot + entry] if names else [])])
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
+def _snake_case(path: str) -> str:
+    """Of the setting alone: the entries of a table have names of their own."""
+    group, *names = path.split(".", 2)
+    names[:1] = [re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name) for name in names[:1]]
+    return ".".join([group, *names])
 
 
 def _environment_sources(environ: Mapping[str, str]) -> Iterator[_SettingsSource]:
