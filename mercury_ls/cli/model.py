@@ -19,6 +19,7 @@ from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
 from mercury_ls.settings import models, toml
+from mercury_ls.settings.assign import assign
 from mercury_ls.settings.load import user_file
 from mercury_ls.wording import abbreviated, lines, one_line
 
@@ -125,7 +126,7 @@ def use(options: argparse.Namespace) -> int:
     with _AddProgress() as progress:
         info = choose.check(name, settings, progress.report)
     file = chosen_file(options) or user_file()
-    choose.write(name, file)
+    assign(file, "engine.model", name)
     print(one_line(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}"))
     sys.stderr.writelines(f"{one_line(note)}\n" for note in info.notes)
     loaded = load_settings(options)
@@ -160,7 +161,7 @@ def remove(options: argparse.Namespace) -> int:
         return failed(options, f"{name} is no model that was added{shipped}: there are {installed}")
     in_use = load_settings(options).settings.engine.model == name
     if in_use:
-        choose.write(models.AUTO, chosen_file(options) or user_file())
+        assign(chosen_file(options) or user_file(), "engine.model", models.AUTO)
     freed = library.remove(name)
     print(f"removed {name}, which frees {megabytes(freed)}")
     if in_use:
@@ -175,7 +176,7 @@ def test(options: argparse.Namespace) -> int:
     with _AddProgress() as progress:
         result = measure.test(options.model or settings.engine.model, settings, progress.report)
     print(lines(measure.described(result)))
-    return 0 if any(answer.text.strip() for answer in result.answers) else 1
+    return 0 if any(answer.cold.filled.text.strip() for answer in result.answers) else 1
 
 
 def recommend(options: argparse.Namespace) -> int:

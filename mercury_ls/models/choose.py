@@ -1,15 +1,13 @@
-"""Chooses the model that suggests: it must load, the user's settings name it, and the running engine makes way."""
+"""Chooses the model that suggests: it must load, and the running engine makes way."""
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_ls.link.wire import Status
 from mercury_ls.serve import added, daemon
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
-from mercury_ls.settings.assign import assign
 from mercury_ls.settings.schema import Settings
 
 PATIENCE_SECONDS = 2.0
@@ -22,11 +20,6 @@ def check(name: str, settings: Settings, report: Report) -> EngineInfo:
     """Loads the model once; `EngineError` says what it lacks."""
     with added.opened(name, settings, report) as engine:
         return engine.info()
-
-
-def write(name: str, file: Path) -> None:
-    """As the user's own setting; everything else in the file stays as it is."""
-    assign(file, "engine.model", name)
 
 
 def switch(

@@ -26,15 +26,27 @@ SHOWN = 60
 Clock = Callable[[], float]
 
 
+class TimedAnswer(Struct, frozen=True):
+    """When the first part of an answer and all of it were there, and what went to another program for it."""
+
+    filled: Filled
+    first_ms: float
+    all_ms: float
+    sent: str
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of what came after the first part; 0 where that was all."""
+        tokens, later_ms = len(self.filled.confidence) - 1, self.all_ms - self.first_ms
+        return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
+
+
 class SampleAnswer(Struct, frozen=True):
+    """Cold: for a text that the model has not seen. Warm: for the same text, after one more character was typed."""
+
     path: str
-    text: str
-    p_accept: float
-    cold_ms: float
-    warm_ms: float
-    sent: str = ""
-    first_ms: float = 0.0
-    tokens_per_second: float = 0.0
+    cold: TimedAnswer
+    warm: TimedAnswer
 
 
 class ModelMeasurement(Struct, frozen=True):
@@ -71,54 +83,30 @@ def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> can
 
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
-    """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
     info = engine.info()
     questions = canary.GAPS if {"line", "block"} & {*info.answers} else canary.REWRITES
     answers = tuple(_asked(engine, question, info.answers, clock) for question in questions[:SAMPLES])
-    cold, warm = median(answer.cold_ms for answer in answers), median(answer.warm_ms for answer in answers)
-    first = median(answer.first_ms for answer in answers)
-    speed = median([answer.tokens_per_second for answer in answers if answer.tokens_per_second] or [0.0])
+    cold = median(answer.cold.all_ms for answer in answers)
+    warm = median(answer.warm.all_ms for answer in answers)
+    first = median(answer.warm.first_ms for answer in answers)
+    speed = median([speed for answer in answers if (speed := answer.warm.tokens_per_second)] or [0.0])
     return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
-
-
-class _Timed(Struct, frozen=True):
-    """An answer, when its first part and all of it were there, and what went to another program for it."""
-
-    filled: Filled
-    first_ms: float
-    all_ms: float
-    sent: str
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Of what came after the first part; 0 where that was all."""
-        tokens, later_ms = len(self.filled.confidence) - 1, self.all_ms - self.first_ms
-        return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
 def _asked(engine: Engine, question: canary.Question, modes: Sequence[str], clock: Clock) -> SampleAnswer:
     cold = _timed(engine, question.request(modes), clock)
     typed = cold.filled.text[:1] if "line" in modes else ""
     warm = _timed(engine, question.request(modes, typed.strip() or " "), clock)
-    return SampleAnswer(
-        question.path,
-        cold.filled.text,
-        cold.filled.p_accept,
-        cold.all_ms,
-        warm.all_ms,
-        cold.sent,
-        warm.first_ms,
-        warm.tokens_per_second,
-    )
+    return SampleAnswer(question.path, cold, warm)
 
 
-def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> _Timed:
+def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> TimedAnswer:
     started, first_ms, last, sent = clock(), 0.0, Filled(""), ""
     for draft in engine.infill(request):
         last, sent = draft.spans[0], draft.sent or sent
         first_ms = first_ms or (1000 * (clock() - started) if last.text.strip() else 0.0)
     all_ms = 1000 * (clock() - started)
-    return _Timed(last, first_ms or all_ms, all_ms, sent)
+    return TimedAnswer(last, first_ms or all_ms, all_ms, sent)
 
 
 def described(result: ModelMeasurement) -> Iterator[str]:
@@ -126,12 +114,13 @@ def described(result: ModelMeasurement) -> Iterator[str]:
     loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
     yield f"{info.model} on {info.device}, {loaded}"
     for answer in result.answers:
-        text = " ⏎ ".join(line.strip() for line in answer.text.strip().splitlines())[:SHOWN]
+        filled = answer.cold.filled
+        text = " ⏎ ".join(line.strip() for line in filled.text.strip().splitlines())[:SHOWN]
         shown = f"`{text}`" if text else "nothing"
-        times = f"{answer.cold_ms:6,.0f} ms, warm {answer.warm_ms:6,.0f} ms"
-        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {shown}"
-        if answer.sent:
-            yield f"            sent {answer.sent}"
+        times = f"{answer.cold.all_ms:6,.0f} ms, warm {answer.warm.all_ms:6,.0f} ms"
+        yield f"  {answer.path:9} {times}, P {filled.p_accept:.2f}  {shown}"
+        if answer.cold.sent:
+            yield f"            sent {answer.cold.sent}"
     yield "P is the chance that you keep it; with less than suggest.minimum_probability an editor shows nothing"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
     if measured.tokens_per_second:

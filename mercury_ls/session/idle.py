@@ -1,6 +1,7 @@
 """What is done while nobody types: the project is read step by step, and the engine encodes ahead."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,13 +11,38 @@ from mercury_ls.completion.suggest import request
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import region
-from mercury_ls.session.chores import Chore
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats
 
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+
+
+class Chore:
+    """Work whose failures are logged, and retried after increasing pauses: during one `run` does nothing."""
+
+    def __init__(self, name: str, work: Callable[[], object], clock: Callable[[], float]) -> None:
+        self._name = name
+        self._work = work
+        self._clock = clock
+        self._pause = FIRST_PAUSE
+        self._resting_until = float("-inf")
+
+    async def run(self) -> None:
+        if self._clock() < self._resting_until:
+            return
+        try:
+            result = self._work()
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            log.exception("%s failed; retrying in %.0f s", self._name, self._pause)
+            self._resting_until = self._clock() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        else:
+            self._pause = FIRST_PAUSE
 
 
 class Idle:

@@ -17,8 +17,7 @@ from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought, sought_calls
-from mercury_ls.session.closed import closed_file
-from mercury_ls.session.open_files import OpenFiles
+from mercury_ls.session.open_files import OpenFiles, closed_file
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.wording import counted

@@ -5,10 +5,12 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
-from mercury_ls.code.documents import Change, Document, Snapshot
+from mercury_ls.code.documents import CLOSED, Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.code.positions import Encoding
@@ -230,6 +232,12 @@ class OpenFiles:
         closed = ((path, text) for path, text in nearest if os.path.realpath(path) not in open_paths)
         nearest_closed = islice(closed, NEIGHBOURS - len(open_snapshots))
         return [*open_snapshots, *(Document("", path, "", 0, text).snapshot() for path, text in nearest_closed)]
+
+
+@lru_cache(maxsize=16)
+def closed_file(path: str, text: str) -> Snapshot:
+    """A file that is not open, with its text on the disk."""
+    return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
 
 
 def unfit(text: str) -> str:

@@ -1,6 +1,6 @@
 """Chores that fail, and come back."""
 
-from mercury_ls.session.chores import Chore
+from mercury_ls.session.idle import Chore
 
 
 async def check(outcomes: list[bool], moments: list[float], ran: list[float]) -> None:
