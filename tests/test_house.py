@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mercury_ls.code.languages import LANGUAGES
 from tests.house import ROOT, about, folders, modules, sentence
 
 README = ROOT / "README.md"
@@ -135,16 +136,14 @@ def declared() -> dict[str, list[str]]:
 
 
 def imported() -> set[str]:
-    """Modules that are imported, or named in a text of their own: grammars are imported by name."""
-    found = set()
+    """Modules that are imported, the grammars by their names."""
+    found = {language.binding[0] for language in LANGUAGES}
     for path in tracked("*.py"):
         for node in ast.walk(ast.parse(read(path))):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
-            elif isinstance(node, ast.Constant) and str(node.value).startswith("tree_sitter_"):
-                found.add(node.value)
     return found
 
 

@@ -22,8 +22,8 @@ class Quote(Struct, frozen=True):
 
 
 class Language(Struct, frozen=True, kw_only=True):
-    """The tuples from `comments` to `definitions` hold node kinds of the `grammar`, a package and its function: usually
-    those of the id.
+    """The tuples from `comments` to `definitions` hold node kinds of the grammar; `grammar` is where that is, unless it
+    is named after the id.
 
     `header` (a line that opens a scope, with its name) and `opening` (the end of a line that a body follows) are
     regular expressions. Like `quotes` and the comment marks, they also work on broken code, which is the normal state
@@ -48,6 +48,11 @@ class Language(Struct, frozen=True, kw_only=True):
     header: str = ""
     opening: str = ""
     indents_blocks: bool = False
+
+    @property
+    def binding(self) -> tuple[str, str]:
+        """The package that has the grammar, and its function that returns it."""
+        return self.grammar or (f"tree_sitter_{self.id}", "language")
 
     @property
     def family(self) -> str:
@@ -448,6 +453,6 @@ def query(language: Language, pattern: str) -> tree_sitter.Query:
 
 
 def grammar(language: Language) -> tree_sitter.Language:
-    module, function = language.grammar or (f"tree_sitter_{language.id}", "language")
+    module, function = language.binding
     pointer: object = getattr(importlib.import_module(module), function)()
     return tree_sitter.Language(pointer)
