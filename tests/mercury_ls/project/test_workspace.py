@@ -385,7 +385,6 @@ def test_nearest_definition_in_the_same_language_is_chosen(put):
         "near/z.js: function f(other) {}",
         "near/t.ts: function g(typed: string) {}",
     ]
-    assert [definition.distance for definition in tree.index.find("f", tree.path("near/here.py"))] == [1, 3]
 
 
 def test_files_of_the_same_kind_stand_around_one_the_nearest_first(put):
