@@ -33,7 +33,7 @@ async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str
         answer = await _asked(session, file, (line, column), waiting)
         status = session.engine.status
         other = [status.detail] if status.state == "ready" and status.detail else []
-        return _described(answer, session, [*map(str, maker.problems), *other])
+        return _described(answer, session, [*map(str, maker.loaded.problems), *other])
     finally:
         await session.end()
 

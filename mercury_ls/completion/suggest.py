@@ -21,13 +21,12 @@ from mercury_engine.api import (
 )
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
-from mercury_ls.completion import target
 from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
-from mercury_ls.completion.target import Silence, Target
+from mercury_ls.completion.target import Silence, Target, at_cursor
 from mercury_ls.settings.schema import SuggestSettings
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
@@ -149,18 +148,10 @@ def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
 
 
 def where(question: Question) -> Target | Silence:
-    settings, modes = question.settings, question.modes
+    modes, snapshot, settings = question.modes, question.snapshot, question.settings
     if "line" not in modes and "block" not in modes:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
-    candidate = target.at_cursor(
-        question.snapshot,
-        question.offset,
-        invoked=question.invoked,
-        in_comments=settings.in_comments,
-        in_strings=settings.in_strings,
-        multi_line=settings.multi_line,
-        strong=question.strong,
-    )
+    candidate = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
     if isinstance(candidate, Target) and candidate.mode not in modes:
         return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
     return candidate

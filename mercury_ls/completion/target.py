@@ -8,6 +8,7 @@ from msgspec import Struct
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import is_word
+from mercury_ls.settings.schema import SuggestSettings
 
 CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 """What may follow the cursor on a line that still counts as unfinished: what editors close by themselves."""
@@ -30,36 +31,29 @@ class Silence(Struct, frozen=True):
 
 
 def at_cursor(
-    snapshot: Snapshot,
-    offset: int,
-    *,
-    invoked: bool = False,
-    in_comments: bool = False,
-    in_strings: bool = False,
-    multi_line: Literal["auto", "always", "never"] = "auto",
-    strong: bool = False,
+    snapshot: Snapshot, offset: int, settings: SuggestSettings, *, invoked: bool = False, strong: bool = False
 ) -> Target | Silence:
     """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted. A
     strong model is asked for several lines wherever no code follows on the line."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
-    if not invoked and (reason := _unwelcome(snapshot, offset, tail, in_comments, in_strings)):
+    if not invoked and (reason := _unwelcome(snapshot, offset, tail, settings)):
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
-    if strong and multi_line != "never" and CLOSERS.match(tail):
+    if strong and settings.multi_line != "never" and CLOSERS.match(tail):
         return Target(offset, end, "block", free=True)
-    return Target(offset, end, "block" if _wants_block(snapshot, offset, tail, multi_line) else "line")
+    return Target(offset, end, "block" if _wants_block(snapshot, offset, tail, settings.multi_line) else "line")
 
 
-def _unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_strings: bool) -> str:
+def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings) -> str:
     if tail and is_word(tail[0]):
         return "the cursor is inside a word"
     if tail.strip() and not CLOSERS.match(tail):
         return "code follows the cursor on its line"
     place = syntax.inside(snapshot, offset)
-    if place == "comment" and not in_comments:
+    if place == "comment" and not settings.in_comments:
         return "inside a comment (suggest.in_comments is off)"
-    if place == "string" and not in_strings:
+    if place == "string" and not settings.in_strings:
         return "inside a string (suggest.in_strings is off)"
     return ""
 

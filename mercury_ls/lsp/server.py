@@ -375,11 +375,11 @@ class Server(LanguageServer):
 
     def report_problems(self) -> None:
         """Each problem once: settings are read again whenever something changes."""
-        for problem in self.wiring.problems:
+        for problem in self.wiring.loaded.problems:
             if problem not in self._reported:
                 log.warning("configuration: %s", problem)
                 self.show(lsp.MessageType.Warning, abbreviated(str(problem)))
-        self._reported = self.wiring.problems
+        self._reported = self.wiring.loaded.problems
 
     def show(self, kind: lsp.MessageType, message: str) -> None:
         self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))

@@ -37,7 +37,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "pace": str(session.questions.pace),
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
-        "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
+        "problems": [abbreviated(str(problem)) for problem in ls.wiring.loaded.problems],
         "decisions": [*map(one_line, session.decisions)],
     }
 

@@ -19,7 +19,7 @@ from mercury_ls.session.record import NoRecorder, Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
-from mercury_ls.settings.load import Loaded, SettingsProblem
+from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -59,10 +59,6 @@ class Wiring:
         self._on_status: OnStatus = lambda status: None
         self._seen: tuple[str, ...] = ()
         self._stamp: int | None = None
-
-    @property
-    def problems(self) -> tuple[SettingsProblem, ...]:
-        return self.loaded.problems
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)

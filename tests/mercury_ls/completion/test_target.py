@@ -1,11 +1,12 @@
 from mercury_ls.completion.target import Silence, Target, at_cursor
+from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
 
 
-def check(drawn: str, expected: str, language: str = "python", **settings) -> None:
+def check(drawn: str, expected: str, language: str = "python", *, invoked=False, strong=False, **settings):
     """`expected` is "line" or "block", with what is replaced after a colon; or "-" and the reason's beginning."""
     snapshot, offset = marked(drawn, language)
-    found = at_cursor(snapshot, offset, **settings)
+    found = at_cursor(snapshot, offset, SuggestSettings(**settings), invoked=invoked, strong=strong)
     if isinstance(found, Silence):
         assert expected.startswith("- ")
         assert found.reason.startswith(expected[2:])
