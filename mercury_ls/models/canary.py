@@ -4,7 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -74,68 +76,14 @@ class Rewrite(Struct, frozen=True):
 
 Question = KnownGap | Rewrite
 
-GAPS = (
-    KnownGap("add.py", "python", "def add(a, b):\n    return ‸\n\n\nprint(add(1, 2))\n", ("a + b", "b + a")),
-    KnownGap(
-        "square.js", "javascript", "function square(n) {\n  return ‸;\n}\n", ("n * n", "n ** 2", "Math.pow(n, 2)")
-    ),
-    KnownGap("max.go", "go", "func max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn ‸\n}\n", ("b",)),
-    KnownGap(
-        "point.py",
-        "python",
-        "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = ‸\n",
-        ("y",),
-    ),
-    KnownGap(
-        "load.py",
-        "python",
-        "import json\n\n\ndef load(path):\n    with open(path) as file:\n        return json.‸\n",
-        ("load(file)",),
-    ),
-    KnownGap("points.py", "python", "north = 1\nsouth = 2\n\nprint(north)\nprint(‸)\n", ("south",)),
-    KnownGap("count.py", "python", "numbers = [1, 2, 3]\nfor number in ‸:\n    print(number)\n", ("numbers",)),
-    KnownGap("double.rs", "rust", "fn double(x: i32) -> i32 {\n    x * ‸\n}\n", ("2",)),
-    KnownGap("even.py", "python", "def is_even(n):\n    return n % 2 == ‸\n", ("0",)),
-    KnownGap("area.ts", "typescript", "const area = (width: number, height: number) => width * ‸;\n", ("height",)),
-)
-REWRITES = (
-    Rewrite(
-        *("area.py", "python", "", "def area(w, height):\n", "def area(width, height):\n"),
-        *("    return w * height\n", "    return width * height"),
-    ),
-    Rewrite(
-        *("user.ts", "typescript", "", "const userName = load();\n", "const accountName = load();\n"),
-        *("console.log(userName);\n", "console.log(accountName);"),
-    ),
-    Rewrite(
-        *("say.py", "python", "import log\n\n", 'print("one")\n', 'log.info("one")\n'),
-        *('print("two")\n', 'log.info("two")'),
-    ),
-    Rewrite(
-        *("limit.go", "go", "func check(n int) bool {\n", "\tlimit := 10\n", "\tmaximum := 10\n"),
-        *("\treturn n < limit\n}\n", "\treturn n < maximum"),
-    ),
-    Rewrite(
-        *("greet.py", "python", "", "def greet(person):\n", "def greet(name):\n"),
-        *('    return "Hello " + person\n', '    return "Hello " + name'),
-    ),
-    Rewrite(
-        *("total.rs", "rust", "fn sum(prices: &[u32]) -> u32 {\n", "    let mut t = 0;\n", "    let mut total = 0;\n"),
-        *("    for p in prices { t += p; }\n    total\n}\n", "    for p in prices { total += p; }"),
-    ),
-    Rewrite(
-        *("first.js", "javascript", "", "const items = fetchAll();\n", "const rows = fetchAll();\n"),
-        *("const first = items[0];\n", "const first = rows[0];"),
-    ),
-    Rewrite(
-        *("close.py", "python", "", "handle = open(path)\n", "file = open(path)\n"),
-        *("text = handle.read()\n", "text = file.read()"),
-    ),
-    Rewrite(
-        *("done.py", "python", "def one():\n", "    return 2\n", "    return 1\n", "\n\ndef two():\n    return 2\n")
-    ),
-    Rewrite(*("comment.py", "python", "# The rate.\n", "RATE = 1\n", "RATE = 2\n", "\n\nprint(RATE)\n")),
-)
+
+class _Questions(Struct, frozen=True):
+    gaps: tuple[KnownGap, ...]
+    rewrites: tuple[Rewrite, ...]
+
+
+_KNOWN = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=_Questions)
+GAPS, REWRITES = _KNOWN.gaps, _KNOWN.rewrites
 
 
 class Verdict(Struct, frozen=True):
