@@ -62,21 +62,12 @@ class RetentionWatch:
 
     def look(self, documents: Mapping[str, Document]) -> None:
         time = self._clock()
-        if not any(acceptance.due <= time for acceptance in self._taken):
-            return
-        due = [acceptance for acceptance in self._taken if acceptance.due <= time]
-        self._taken = [acceptance for acceptance in self._taken if acceptance.due > time]
-        texts = {
-            uri: "".join(documents[uri].text.split())
-            for uri in {acceptance.uri for acceptance in due}
-            if uri in documents
-        }
-        for acceptance in due:
-            if (text := texts.get(acceptance.uri)) is None:
-                continue
-            self._stats.add(acceptance.language, acceptance.kind, acceptance.checked)
-            if acceptance.text in text:
-                self._stats.add(acceptance.language, acceptance.kind, acceptance.kept)
+        for acceptance in [acceptance for acceptance in self._taken if acceptance.due <= time]:
+            self._taken.remove(acceptance)
+            if document := documents.get(acceptance.uri):
+                self._stats.add(acceptance.language, acceptance.kind, acceptance.checked)
+                is_kept = acceptance.text in "".join(document.text.split())
+                self._stats.add(acceptance.language, acceptance.kind, acceptance.kept, is_kept)
 
 
 def comparable(rows: Sequence[Row]) -> Iterator[str]:
