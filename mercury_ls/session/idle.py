@@ -21,7 +21,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 
 
 class Chore:
-    """Work whose failures are logged, and retried after increasing pauses: during one `run` does nothing."""
+    """Work whose failures are logged, and retried after increasing pauses. `run` does nothing
+    during one, nor while the work goes on."""
 
     def __init__(self, name: str, work: Callable[[], object], clock: Callable[[], float]) -> None:
         self._name = name
@@ -29,10 +30,12 @@ class Chore:
         self._clock = clock
         self._pause = FIRST_PAUSE
         self._resting_until = float("-inf")
+        self._is_running = False
 
     async def run(self) -> None:
-        if self._clock() < self._resting_until:
+        if self._is_running or self._clock() < self._resting_until:
             return
+        self._is_running = True
         try:
             result = self._work()
             if inspect.isawaitable(result):
@@ -43,6 +46,8 @@ class Chore:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
         else:
             self._pause = FIRST_PAUSE
+        finally:
+            self._is_running = False
 
 
 class Idle:

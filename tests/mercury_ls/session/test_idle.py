@@ -1,5 +1,7 @@
 """Chores that fail, and come back."""
 
+import asyncio
+
 from mercury_ls.session.idle import Chore
 
 
@@ -37,3 +39,19 @@ async def test_pauses_are_at_most_five_minutes():
 async def test_failure_is_reported(caplog):
     await check([False], [0], [0])
     assert "the chore failed; retrying in 1 s" in caplog.text
+
+
+async def test_chore_that_is_being_done_is_not_begun_again():
+    begun, end = [], asyncio.Event()
+
+    async def work() -> None:
+        begun.append(1)
+        await end.wait()
+
+    chore = Chore("the chore", work, lambda: 0.0)
+    first = asyncio.create_task(chore.run())
+    await asyncio.sleep(0)
+    await chore.run()
+    end.set()
+    await first
+    assert begun == [1]
