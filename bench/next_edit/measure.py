@@ -31,6 +31,7 @@ from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import asked_modes
@@ -91,7 +92,7 @@ def main() -> None:
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
     arguments.add_argument("--mirrors", type=Path, help="the repositories that a corpus' rows come from")
     given = arguments.parse_args()
-    engine, bar = engine_of(given.engine), SuggestSettings().minimum_probability
+    engine, bar = engine_of(given.engine), USUAL_BAR
     rows = itertools.islice(cases(given.file, given.mirrors, given.every), given.limit)
     _report(asyncio.run(measure(rows, engine, bar)), given.engine)
 

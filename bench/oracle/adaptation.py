@@ -12,12 +12,11 @@ from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Buffer, Desk, Setup, r
 from bench.oracle.rows import Row
 from bench.oracle.server import Options, OracleServer
 from bench.oracle.truth import Wisdom
-from mercury_ls.settings.schema import Settings
+from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_training.progress import shown as progress
 
 IGNORED, BY_HAND, AFTERWARDS = 10, 3, 10
 READING_SECONDS = 0.05
-BAR = Settings().suggest.minimum_probability
 
 
 class Adapted(Struct):
@@ -63,7 +62,7 @@ async def adapted(
             right = chance.random() < share
             answer = await _met(at, oracle, row, AUTOMATIC, right=right)
             if number >= count - last:
-                likely = oracle.is_likely(row.before, row.behind, share, BAR)
+                likely = oracle.is_likely(row.before, row.behind, share, USUAL_BAR)
                 found.add(row, answer, right=right, likely=likely)
         return found
 

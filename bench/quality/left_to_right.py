@@ -54,7 +54,7 @@ class LeftToRight:
             answer.add(choice)
             probability *= choice.probability
             final = answer.done or (request.effort == "low" and probability < HOPELESS)
-            yield Draft(step, (self._presentation.show(answer, answer.decoded(), ""),), final)
+            yield Draft(step, (self._presentation.show(answer, answer.decoded(), "", bar=request.bar),), final)
             if final:
                 return
             logits_V = self._append([choice.token])

@@ -133,7 +133,8 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
     offset in the first span's window, -1 where it is not known; a `region` needs it. `slots`: say what every slot of
     the draft holds. Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that
-    cannot exist. `diagnostics` are for the next-edit models that were trained to read them."""
+    cannot exist. `bar`: how likely a completion has to be to be shown; an engine may give the beginning that is.
+    `diagnostics` are for the next-edit models that were trained to read them."""
 
     session: str
     windows: tuple[Window, ...]
@@ -144,6 +145,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     slots: bool = False
     invoked: bool = True
+    bar: float = 0.0
     effort: Effort = "low"
     deadline_ms: float | None = None
     seed: int = 0

@@ -303,7 +303,7 @@ class MercuryEngine:
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = question.old(question.spans[number])
             least = max(part.search.departure, best.named)
-            filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names)
+            filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names, question.bar)
             if frames:
                 carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
                 typed = answer.hole.part.encode("utf-8", "replace")

@@ -158,7 +158,7 @@ def _copied(request: InfillRequest, span: Span) -> Filled:
     text, length = continuations[request.seed % len(continuations)]
     tokens = TOKEN.findall(text)
     fitting = "".join(tokens[: span.budget])
-    return _answered(fitting, round(length / (length + 12), 3), complete=len(tokens) <= span.budget)
+    return _answered(fitting, round(length / (length + 0.8), 3), complete=len(tokens) <= span.budget)
 
 
 def _propagated(request: InfillRequest, span: Span) -> Filled:

@@ -26,6 +26,10 @@ METERED_PAUSE_MS = 150.0
 """The usual time between two keys: who types on does not pay for an answer in between."""
 PAUSE_AFTER_MISS_MS = 500.0
 """A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
+USUAL_BAR = 0.25
+"""For next edits, and for models of whose completions the probability is a guess."""
+CALIBRATED_BAR = 0.78
+"""For completions by a model that was calibrated: of what is shown one in ten is wrong (docs/log/2026-Q4.md)."""
 READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 """How many tokens of context to read where the first token comes within so many milliseconds."""
 USUAL_CONTEXT = 2048
@@ -78,7 +82,8 @@ class EnginePace:
 
 class Budgets(Struct, frozen=True):
     """`pause_after_miss_ms`: how long to wait at least where the user has just typed something else than the last
-    answer. `writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
+    answer. `writes_ahead`: whether to ask for what follows a suggestion before it is taken. `bar`: how likely a
+    completion has to be to be shown."""
 
     deadline_ms: float
     pause_ms: float
@@ -86,6 +91,7 @@ class Budgets(Struct, frozen=True):
     tokens: int
     context: ContextBudget
     writes_ahead: bool
+    bar: float
 
     def __str__(self) -> str:
         return (
@@ -108,7 +114,13 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -
         tokens=suggest.max_tokens or tokens,
         context=_context_for(info, pace, settings),
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
+        bar=bar_of(settings, CALIBRATED_BAR if info and info.calibrated else USUAL_BAR),
     )
+
+
+def bar_of(settings: Settings, usual: float = USUAL_BAR) -> float:
+    chosen = settings.suggest.minimum_probability
+    return usual if chosen < 0 else chosen
 
 
 def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:

@@ -21,6 +21,7 @@ from mercury_engine.api import (
 )
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
+from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.judge import UNTAUGHT, Judge
@@ -36,9 +37,9 @@ EMPTY = "empty: the model adds nothing here"
 EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
 """What a model of this project answers."""
 
-MIN_EXPECTED_SAVING = 20.0
-"""Keystrokes that an unfinished suggestion must save on average, times the bar: five with the default bar. Nobody
-needs to be told that an `if` comes next."""
+LEAST_SAVING = 4.0
+"""Keystrokes that an unfinished suggestion must save on average; fewer where the bar is lower than usual. Nobody needs
+to be told that an `if` comes next."""
 
 
 SEARCHED = 4
@@ -171,6 +172,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         members=question.members,
         slots=question.slots,
         invoked=question.invoked,
+        bar=0.0 if question.invoked else question.bar,
     )
 
 
@@ -202,7 +204,9 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     if isinstance(edit, Silence):
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())
-    if not (unsure or question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
+    if not (unsure or question.invoked or filled.complete) and saved < LEAST_SAVING * min(
+        question.bar / USUAL_BAR, 1.0
+    ):
         unsure = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
     base = {edit.uri: question.snapshot}
     offer = Offer((edit,), p_accept, base, tokens=len(filled.confidence), evidence=evidence)

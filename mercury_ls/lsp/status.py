@@ -33,7 +33,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
         "sent": session.questions.sent,
         "snoozed": session.clock() < session.questions.snoozed_until,
-        "bar": session.settings.suggest.minimum_probability,
+        "bar": session.questions.budgets.bar,
         "pace": str(session.questions.pace),
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,

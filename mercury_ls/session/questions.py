@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.completion import context
 from mercury_ls.completion.aftermath import Learn
-from mercury_ls.completion.budgets import Budgets, EnginePace, budgets_for
+from mercury_ls.completion.budgets import Budgets, EnginePace, bar_of, budgets_for
 from mercury_ls.completion.context import Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer, Offer
@@ -116,7 +116,7 @@ class Questions:
             settings=settings.suggest,
             budget=budgets.context,
             session=self.session,
-            bar=settings.suggest.minimum_probability,
+            bar=bar_of(settings),
             invoked=invoked,
             effort=settings.engine.effort,
             deadline_ms=budgets.deadline_ms,
@@ -132,6 +132,7 @@ class Questions:
         question = self.about(snapshot, offset, invoked=invoked)
         return replace(
             question,
+            bar=self.budgets.bar,
             deadline_ms=max(self.budgets.deadline_ms, EXPLICIT_MS if invoked else 0.0),
             members=self.names.about(snapshot, offset),
             judge=self.judge("inline"),

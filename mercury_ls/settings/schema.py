@@ -122,8 +122,14 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         PERSONAL,
     ] = "auto"
     minimum_probability: Annotated[
-        float, Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0)
-    ] = 0.25
+        float,
+        Meta(
+            description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or 0.78 "
+            "for completions by a calibrated model, as the one that ships.",
+            ge=-1.0,
+            le=1.0,
+        ),
+    ] = -1.0
     adapt: Annotated[bool, Meta(description="Learn how likely suggestions are from what you keep.")] = True
     in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = False
     in_strings: Annotated[bool, Meta(description="Suggest inside strings.")] = False

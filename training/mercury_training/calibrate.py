@@ -76,11 +76,17 @@ class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
     observed: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
 
     def show(
-        self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
+        self,
+        answer: HoleAnswer,
+        decoded: DecodedAnswer,
+        old: str,
+        least: int = 0,
+        names: KnownNames | None = None,
+        bar: float = 0.0,
     ) -> Filled:
         starts = self.starts(answer, decoded, least)
         self.observed[:] = [(tuple(self.recording.latest), start.text.rstrip()) for start in starts]
-        return super().show(answer, decoded, old, least, names)
+        return super().show(answer, decoded, old, least, names, bar)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

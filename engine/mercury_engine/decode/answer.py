@@ -107,14 +107,21 @@ class HoleAnswer:
 
 
 class Presentation(Struct, frozen=True):
-    """Turns tokens into the text to show: if possible, a start of the answer that is at least as likely as `bar`."""
+    """Turns tokens into the text to show: if possible, a start of the answer that is at least as likely as `bar`, or as
+    the request's, if that is higher."""
 
     tokenizer: Tokenizer
     calibration: Calibration
     bar: float
 
     def show(
-        self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
+        self,
+        answer: HoleAnswer,
+        decoded: DecodedAnswer,
+        old: str,
+        least: int = 0,
+        names: KnownNames | None = None,
+        bar: float = 0.0,
     ) -> Filled:
         """The start of at least `least` tokens that saves most keystrokes on average; if none is likely, a confident
         one. It ends before the first of the `names` that cannot exist.
@@ -127,10 +134,11 @@ class Presentation(Struct, frozen=True):
             return Filled(old)
         if old or not self.bar:
             return self._fill(answer, decoded, old)
-        likely = [start for start in self.starts(answer, decoded, least) if start.p_accept >= self.bar]
+        bar = max(self.bar, bar)
+        likely = [start for start in self.starts(answer, decoded, least) if start.p_accept >= bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
-        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(self.bar, UNSURE))))
+        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(bar, UNSURE))))
         return self._fill(answer, decoded.start(count), old)
 
     def starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:

@@ -19,12 +19,12 @@ def answer(text="", *, mode="line", part="", limit=64, ended=False):
     return found
 
 
-def shown(text, probability=0.99, *, old="", bar=0.3, ended=True, least=0, probabilities=None, **options):
+def shown(text, probability=0.99, *, old="", bar=0.3, asked=0.0, ended=True, least=0, probabilities=None, **options):
     found = answer(text, ended=ended, **options)
     decoded = found.decoded()
     sure = probabilities or [probability] * len(decoded.ids)
     presentation = Presentation(TOKENIZER, Calibration(), bar)
-    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), old, least)
+    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), old, least, bar=asked)
 
 
 def test_answer_ends_at_its_end_its_line_or_its_limit():
@@ -66,6 +66,7 @@ def test_beginning_that_saves_most_keystrokes_on_average_is_shown():
     behind = len(ids) - len(TOKENIZER.encode("self.width"))
     unsure = [0.95] * (len(ids) - behind) + [0.9] * behind + [0.9]
     assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width = xyz"
+    assert shown("self.width = xyz", probabilities=unsure, bar=0.1, asked=0.7).text == "self.width"
     unsure = [0.95] * (len(ids) - behind) + [0.3] * behind + [0.9]
     assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width"
 

@@ -51,10 +51,11 @@ async def test_answer_is_shown_if_it_is_likely():
 
 async def test_beginning_is_shown_if_it_saves_enough():
     await check("with open(x) as", "with open(x) as", 0.5)
-    await check("with open(x) as", "- unsure how it goes on: it would save 4.5 keystrokes", 0.3)
-    await check("return", "- unsure how it goes on", 0.8)
-    await check("return", "return", 0.8, bar=0.2)
-    await check("return", "return", 0.01, bar=0.0)
+    await check("with open(x) as", "- unsure how it goes on: it would save 3.9 keystrokes", 0.26)
+    await check("with open(x) as", "with open(x) as", 0.8, bar=0.78)
+    await check("raise", "- unsure how it goes on", 0.7)
+    await check("raise", "raise", 0.7, bar=0.2)
+    await check("raise", "raise", 0.01, bar=0.0)
 
 
 async def test_short_answer_is_shown_and_so_is_a_requested_one():
@@ -86,6 +87,12 @@ def test_request_names_span_within_its_window():
     span, text = asked.spans[0], asked.windows[0].text
     assert text[: span.start].endswith("x = ")
     assert text[span.end :].startswith("\nvalue_1500")
+
+
+def test_request_says_the_bar_while_typing():
+    span = Target(0, 0, "line")
+    assert request(question_of("$0\n", bar=0.7), span).bar == 0.7
+    assert request(question_of("$0\n", bar=0.7, invoked=True), span).bar == 0.0
 
 
 class SaysInTurn:

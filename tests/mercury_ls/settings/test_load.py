@@ -95,7 +95,7 @@ def test_unknown_names_are_reported_with_what_was_meant(write):
         ("engine.threads", True, "a whole number"),
         ("engine.threads", "2", "a whole number"),
         ("engine.effort", "hihg", "one of instant, low, medium, high; did you mean high?"),
-        ("suggest.minimum_probability", 1.5, "a number from 0.0 to 1.0"),
+        ("suggest.minimum_probability", 1.5, "a number from -1.0 to 1.0"),
         ("suggest.minimum_probability", float("nan"), "a number"),
         ("suggest.enabled", 1, "true or false"),
         ("suggest.languages.python", "no", 'true, false or "request"'),
