@@ -20,7 +20,9 @@ from mercury_engine.api import (
     Window,
 )
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
+from mercury_ls.completion import tables
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
@@ -116,6 +118,9 @@ async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGe
 
 async def _improving(question: Question, target: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
     answer = NO_DRAFT
+    if offer := _row_of_table(question, target):
+        yield Answer(offers=(offer,), source="table", final=True)
+        return
     for seed in count(question.seed):
         async with aclosing(engine.infill(deadline.limited(request(question, target, seed)))) as drafts:
             async for draft in drafts:
@@ -125,6 +130,18 @@ async def _improving(question: Question, target: Target, engine: Infill, deadlin
         if not (_goes_on(question, answer, seed - question.seed) and deadline.left):
             break
     yield replace(answer, final=True)
+
+
+def _row_of_table(question: Question, span: Target) -> Offer | None:
+    """What the rows above the cursor say, for which no model is needed."""
+    snapshot = question.snapshot
+    number = snapshot.line_of(span.start)
+    if question.seed or question.bar > tables.RIGHT:
+        return None
+    above = (snapshot.line(at) for at in range(number - 1, -1, -1))
+    rest = tables.rest_of_row(snapshot.text[snapshot.line_start(number) : span.start], above)
+    edit = polish(snapshot, span, rest, question.history) if rest else None
+    return Offer((edit,), tables.RIGHT, {edit.uri: snapshot}) if isinstance(edit, TextEdit) else None
 
 
 def _beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:

@@ -187,6 +187,7 @@ class Session:
                 self._learn_from(generation)
             if generation and answer and answer.offers and request.selected is None:
                 self._show(generation, answer.offers)
+        source = source if answer.source == "model" else answer.source
         yield self._decided(request, replace(answer, source=source, final=True), began)
 
     async def _refusal(self, request: InlineRequest) -> str:
