@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["ASKED", "FILES", "SCENARIOS", "Scenario"]
+__all__ = ["ASKED", "FILES", "SCENARIOS", "Scenario", "read"]
 
 TITLE = re.compile(r"^=== (.*)\n", re.MULTILINE)
 FIELD = re.compile(r"(silent|asked|left):[ ]*(.*)\n")
@@ -56,11 +56,12 @@ def scenarios_in(text: str, language: str) -> Iterator[Scenario]:
         yield scenario
 
 
-READ = [
-    scenario
-    for path in sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
-    for scenario in scenarios_in(path.read_text(encoding="utf-8"), path.stem)
-]
+def read(folder: str) -> list[Scenario]:
+    files = sorted((Path(__file__).parent / folder).glob("*.txt"))
+    return [scenario for path in files for scenario in scenarios_in(path.read_text(encoding="utf-8"), path.stem)]
+
+
+READ = read("scenarios")
 FILES = [scenario for scenario in READ if scenario.has_files]
 ASKED = [scenario for scenario in READ if scenario.is_asked]
 """Less likely than what is shown unasked."""
