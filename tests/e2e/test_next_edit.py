@@ -113,23 +113,9 @@ async def test_code_actions_asked_for_at_every_move_look_for_nothing(server, uri
     assert await server.request("textDocument/codeAction", asked) == []
 
 
-async def test_edit_applied_by_hand_is_no_longer_offered(server, uri):
-    first = (await server.request("mercury/nextEdit", place(uri)))["edits"]
-    edit = first[0]
-    where = [edit["range"][end][part] for end in ("start", "end") for part in ("line", "character")]
-    server.replace(uri, tuple(where), edit["newText"])
-    rest = await server.request("mercury/nextEdit", place(uri))
-    assert len(rest["edits"]) == len(first) - 1
-
-
 async def test_rejected_edit_is_not_offered_again(server, uri):
     answer = await server.request("mercury/nextEdit", place(uri))
     server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
-    assert await server.request("mercury/nextEdit", place(uri)) is None
-
-
-async def test_undo_by_the_user_proposes_nothing(server, uri):
-    server.replace(uri, (0, 4, 0, 11), "area")
     assert await server.request("mercury/nextEdit", place(uri)) is None
 
 

@@ -33,16 +33,6 @@ async def test_malformed_messages_get_an_error_and_the_server_goes_on(server):
     assert (await server.request("mercury/status", {}))["version"]
 
 
-async def test_after_a_message_too_large_all_is_as_before(server, project):
-    uri = server.open("kept.py", "total = compute(1)\nother = 2\ntotal = ")
-    server.open("huge.py", "x" * (66 << 20))
-    reply = await server.read()
-    assert reply["id"] is None
-    assert "over the limit" in reply["error"]["message"]
-    assert "over the limit" in await server.why((project / "huge.py").as_uri())
-    assert "over the limit" not in await server.why(uri, 2, 8)
-
-
 @pytest.mark.parametrize("header", [b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", b"rubbish " * 2000])
 async def test_process_whose_input_was_rubbish_ends_with_it(environment, project, header):
     async with Raw(environment, project) as server:
@@ -89,17 +79,6 @@ async def test_requests_before_initialize_and_after_shutdown_go_unanswered(envir
         assert await server.error(2) == -32600
         server.send({"jsonrpc": "2.0", "method": "exit", "params": None})
         assert await server.process.wait() == 0
-
-
-async def test_huge_and_binary_documents_are_politely_declined(server):
-    huge = server.open("long.py", "x = 1\n" * (10 << 20 >> 2))
-    binary = server.open("binary.py", "\0\1\2" * 100)
-    for uri in (huge, binary):
-        assert await server.inline(uri, 0, 0) == []
-    server.change(huge, 0, 0, "y")
-    assert await server.inline(huge, 0, 1) == []
-    assert "larger than" in await server.why(huge)
-    assert "binary" in await server.why(binary)
 
 
 async def test_engine_crashes_in_mid_request_and_comes_back(environment, project):
@@ -229,34 +208,6 @@ async def test_cancelled_request_is_answered_as_cancelled(environment, project):
         assert (await server.request("mercury/status", {}))["pendingWork"] == 0
 
 
-async def test_drafts_are_streamed_to_who_asks_for_them(environment, project):
-    async with Raw(environment, project) as server:
-        await server.until("ready")
-        uri = server.open("drafts.py", "total = compute(1, 2, 3)\nother = 2\ntotal = compute(")
-        message = server.inline_message(9, uri, 2, 16)
-        message["params"]["partialResultToken"] = "drafts"
-        server.send(message)
-        (item,) = (await server.answer(9))["result"]["items"]
-        seen = [p["params"]["value"] for p in server.notified if p["method"] == "$/progress"]
-        assert len(seen) > 1
-        assert [value["final"] for value in seen] == [False] * (len(seen) - 1) + [True]
-        assert seen[-1]["text"].startswith(item["insertText"])
-
-
-async def test_settings_of_a_project_cannot_act(environment, tmp_path):
-    root = tmp_path.resolve()
-    (root / ".mercury.toml").write_text(
-        '[engine]\naddress = "https://evil.example"\n[privacy]\nrespect_ignore_files = false\n'
-        '[log]\nfile = "/tmp/evil"\n[suggest]\ndelay_ms = 7\n',
-        encoding="utf-8",
-    )
-    async with Raw(environment, root) as server:
-        problems = " ".join((await server.request("mercury/status", {}))["problems"])
-        for name in ("engine.address", "privacy.respect_ignore_files", "log.file"):
-            assert name in problems
-        assert "delay_ms" not in problems
-
-
 def engine_process(environment) -> int:
     with open(os.path.join(environment["MERCURY_LS_RUNTIME_DIR"], "engine.lock"), encoding="ascii") as file:
         return int(file.read())
@@ -280,18 +231,10 @@ async def test_recording_is_a_session_file(environment, tmp_path):
     assert file.stat().st_mode & 0o077 == 0
 
 
-async def test_taking_back_what_is_answered_already_is_not_worth_a_word(environment, project):
-    log = project / "server.log"
-    async with Raw(environment, project, arguments=["--log-file", str(log), "--log-level", "warning"]) as server:
-        for number in range(3):
-            server.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900 + number}})
-        await server.request("mercury/status", {})
-    assert "Cancel" not in log.read_text(encoding="utf-8")
-
-
 async def test_malformed_message_is_worth_one_line_of_log(environment, project):
     log = project / "malformed.log"
     async with Raw(environment, project, arguments=["--log-file", str(log), "--log-level", "warning"]) as server:
+        server.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900}})
         server.send({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": 5}}})
         await server.request("mercury/status", {})
         command = {"command": "mercury.snooze", "arguments": [[]]}

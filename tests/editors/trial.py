@@ -43,25 +43,7 @@ new MutationObserver(() => {
   }
 }).observe(document, { subtree: true, childList: true, attributes: true });
 """
-FRAMES = """() => {
-  window.frames = [];
-  const look = () => {
-    const lines = [...document.querySelectorAll('.editor-instance .monaco-editor .view-line')]
-      .filter((line) => line.getClientRects().length)
-      .map((line) => [line.getBoundingClientRect().top, line.textContent])
-      .sort(([one], [other]) => one - other);
-    const frame = lines.map(([, text]) => text).join('\\n');
-    if (frame !== window.frames.at(-1)) window.frames.push(frame);
-  };
-  const pulse = document.body.appendChild(document.createElement('div'));
-  pulse.style.position = 'fixed';
-  const beat = () => {
-    pulse.style.width = pulse.offsetWidth ? '0' : '1px';
-    requestAnimationFrame(beat);
-  };
-  new ResizeObserver(look).observe(pulse);
-  beat();
-}"""
+FRAMES = Path(__file__).with_name("frames.js").read_text("utf-8").removesuffix("\n")
 """What is typed and what is suggested, line by line: what has a new size is told when a frame is complete."""
 
 

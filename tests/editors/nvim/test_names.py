@@ -187,17 +187,7 @@ def test_servers_are_not_asked_if_the_setting_is_off(beside, served):
     assert "textDocument/completion" not in (served.folder / "other.jsonl").read_text(encoding="utf-8")
 
 
-ASK = """
-local params = ...
-local client = vim.lsp.get_clients({ bufnr = 0, name = "mercury" })[1]
-local version = vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()]
-params.textDocument = { uri = vim.uri_from_bufnr(0), version = version - params.behind }
-_G.answer = nil
-coroutine.wrap(function()
-  local result, err = require("mercury.names").answer(nil, params, { client_id = client.id })
-  _G.answer = { result = result, err = err }
-end)()
-"""
+ASK = Path(__file__).with_name("ask.lua").read_text("utf-8")
 
 
 def asked(editor, behind: int = 0, **more: Any) -> Any:

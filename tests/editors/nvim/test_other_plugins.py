@@ -24,37 +24,9 @@ CODE = "import math\n\n\ndef area(radius):\n    pass\n\n\nprint(area(2))\n"
 ANSWER = "return math.pi * radius**2"
 TOKEN = "t" * 40
 
-SHOWN = """
-local found = {}
-for name, id in pairs(vim.api.nvim_get_namespaces()) do
-  if name == ... then
-    for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, id, 0, -1, { details = true })) do
-      local lines = { mark[4].virt_text }
-      vim.list_extend(lines, mark[4].virt_lines or {})
-      for _, chunks in ipairs(lines) do
-        found[#found + 1] = table.concat(vim.tbl_map(function(chunk) return chunk[1] end, chunks))
-      end
-    end
-  end
-end
-return table.concat(found, "\\n")
-"""
+SHOWN = Path(__file__).with_name("shown.lua").read_text("utf-8")
 
-MINUET = """
-local key, end_point = ...
-vim.env.MERCURY_LS_TOKEN = key
-require("minuet").setup({
-  provider = "openai_fim_compatible",
-  provider_options = {
-    openai_fim_compatible = {
-      name = "mercury-ls", model = "mercury-ls", api_key = "MERCURY_LS_TOKEN", end_point = end_point, stream = true,
-    },
-  },
-  virtualtext = { auto_trigger_ft = { "python" }, keymap = { accept = "<Tab>" } },
-  throttle = 0,
-  debounce = 0,
-})
-"""
+MINUET = Path(__file__).with_name("minuet.lua").read_text("utf-8")
 
 
 @pytest.fixture

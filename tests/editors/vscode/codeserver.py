@@ -321,29 +321,9 @@ for (let left = 99; left && vscode.window.tabGroups.all.some((group) => group.ta
 """
 """Nobody is asked whether to save what has arrived since everything was saved."""
 
-GHOST = """() => {
-  const text = (elements) => [...elements].map((element) => element.textContent).join('');
-  const editor = document.querySelector('.editor-instance .monaco-editor');
-  const inline = [...(editor?.querySelectorAll('.view-lines > .view-line') ?? [])]
-    .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
-    .map((line) => text(line.querySelectorAll('[class*="ghost-text-decoration"]')))
-    .filter((line) => line !== '');
-  const below = [...(editor?.querySelectorAll('.suggest-preview-text .view-line') ?? [])]
-    .map((line) => line.textContent);
-  return [...(inline.length || !below.length ? inline : ['']), ...below].join('\\n');
-}"""
+GHOST = Path(__file__).with_name("ghost.js").read_text("utf-8").removesuffix("\n")
 
-MARKS = """() => {
-  const found = [];
-  for (const span of document.querySelectorAll('.editor-instance .view-line span[class*="ced-"]')) {
-    for (const pseudo of ['::before', '::after']) {
-      const content = getComputedStyle(span, pseudo).content;
-      if (content && content !== 'none' && content !== 'normal') found.push(content);
-    }
-    if (span.textContent) found.push(span.textContent);
-  }
-  return found;
-}"""
+MARKS = Path(__file__).with_name("marks.js").read_text("utf-8").removesuffix("\n")
 
 
 def clean(text: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -97,16 +98,7 @@ def test_typing_along_never_takes_it_off_the_screen(window, copies):
     window.has(SHOP.before + along + left)
 
 
-WATCH = """() => {
-  window.seen = [];
-  window.watching = true;
-  const look = () => {
-    const parts = [...document.querySelectorAll('[class*="ghost-text-decoration"]')];
-    window.seen.push(parts.map((part) => part.textContent).join('').replaceAll('\\u00a0', ' '));
-    if (window.watching) requestAnimationFrame(look);
-  };
-  requestAnimationFrame(look);
-}"""
+WATCH = Path(__file__).with_name("watch.js").read_text("utf-8").removesuffix("\n")
 
 
 GROWN = ["amount = 0", "\nfor price in prices:", "\n    amount += price", "\nreturn amount"]

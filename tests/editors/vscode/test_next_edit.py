@@ -1,6 +1,7 @@
 """The next edit in a real VS Code, against a server that offers what the test has written down."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -293,19 +294,7 @@ def test_lines_that_come_stand_beside_the_code_and_cover_none_of_it(window):
     window.has(typed(TEXT.replace("hight\n", "hight\n    # one\n    # two\n")))
 
 
-COVERED = """() => {
-  const found = [];
-  for (const line of document.querySelectorAll('.editor-instance .view-lines > .view-line')) {
-    const spans = [...line.querySelectorAll('span > span')];
-    spans.forEach((span, index) => {
-      const next = spans[index + 1];
-      if (next && span.getBoundingClientRect().right > next.getBoundingClientRect().left + 0.5) {
-        found.push(span.textContent);
-      }
-    });
-  }
-  return found;
-}"""
+COVERED = Path(__file__).with_name("covered.js").read_text("utf-8").removesuffix("\n")
 
 
 def test_tab_indents_where_only_white_space_is_before_the_cursor(window):

@@ -1,6 +1,7 @@
 """Tiny random diffusion models that chat: checkpoints of several families with the chat templates of real models."""
 
 import json
+from pathlib import Path
 
 from mercury_engine.autoregressive.engine import open_autoregressive
 from mercury_engine.families.engine import open_family
@@ -8,49 +9,11 @@ from mercury_engine.model.runtime import Resources
 from mercury_engine.record import ModelRecord
 from tests.engine.families import checkpoints
 
-CHATML = """\
-{%- for message in messages -%}
-{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
-{%- endfor -%}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%}
-"""
+CHATML = (Path(__file__).parent / "templates/chatml.jinja").read_text("utf-8")
 
-WITH_TOOLS = """\
-{%- if tools %}
-    {{- '<|im_start|>system\n' }}
-    {%- if messages[0]['role'] == 'system' %}{{- messages[0]['content'] + '\n\n' }}{%- endif %}
-    {{- '# Tools\n\n<tools>' }}
-    {%- for tool in tools %}{{- '\n' }}{{- tool | tojson }}{%- endfor %}
-    {{- '\n</tools><|im_end|>\n' }}
-{%- elif messages[0]['role'] == 'system' %}
-    {{- '<|im_start|>system\n' + messages[0]['content'] + '<|im_end|>\n' }}
-{%- endif %}
-{%- for message in messages %}
-    {%- if message.role == 'user' %}
-        {{- '<|im_start|>user\n' + message.content + '<|im_end|>\n' }}
-    {%- elif message.role == 'assistant' %}
-        {{- '<|im_start|>assistant' }}
-        {%- if message.content %}{{- '\n' + message.content }}{%- endif %}
-        {%- for tool_call in message.tool_calls %}
-            {%- set tool_call = tool_call.function %}
-            {{- '\n<tool_call>\n{"name": "' + tool_call.name + '", "arguments": ' }}
-            {{- tool_call.arguments | tojson }}{{- '}\n</tool_call>' }}
-        {%- endfor %}
-        {{- '<|im_end|>\n' }}
-    {%- elif message.role == 'tool' %}
-        {{- '<|im_start|>user\n<tool_response>\n' + message.content + '\n</tool_response><|im_end|>\n' }}
-    {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}
-"""
+WITH_TOOLS = (Path(__file__).parent / "templates/tools.jinja").read_text("utf-8")
 
-LLAMA = """\
-{{- bos_token }}
-{%- for message in messages %}
-    {{- '<|start_header_id|>' + message.role + '<|end_header_id|>\n\n' + message.content + '<|eot_id|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}
-"""
+LLAMA = (Path(__file__).parent / "templates/llama.jinja").read_text("utf-8")
 
 TEMPLATES = {"chatml": CHATML, "tools": WITH_TOOLS, "llama": LLAMA, "broken": "{% if %}"}
 TOKENS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<|start_header_id|>", "<|end_header_id|>")

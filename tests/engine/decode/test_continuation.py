@@ -23,15 +23,9 @@ def check(before, said, left, after):
     assert marked(continued(request(before, mode="edit"), said, left)) == after
 
 
-def test_whole_answers_are_written_in():
+def test_whole_answers_are_written_in_and_the_others_go_on():
     check("a [[b]] c [[d]] e\n", ["BB", "DDD"], [None, ""], "a BB c DDD[[]] e\n")
-
-
-def test_rest_of_old_text_is_still_to_be_rewritten():
     check("a [[one two three]] c [[d]]\n", ["ONE ", "DD"], ["two three", None], "a ONE [[two three]] c DD\n")
-
-
-def test_several_answers_go_on_together():
     check("[[a]][[b]]\n[[c]]", ["A", "B", "C"], ["x", None, "y"], "A[[x]]B\nC[[y]]")
 
 

@@ -32,15 +32,9 @@ def check(sequence, encoded):
     assert [encode(session, ids)[1] for ids in sequence] == encoded
 
 
-def test_typing_encodes_what_was_typed():
+def test_rows_are_encoded_from_their_first_change_on():
     check([[70, 71, 72], [70, 71, 72, 73], [70, 71, 72, 73, 74, 75]], [3, 1, 2])
-
-
-def test_change_encodes_only_from_there_on():
     check([[70, 71, 72, 73], [70, 99, 72, 73], [70, 99, 72]], [4, 3, 1])
-
-
-def test_same_row_again_encodes_only_its_last_token():
     check([[70, 71, 72], [70, 71, 72]], [3, 1])
 
 

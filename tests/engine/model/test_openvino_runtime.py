@@ -314,19 +314,13 @@ def check_contention(times, expected):
     assert seen == expected
 
 
-def test_quiet_passes_keep_their_threads():
+def test_passes_keep_their_threads_while_few_are_late():
     check_contention([900, 100, 120, 90, 150, 100], "......")
-
-
-def test_single_late_pass_changes_nothing():
     check_contention([100, 900, 100, 900, 900, 100, 100], ".......")
 
 
-def test_three_late_passes_give_the_core_back_and_one_pass_tries_again():
+def test_three_late_passes_give_the_core_back_for_a_rest_that_doubles():
     check_contention([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
-
-
-def test_rest_doubles_while_core_stays_busy():
     check_contention([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
 
 

@@ -1,5 +1,6 @@
 """Prompts as the models were trained on them, character by character, within the budget, and stable while typing."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -10,144 +11,17 @@ from mercury_engine.api import EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_named
 from mercury_engine.prompts.fim import by_words, edit_lines, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Special, joined
-from tests.engine.prompts.examples import count, request
+from tests.engine.prompts.examples import GOLDEN, count, request
 
 SORT = "def quicksort(arr):\n    $0\n    return left + right"
-ALONE = {
-    "qwen": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
-    "codegemma": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
-    "granite": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
-    "starcoder": "<fim_prefix>def quicksort(arr):\n    <fim_suffix>\n    return left + right<fim_middle>",
-    "starcoder1": "<fim_prefix>def quicksort(arr):\n    <fim_suffix>\n    return left + right<fim_middle>",
-    "mellum": "<fim_suffix>\n    return left + right<fim_prefix>def quicksort(arr):\n    <fim_middle>",
-    "deepseek": "<｜fim▁begin｜>def quicksort(arr):\n    <｜fim▁hole｜>\n    return left + right<｜fim▁end｜>",
-    "codestral": "[SUFFIX]\n    return left + right[PREFIX]def quicksort(arr):\n    ",
-    "seed": "<[fim-suffix]>\n    return left + right<[fim-prefix]>def quicksort(arr):\n    <[fim-middle]>",
-    "glm": "<|code_prefix|>def quicksort(arr):\n    <|code_suffix|>\n    return left + right<|code_middle|>",
-    "falcon-tiny": "<|prefix|>def quicksort(arr):\n    <|suffix|>\n    return left + right<|middle|>",
-    "codellama": "<PRE> def quicksort(arr):\n     <SUF>\n    return left + right <MID>",
-}
 FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2")]
 EDITS = [("src/tax.py", 0, "RATE = 0.1\n", "RATE = 0.2\n"), ("src/cart.py", 0, "item\n", "item = Item()\n")]
 CART = "item = Item()\ntotal = $0\nprint(total)\n"
-AMONG = {
-    "qwen": """<|repo_name|>myproject
-<|file_sep|>src/tax.py
-RATE = 0.2
-<|file_sep|>src/item.py
-class Item:
-    price = 0
-<|file_sep|>src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2
-<|file_sep|>src/cart.py.diff
--item
-+item = Item()
-<|file_sep|>src/cart.py
-<|fim_prefix|>item = Item()
-total = <|fim_suffix|>
-print(total)
-<|fim_middle|>""",
-    "codegemma": """src/tax.py
-RATE = 0.2<|file_separator|>src/item.py
-class Item:
-    price = 0<|file_separator|>src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2<|file_separator|>src/cart.py.diff
--item
-+item = Item()<|file_separator|>src/cart.py
-<|fim_prefix|>item = Item()
-total = <|fim_suffix|>
-print(total)
-<|fim_middle|>""",
-    "starcoder": """<repo_name>myproject<file_sep>src/tax.py
-RATE = 0.2<file_sep>src/item.py
-class Item:
-    price = 0<file_sep>src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2<file_sep>src/cart.py.diff
--item
-+item = Item()<file_sep><fim_prefix>src/cart.py
-item = Item()
-total = <fim_suffix>
-print(total)
-<fim_middle>""",
-    "mellum": """<filename>src/tax.py
-RATE = 0.2
-<filename>src/item.py
-class Item:
-    price = 0
-<filename>src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2
-<filename>src/cart.py.diff
--item
-+item = Item()
-<filename>src/cart.py
-<fim_suffix>
-print(total)
-<fim_prefix>item = Item()
-total = <fim_middle>""",
-    "deepseek": """#src/tax.py
-RATE = 0.2
-#src/item.py
-class Item:
-    price = 0
-#src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2
-#src/cart.py.diff
--item
-+item = Item()
-#src/cart.py
-<｜fim▁begin｜>item = Item()
-total = <｜fim▁hole｜>
-print(total)
-<｜fim▁end｜>""",
-    "codestral": """[SUFFIX]
-print(total)
-[PREFIX]+++++ src/tax.py
-RATE = 0.2
-
-+++++ src/item.py
-class Item:
-    price = 0
-
-+++++ src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2
-
-+++++ src/cart.py.diff
--item
-+item = Item()
-
-+++++ src/cart.py
-item = Item()
-total = """,
-}
-UNTRAINED = {
-    "granite": ("<|fim_prefix|>", "<|fim_suffix|>\nprint(total)\n<|fim_middle|>"),
-    "starcoder1": ("<fim_prefix>", "<fim_suffix>\nprint(total)\n<fim_middle>"),
-    "seed": ("<[fim-suffix]>\nprint(total)\n<[fim-prefix]>", "<[fim-middle]>"),
-    "glm": ("<|code_prefix|>", "<|code_suffix|>\nprint(total)\n<|code_middle|>"),
-    "falcon-tiny": ("<|prefix|>", "<|suffix|>\nprint(total)\n<|middle|>"),
-    "codellama": ("<PRE> ", " <SUF>\nprint(total)\n <MID>"),
-}
-PLAIN = """#src/tax.py
-RATE = 0.2
-#src/item.py
-class Item:
-    price = 0
-#src/tax.py.diff
--RATE = 0.1
-+RATE = 0.2
-#src/cart.py.diff
--item
-+item = Item()
-#src/cart.py
-item = Item()
-total = """
-AMONG |= {name: opening + PLAIN + closing for name, (opening, closing) in UNTRAINED.items()}
+PUBLISHED = re.findall(
+    r"=== ([^\n]*)\n--- alone\n(.*?)\n--- among files and edits\n(.*?)\n(?=\n===|\Z)",
+    (GOLDEN / "gaps.txt").read_text("utf-8"),
+    re.DOTALL,
+)
 
 
 def prompt(name, asked, *, budget=1000, split=whole_head, suffix_lines=None):
@@ -155,10 +29,14 @@ def prompt(name, asked, *, budget=1000, split=whole_head, suffix_lines=None):
     return fim_prompt(dialect, asked, span, budget=budget, count=count, split=split, suffix_lines=suffix_lines)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_prompt_has_the_published_form(dialect):
-    assert prompt(dialect.name, request(SORT, path="")).text == ALONE[dialect.name]
-    assert prompt(dialect.name, request(CART, snippets=FILES, edits=EDITS)).text == AMONG[dialect.name]
+@pytest.mark.parametrize(("dialect", "alone", "among"), PUBLISHED, ids=lambda part: part.partition("<")[0][:12])
+def test_prompt_has_the_published_form(dialect, alone, among):
+    assert prompt(dialect, request(SORT, path="")).text == alone
+    assert prompt(dialect, request(CART, snippets=FILES, edits=EDITS)).text == among
+
+
+def test_every_dialect_has_a_published_form():
+    assert {dialect for dialect, *_ in PUBLISHED} == {dialect.name for dialect in DIALECTS}
 
 
 def test_path_helps_models_that_were_trained_with_it():

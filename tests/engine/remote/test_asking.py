@@ -1,5 +1,7 @@
 """What is asked, and what the answers mean, without any server."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,36 +107,7 @@ def test_rewrite_that_ends_early_keeps_the_old_rest(old, new, data):
 
 
 EDIT = Edit("shapes.py", 0, "def area(w, height):", "def area(width, height):")
-INCEPTION_PROMPT = """\
-<|recently_viewed_code_snippets|>
-<|recently_viewed_code_snippet|>
-code_snippet_file_path: units.py
-INCH = 2.54
-<|/recently_viewed_code_snippet|>
-<|/recently_viewed_code_snippets|>
-
-<|current_file_content|>
-current_file_path: shapes.py
-<|code_to_edit|>
-def area(width, height):
-    return width * height
-
-
-def volume(width, <|cursor|>height):
-    return area(width, height)
-
-<|/code_to_edit|>
-<|/current_file_content|>
-
-<|edit_diff_history|>
---- shapes.py
-+++ shapes.py
-@@ -1,1 +1,1 @@
--def area(w, height):
-+def area(width, height):
-
-<|/edit_diff_history|>
-"""
+INCEPTION_PROMPT = Path(__file__).with_name("inception.txt").read_text("utf-8")
 
 
 def test_inceptions_edit_prompt():

@@ -177,13 +177,6 @@ def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
             assert one is other or one.step < other.step
 
 
-def test_answer_that_ends_by_itself_keeps_connection():
-    with against({"/completion": llama(" w")}) as (server, engine):
-        for _ in range(3):
-            answer(engine)
-        assert server.connections <= 2
-
-
 def test_complete_answer_is_not_waited_for():
     def on_and_on(line, asked):
         line.head()
@@ -602,14 +595,6 @@ def test_rewrite_streaming_past_its_deadline_is_reported_as_slow(lines, is_shown
                 with pytest.raises(EngineError, match=r"first text after 0\.0 s"):
                     next(drafts)
         assert "slower than engine.deadline_ms allows (first text after" in engine.info().notes[0]
-
-
-def test_silence_is_a_failure():
-    with (
-        serving({"/completion": lambda line, asked: line.is_left()}) as server,
-        engine_for(record(server), silence_seconds=0.02) as engine,
-    ):
-        assert "is too slow (nothing arrived for 0.02 s)" in refusal(engine)
 
 
 def test_wrong_model_is_named_with_existing_ones():

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from bench.harness.servers import document, free_port, serving
+from bench.harness.servers import document, serving
 from mercury_engine.api import EngineError
 from mercury_engine.remote import http
 from mercury_engine.remote.http import HttpClient, LinkError, Proxy, ServerSite, site_of
@@ -100,15 +100,6 @@ def test_closing_is_seen_by_the_server():
         assert exchange.take() == b""
 
 
-def test_closing_before_there_is_an_answer():
-    with serving({"/x": lambda line, asked: server.hold(line)}) as server, client_of(server.address) as client:
-        exchange = client.open("POST", "/x", b"{}")
-        while not server.asked:
-            exchange.take(0.001)
-        exchange.close()
-        assert server.left.wait(SECONDS)
-
-
 def test_unwanted_answer_keeps_its_connection():
     def answer(line, asked):
         line.head()
@@ -197,13 +188,6 @@ def test_dribbling_answer_ends_with_patience():
             client.fetch("GET", "/x", seconds=0.05)
         assert raised.value.kind == "slow"
         assert server.left.wait(SECONDS)
-
-
-def test_unreachable_server_is_reported():
-    with client_of(f"http://127.0.0.1:{free_port()}") as client:
-        with pytest.raises(LinkError, match="refused") as raised:
-            client.fetch("GET", "/", seconds=SECONDS)
-        assert raised.value.kind == "unreachable"
 
 
 def test_unsendable_header_is_not_shown():

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,6 +22,7 @@ from mercury_engine.remote.protocols import (
 )
 from tests.model_servers import wrongly_typed
 
+HERE = Path(__file__).parent
 RAW = Ask(prompt="<P>a<S>b<M>", tokens=32, stops=("\n", "<E>"), model="qwen", context=4096)
 GAP = Ask(
     prompt="a",
@@ -32,89 +35,14 @@ GAP = Ask(
 )
 
 
-@pytest.mark.parametrize(
-    ("protocol", "ask", "sent"),
-    [
-        (
-            "llama",
-            RAW,
-            {
-                "stream": True,
-                "cache_prompt": True,
-                "prompt": "<P>a<S>b<M>",
-                "model": "qwen",
-                "n_predict": 32,
-                "stop": ["\n", "<E>"],
-                "n_probs": 1,
-                "temperature": 0,
-            },
-        ),
-        (
-            "llama-infill",
-            GAP,
-            {
-                "stream": True,
-                "cache_prompt": True,
-                "prompt": "",
-                "input_prefix": "a",
-                "input_suffix": "b",
-                "input_extra": [{"filename": "u.py", "text": "u"}],
-                "model": "codestral",
-                "n_predict": 32,
-                "n_probs": 1,
-                "temperature": 0,
-            },
-        ),
-        (
-            "ollama",
-            RAW,
-            {
-                "stream": True,
-                "raw": True,
-                "think": False,
-                "keep_alive": "30m",
-                "prompt": "<P>a<S>b<M>",
-                "model": "qwen",
-                "logprobs": True,
-                "options": {
-                    "num_predict": 32,
-                    "num_ctx": 4096,
-                    "stop": ["\n", "<E>"],
-                    "temperature": 0,
-                    "repeat_penalty": 1.0,
-                },
-            },
-        ),
-        (
-            "openai",
-            RAW,
-            {
-                "stream": True,
-                "prompt": "<P>a<S>b<M>",
-                "model": "qwen",
-                "max_tokens": 32,
-                "stop": ["\n", "<E>"],
-                "logprobs": 1,
-                "repeat_penalty": 1.0,
-                "temperature": 0,
-            },
-        ),
-        (
-            "mistral",
-            GAP,
-            {"stream": True, "prompt": "a", "suffix": "b", "model": "codestral", "max_tokens": 32, "temperature": 0},
-        ),
-        ("inception", GAP, {"stream": True, "prompt": "a", "suffix": "b", "model": "codestral", "max_tokens": 32}),
-        (
-            "inception-edit",
-            RAW,
-            {"messages": [{"role": "user", "content": RAW.prompt}], "model": "qwen", "max_tokens": 32},
-        ),
-        ("tabby", GAP, {"segments": {"prefix": "a", "suffix": "b", "filepath": "m.py"}, "language": "python"}),
-    ],
+QUESTIONS = re.findall(
+    r"=== ([^\n]*), (raw|gap)\n(.*?)(?=\n===|\Z)", (HERE / "questions.txt").read_text("utf-8"), re.DOTALL
 )
+
+
+@pytest.mark.parametrize(("protocol", "ask", "sent"), QUESTIONS, ids=lambda part: part[:10])
 def test_questions_follow_the_protocol_of_the_server(protocol, ask, sent):
-    assert json.loads(body(protocol_named(protocol), ask)) == sent
+    assert json.loads(body(protocol_named(protocol), {"raw": RAW, "gap": GAP}[ask])) == json.loads(sent)
 
 
 def test_stops_are_limited_to_what_a_server_takes():
@@ -139,73 +67,13 @@ def test_unknown_protocol_is_named_with_known_ones():
         protocol_named("grpc")
 
 
-@pytest.mark.parametrize(
-    ("message", "event"),
-    [
-        # llama-server
-        (
-            {
-                "content": " x",
-                "stop": False,
-                "completion_probabilities": [{"id": 5, "token": " x", "logprob": -0.25, "top_logprobs": []}],
-            },
-            Event(" x", (-0.25,)),
-        ),
-        ({"content": "", "stop": True, "stop_type": "eos", "stopping_word": "", "timings": {}}, Event(end="stop")),
-        ({"content": "", "stop": True, "stop_type": "limit", "truncated": False}, Event(end="length")),
-        ({"content": "", "stop": True, "stop_type": "word", "stopping_word": "\n"}, Event(end="stop")),
-        ({"content": "x", "stop": True, "stopped_limit": True}, Event("x", end="length")),
-        # Ollama
-        (
-            {"model": "q", "response": "x", "done": False, "logprobs": [{"token": "x", "logprob": -1}]},
-            Event("x", (-1.0,)),
-        ),
-        ({"model": "q", "response": "", "done": True, "done_reason": "length"}, Event(end="length")),
-        ({"error": "model requires more system memory"}, Event(error="model requires more system memory")),
-        # OpenAI's completions: vLLM, LM Studio, llama-cpp-python
-        (
-            {
-                "choices": [
-                    {
-                        "index": 0,
-                        "text": "xy",
-                        "finish_reason": None,
-                        "logprobs": {"tokens": ["x", "y"], "token_logprobs": [-0.5, -0.1], "top_logprobs": None},
-                    }
-                ]
-            },
-            Event("xy", (-0.5, -0.1)),
-        ),
-        ({"choices": [{"index": 0, "text": "", "finish_reason": "stop"}], "usage": {}}, Event(end="stop")),
-        ({"choices": [], "usage": {"total_tokens": 3}}, Event()),
-        ({"error": {"message": "too long", "type": "invalid_request_error"}}, Event(error="too long")),
-        # Mistral's FIM, in the shape of a chat
-        (
-            {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "x"}, "finish_reason": None}]},
-            Event("x"),
-        ),
-        (
-            {"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "length"}]},
-            Event("x", (), "length"),
-        ),
-        ({"choices": [{"delta": {"content": [{"type": "text", "text": "x"}]}}]}, Event("x")),
-        (
-            {"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": -0.5}]}}]},
-            Event("x", (-0.5,)),
-        ),
-        # Inception
-        (
-            {"object": "text_completion", "choices": [{"index": 0, "text": "x", "finish_reason": "stop"}]},
-            Event("x", (), "stop"),
-        ),
-        # Tabby
-        ({"id": "cmpl-1", "choices": [{"index": 0, "text": "x"}]}, Event("x")),
-        # nothing of the kind
-        ({"status": "ok"}, None),
-    ],
-)
-def test_answers_are_read_by_the_protocol_of_the_server(message, event):
-    assert read(message) == event
+ANSWERS = re.findall(r"said (.*)\nread (.*)", (HERE / "answers.txt").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("said", "event"), ANSWERS)
+def test_answers_are_read_by_the_protocol_of_the_server(said, event):
+    message = json.loads(said)
+    assert read(message) == msgspec.json.decode(event, type=Event | None)
     for wrong in wrongly_typed(message):
         with suppress(WrongAnswerError):
             for part in heard("application/json", msgspec.json.encode(wrong))[0]:

@@ -40,19 +40,10 @@ def longest_hint(marked, **fields):
     return TOKENIZER.decode(found[-1:])
 
 
-def test_hint_is_what_followed_the_same_tokens():
+def test_hint_is_what_followed_the_same_tokens_last_within_one_text():
     check([A, B, C, A, B], (B, N, N, N), (C, C, N, N))
-
-
-def test_latest_match_counts():
     check([A, B, A, C, A], (C, N, N, N))
-
-
-def test_hints_exist_for_each_length_of_match():
     check([A, B, C, D, B, A, B], (A, C, N, N))
-
-
-def test_markers_separate_texts():
     check([A, B, EOM, A], (B, N, N, N))
     check([A, EOM, B, A], (N, N, N, N))
 
@@ -63,23 +54,11 @@ def test_four_and_eight_tokens():
     check([*run, *run[1:5]], (105, 105, 105, N))
 
 
-def test_cursor_continues_lines_before_it():
+def test_cursor_continues_text_like_that_before_it():
     assert longest_hint("x = 1\ny = 2\nx = 1\n$0\nlast = 3\n") == "y"
-
-
-def test_head_of_line_comes_last():
     assert longest_hint("self.width = 3\nself.height = 4\nself.$0\n").startswith(".h")
-
-
-def test_partial_word_rules_out_hints_that_do_not_spell_it():
     assert longest_hint("self.width = 3\nself.height = 4\nself.w$0\n") == ".width"
-
-
-def test_text_behind_the_cursor_has_matches_too():
     assert longest_hint("self.$0\nheight = 3\nself.width = 4\n") == ".width"
-
-
-def test_edit_continues_text_before_it():
     assert longest_hint("a.b = 1\na.[[c]] = 2\n") == "."
 
 

@@ -24,10 +24,8 @@ from mercury_engine.tokens.layout import (
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import (
-    CANVASES,
     CUR,
     EDITS,
-    EOM,
     HOLE_STRIDE,
     HOLES,
     LINE,
@@ -93,20 +91,13 @@ def check_golden(name, rows):
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_golden_typing_on_a_line():
-    empty = request(SHAPES)
+def test_golden_rows_around_a_cursor():
+    empty, first = request(SHAPES), request(SHAPES.replace("$0", "return 0$0"))
     typed = ["return ", "return self", "return self."]
     rows = {f"after {text!r}": row_of(request(SHAPES.replace("$0", text + "$0")), empty) for text in typed}
     check_golden("typing", {"after the indentation": row_of(empty), **rows})
-
-
-def test_golden_moving_to_another_line():
-    first = request(SHAPES.replace("$0", "return 0$0"))
     second = request(SHAPES.replace("$0", "return 0\n        $0"))
     check_golden("moving", {"before": row_of(first), "after": row_of(second, first)})
-
-
-def test_golden_mid_word():
     check_golden(
         "mid-word",
         {
@@ -345,11 +336,6 @@ def test_answer_spells_begun_word_again():
     assert filled_text(TOKENIZER, row.holes[0], until_end(ids)[0]) == "pe.area()"
 
 
-def test_until_end():
-    assert until_end([70, 71, EOM, 72, EOM]) == ([70, 71], True)
-    assert until_end(np.array([70, 71])) == ([70, 71], False)
-
-
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
@@ -370,7 +356,3 @@ def test_spans_too_far_apart_are_an_error_that_names_the_limit():
     text = "[[a]] = 1\n" + "x = 1\n" * 2000 + "[[b]] = 2\n"
     with pytest.raises(LayoutError, match="do not fit the model's 2048; send fewer spans"):
         row_of(request(text, mode="edit"))
-
-
-def test_canvases_fit_between_anchors():
-    assert max(CANVASES) < HOLE_STRIDE

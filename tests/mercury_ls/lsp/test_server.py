@@ -212,12 +212,14 @@ async def test_unencodable_string_breaks_nothing(client, method, monkeypatch):
     assert [error for error in failed if not isinstance(error, JsonRpcInvalidParams)] == []
 
 
-async def test_uris_of_all_kinds_are_documents(client):
+async def test_uris_of_all_kinds_are_documents_with_digests_for_who_asks(client):
     await client.initialize(INLINE)
     for uri in ("http://[::1", "file://[x/a.py", "untitled:", "vscode-notebook-cell://[x#a"):
         document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
         client.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-        assert uri in (await client.request("mercury/status", {"digests": True}))["result"]["digests"]
+        digests = (await client.request("mercury/status", {"digests": True}))["result"]["digests"]
+        assert digests[uri] == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert "digests" not in (await client.request("mercury/status", {}))["result"]
 
 
 async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(client):
@@ -414,14 +416,6 @@ async def test_next_edits_are_asked_for_at_once_where_rewriting_is_free(client, 
     assert (await client.request("mercury/status", {}))["result"]["eager"] is eager
 
 
-async def test_status_compares_texts_by_digest_when_asked(client):
-    await client.initialize(INLINE)
-    uri = client.open("a.py", "x = 1\n")
-    assert "digests" not in (await client.request("mercury/status", {}))["result"]
-    status = (await client.request("mercury/status", {"digests": True}))["result"]
-    assert status["digests"] == {uri: hashlib.sha256(b"x = 1\n").hexdigest()}
-
-
 async def test_silence_instead_of_a_next_edit_has_a_reason_on_request(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", "x = 1\n")
@@ -508,6 +502,7 @@ async def test_why_is_asked_without_naming_a_place(client):
     assert (await client.request("workspace/executeCommand", command))["result"] == named
     assert named.startswith("a suggestion is ready here")
     assert named.endswith("; next edits: nothing has been edited yet")
+    assert "next edits" in (await client.request("workspace/executeCommand", {**command, "arguments": [uri]}))["result"]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": []}])
@@ -515,12 +510,6 @@ async def test_why_is_asked_without_naming_a_place(client):
 async def test_command_does_without_arguments_that_have_default(client, command, arguments):
     await client.initialize(INLINE)
     assert "result" in await client.request("workspace/executeCommand", {"command": command, **arguments})
-
-
-async def test_document_is_enough_to_ask_why(client):
-    await client.initialize(INLINE)
-    command = {"command": "mercury.why", "arguments": [client.open("a.py", TEXT)]}
-    assert "next edits" in (await client.request("workspace/executeCommand", command))["result"]
 
 
 async def test_end_of_session_stops_what_waits_for_client(client):

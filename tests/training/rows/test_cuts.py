@@ -1,105 +1,17 @@
 """What is asked for is code of the kind it is said to be."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.cuts import Cut, cuts, is_copy, surroundings
 
-PYTHON = '''"""Shapes: nothing in here may be asked for."""
-
-import math
-from collections import OrderedDict
-
-
-class Shape:
-    """A shape, about which this sentence says little."""
-
-    def __init__(self, width, height):
-        self.width = width
-        self.height = height  # in metres, always
-
-    def area(self):
-        if self.width < 0:
-            raise ValueError("a width cannot be negative")
-        product = self.width * self.height
-        return product
-
-    def diagonal(self):
-        squares = self.width**2 + self.height**2
-        return math.sqrt(squares)
-'''
-GO = """package shapes
-
-import "math"
-
-// Shape is documented here.
-type Shape struct {
-	Width, Height float64
-}
-
-func (s Shape) Area() float64 {
-	if s.Width < 0 {
-		panic("negative")
-	}
-	product := s.Width * s.Height
-	return product
-}
-
-// Diagonal is documented at some length, because a file has to have one.
-func (s Shape) Diagonal() float64 {
-	squares := s.Width*s.Width + s.Height*s.Height // in square metres, always
-	return math.Sqrt(squares)
-}
-"""
-RUST = """use std::f64;
-
-/// A documented shape.
-pub struct Shape {
-    width: f64,
-    height: f64,
-}
-
-impl Shape {
-    pub fn area(&self) -> f64 {
-        if self.width < 0.0 {
-            panic!("negative");
-        }
-        let product = self.width * self.height;
-        product
-    }
-
-    pub fn diagonal(&self) -> f64 {
-        let squares = self.width * self.width + self.height * self.height;
-        squares.sqrt()
-    }
-}
-"""
-TYPESCRIPT = """import { sqrt } from "./math";
-
-/** A documented shape. */
-export class Shape {
-  constructor(
-    private width: number,
-    private height: number,
-  ) {}
-
-  area(): number {
-    if (this.width < 0) {
-      throw new Error("negative");
-    }
-    const product = this.width * this.height;
-    return product;
-  }
-
-  diagonal(): number {
-    const squares = this.width ** 2 + this.height ** 2;
-    return sqrt(squares);
-  }
-}
-"""
-FILES = {"python": PYTHON, "go": GO, "rust": RUST, "typescript": TYPESCRIPT, "tsx": TYPESCRIPT}
+SHAPES = Path(__file__).with_name("shapes.txt").read_text("utf-8").split("=== ")[1:]
+FILES = {language: text for language, _, text in (shape.partition("\n") for shape in SHAPES)}
+FILES["tsx"] = FILES["typescript"]
+PYTHON = FILES["python"]
 
 
 def many(language):

@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, EngineError
 from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.edits.chat import CHAT_EDIT, INSTRUCTION
-from tests.engine.prompts.examples import count, request
+from tests.engine.prompts.examples import GOLDEN, count, request
 
 OLD = """\
 def area(width, height):
@@ -34,50 +35,9 @@ def check(answer, expected, text=OLD):
 def test_chat_message_tells_edits_snippets_and_diagnostics():
     edits = [("src/cart.py", 0, "def area(w, h):\n", "def area(width, height):\n")]
     asked = request(OLD, mode="region", snippets=[("src/units.py", "INCH = 2.54\n")], edits=edits)
-    asked = type(asked)(
-        **{name: getattr(asked, name) for name in asked.__struct_fields__}
-        | {"diagnostics": (Diagnostic("src/cart.py", 1, 11, "w is not defined"),)}
-    )
+    asked = replace(asked, diagnostics=(Diagnostic("src/cart.py", 1, 11, "w is not defined"),))
     message = CHAT_EDIT.ask(asked, budget=4000, count=count).prompt.text
-    assert (
-        message
-        == INSTRUCTION
-        + """
-From src/units.py:
-
-```
-INCH = 2.54
-```
-
-Diagnostics:
-
-src/cart.py:2: error: w is not defined
-
-The recent edits, the last one at the end:
-
-```diff
---- src/cart.py
-+++ src/cart.py
-@@ -1,1 +1,1 @@
--def area(w, h):
-+def area(width, height):
-```
-
-The file src/cart.py:
-
-```python
-<|edit_this|>
-def area(width, height):
-    return w<|cursor|> * h
-
-
-def volume(width, height, depth):
-    return area(w, h) * depth
-
-<|/edit_this|>
-```
-"""
-    )
+    assert message == INSTRUCTION + (GOLDEN / "chat.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

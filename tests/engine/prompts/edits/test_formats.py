@@ -1,5 +1,7 @@
 """What every next-edit format has in common: its published prompt, its budget, and answers that are of no use."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,31 +14,7 @@ from mercury_engine.prompts.edits.sweep import FILE
 from mercury_engine.prompts.pieces import Mark, tokens_of
 from tests.engine.prompts.examples import GOLDEN, count, request
 
-CART = """import tax
-
-
-class Cart:
-    def __init__(self, items):
-        self.items = items
-
-    def total(self):
-        amount = 0
-        for item in self.items:
-            amount += item.cost$0
-        return amount
-
-    def count(self):
-        return len(self.items)
-
-
-def empty():
-    return Cart([])
-
-
-def report(cart):
-    print(cart.total())
-    print(cart.count())
-"""
+CART = Path(__file__).with_name("cart.txt").read_text("utf-8")
 FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2\n")]
 EDITS = [
     ("src/tax.py", 1, "RATE = 0.1\n", "RATE = 0.2\n", "# in force\n", "\n", True),
