@@ -41,16 +41,6 @@ def test_tab_inserts_exactly_what_was_shown(editor, copies):
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
 
 
-def test_undo_takes_back_just_what_was_accepted(editor):
-    editor.keys("\t\x1f")
-    assert editor.saved() == f"{SHOP.text}{TYPED}\n"
-
-
-def test_suggestion_that_was_not_accepted_is_not_inserted(editor):
-    editor.type(" + 1)")
-    assert editor.saved() == f"{SHOP.text}{TYPED} + 1)\n"
-
-
 def test_tab_indents_where_nothing_is_shown(fresh):
     fresh.keys("\x01\x0b")
     fresh.until(lambda: fresh.screen.cursor.x == 0, "an empty line")

@@ -32,14 +32,6 @@ def test_suggestion_is_a_menu_entry(helix, copies):
     assert not copies or editor.entry == "it" + SHOP.rest.removesuffix(")")
 
 
-def test_typing_along_keeps_it(helix):
-    editor = suggesting(helix)
-    begun = editor.entry[:4]
-    editor.type(begun.removeprefix("it"))
-    editor.until(lambda: editor.entry.startswith(begun), "an entry for what is typed")
-    assert editor.line == f"{BEFORE}{begun})"
-
-
 def test_accepting_inserts_exactly_what_was_shown(helix, copies):
     editor = suggesting(helix)
     shown = editor.entry
@@ -62,34 +54,6 @@ def test_several_lines_are_shown_whole_and_inserted_as_shown(helix, copies):
     saved = editor.saved()
     assert saved == BLOCK.text[: BLOCK.text.index("def again")] + "\n".join(shown) + "\n"
     assert not copies or saved == BLOCK.whole + "\n"
-
-
-def test_accepted_suggestion_is_undone_in_one_step(helix):
-    editor = suggesting(helix)
-    shown = editor.entry
-    editor.keys("\t")
-    editor.until(lambda: editor.line.startswith(BEFORE + shown), "the preview")
-    take(editor)
-    editor.keys("u")
-    editor.until(lambda: editor.line == f"{BEFORE}it)", "the text before")
-
-
-def test_refused_it_leaves_the_text_alone(helix):
-    editor = suggesting(helix)
-    editor.keys("\x03")
-    editor.until(lambda: not editor.entry, "the menu to close")
-    editor.normal()
-    assert editor.saved() == SHOP.before + ")\n"
-
-
-def test_tab_indents_where_no_menu_is(helix):
-    editor = helix(SHOP.text)
-    editor.insert()
-    editor.keys("\t")
-    editor.until(lambda: editor.screen.cursor.x == 8, "the indentation")
-    editor.type("1")
-    editor.normal()
-    assert editor.saved() == SHOP.text + "    1\n"
 
 
 def test_next_edit_is_a_code_action_over_several_places_and_one_undo_step(helix):

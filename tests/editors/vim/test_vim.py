@@ -41,21 +41,6 @@ def test_tab_inserts_exactly_what_was_shown(vim, copies):
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
 
 
-def test_undo_takes_back_just_what_was_accepted(vim):
-    editor = suggesting(vim)
-    shown = editor.line
-    editor.keys("\t")
-    editor.until(lambda: editor.screen.cursor.x == len(shown), "the cursor behind it")
-    editor.keys("\x1bu")
-    assert editor.saved() == SHOP.text + "\n"
-
-
-def test_suggestion_that_was_not_accepted_is_not_inserted(vim):
-    editor = suggesting(vim)
-    editor.type("2 + 1)")
-    assert editor.saved() == SHOP.before + "2 + 1)\n"
-
-
 def test_suggestion_is_shown_on_request_in_all_its_lines(vim, copies):
     editor = suggesting(vim, LINES, ask="\x0c")
     start = editor.screen.cursor.y

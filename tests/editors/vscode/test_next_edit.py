@@ -395,14 +395,6 @@ def test_as_long_as_ghost_text_has_the_tab_key_the_hint_does_not_claim_it(window
     shows(window, hint)
 
 
-def test_own_key_works_where_tab_means_something_else(window):
-    offered(window, FIRST)
-    shows(window, "hight", "height")
-    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
-    window.press("Control+Alt+.")
-    window.has(typed(TEXT.replace("hight", "height")))
-
-
 def test_answer_for_an_older_version_is_not_shown(window):
     offered(window, {**FIRST, "ahead": -1})
     heard(window, "mercury/nextEdit")

@@ -73,28 +73,19 @@ def copied(marked, said="", number=0, line=True, **options):
     return TOKENIZER.decode(proposal.ids), EOM in proposal.ids
 
 
-def test_end_of_line_is_copied_from_where_its_beginning_stands():
+def test_longest_match_is_copied_to_the_end_of_its_line_or_block():
     assert copied("total = price * count\nx\ntotal = pri$0\n") == (" price * count", True)
-
-
-def test_longest_match_wins():
     marked = "if ready: launch(rocket)\nif steady: wait(rocket)\nif ready: $0\n"
     assert copied(marked)[0].strip() == "launch(rocket)"
-
-
-def test_copy_spells_begun_word_or_is_none():
     assert copied("a.width = 1\na.height = 2\na.wid$0\n")[0] == ".width = 1"
     assert copied("a.width = 1\na.xyz$0\n") == ("", False)
-
-
-def test_copy_continues_behind_answer_so_far():
     assert copied("f(alpha, beta)\n\nx = $0\n", said="f(alpha,")[0] == " beta)"
-
-
-def test_block_is_copied_over_lines():
     text, ended = copied("for a in b:\n    c()\nd()\nfor a in b:$0\n", line=False, mode="block")
     assert text.startswith(("\n    c()\nd()\n", ":\n    c()\nd()"))
     assert not ended
+    marked = "print(size)\nprint(size)\nprint([[x]])\n"
+    assert copied(marked, mode="edit", line=False)[0].startswith("(size)")
+    assert copied("$0") == ("", False)
 
 
 def test_snippets_that_the_row_had_no_room_for_are_copied_too():
@@ -113,29 +104,15 @@ def best_copy(marked, said="", **options):
     return found and (TOKENIZER.decode([found.token]), found.agreeing)
 
 
-def test_token_behind_the_same_tokens_is_the_best_copy():
+def test_best_copy_is_the_latest_and_never_of_the_answer_itself():
     assert best_copy("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
     assert best_copy("$0") is None
-
-
-def test_latest_match_decides_and_the_others_agree_or_not():
     text, agreeing = best_copy("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
     assert text == "y"
     assert agreeing == pytest.approx(2 / 3)
-
-
-def test_best_copy_spells_partial_word():
     assert best_copy("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
-
-
-def test_answer_does_not_copy_itself():
     assert best_copy("x = 1\ny = $0\n", said="f(alpha) + f(") is None
     assert best_copy("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
-
-
-def test_text_before_a_hole_leads_to_the_copy():
-    marked = "print(size)\nprint(size)\nprint([[x]])\n"
-    assert copied(marked, mode="edit", line=False)[0].startswith("(size)")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +121,3 @@ def test_text_before_a_hole_leads_to_the_copy():
 )
 def test_tokens_before_hole_spell_the_text_before_it(marked, expected):
     assert TOKENIZER.decode(tokens_before(row_of(marked), 0)) == expected
-
-
-def test_model_with_nothing_to_copy_is_offered_nothing():
-    assert copied("$0") == ("", False)

@@ -33,20 +33,11 @@ def taught(source, right, wrong=0):
     return acceptance
 
 
-def test_short_line_on_cpu_is_plain_autoregression():
+def test_canvases_are_drawn_where_they_pay():
     assert choice(acceptance=taught("canvas", right=20, wrong=30)).kind == "step"
-
-
-def test_highly_parallel_device_drafts():
     assert choice(FLAT).kind == "canvas"
-
-
-def test_long_answer_is_drafted_on_cpu_once_canvases_have_proven_right():
     action = choice(remaining=60.0, acceptance=taught("canvas", right=100))
     assert (action.kind, action.size) == ("canvas", 32)
-
-
-def test_canvases_that_proved_wrong_are_no_longer_drawn():
     assert choice(acceptance=taught("canvas", right=0, wrong=200), remaining=60.0).kind == "step"
     assert choice(STEEP).kind == "step"
 

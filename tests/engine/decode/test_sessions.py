@@ -123,12 +123,9 @@ def remembering(*answers):
     return [(answered.before, answered.text) for answered in session.past_answers]
 
 
-def test_newest_answers_are_remembered_one_at_each_place():
+def test_past_answers_are_the_newest_at_each_place():
     assert remembering(("a", "1"), ("b", "2"), ("a", "3")) == [("a", "3"), ("b", "2")]
     assert len(remembering(*((str(n), "x") for n in range(PAST_ANSWERS + 3)))) == PAST_ANSWERS
-
-
-def test_cancelled_answer_that_never_began_hides_none():
     assert remembering(("a", "1"), ("a", "")) == [("a", "1")]
 
 

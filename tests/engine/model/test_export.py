@@ -106,12 +106,6 @@ def test_export_command_says_what_it_wrote_or_what_is_wrong(source, tmp_path, ca
         main([str(source), str(source)])
 
 
-def test_export_does_not_replace_its_source(source):
-    with pytest.raises(ModelError, match="another folder"):
-        export(source, source)
-    assert read(source)[0] == TINY
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision_weights_are_read_as_float(tmp_path, dtype):
     model = create(TINY, 0).to(dtype)
@@ -134,20 +128,14 @@ def test_reading_imports_no_torch(shipped):
     assert subprocess.run([sys.executable, "-c", program, str(shipped)], check=False).returncode == 0
 
 
-def test_flipped_bit_is_noticed(shipped):
+def test_damaged_shipped_folder_is_named(shipped):
     path = shipped / "weights-00001-of-00001.safetensors"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     check_refused(shipped, path.name, "checksum", "install the model again")
-
-
-def test_missing_shard_is_named(shipped):
-    (shipped / "weights-00001-of-00001.safetensors").unlink()
-    check_refused(shipped, "weights-00001-of-00001.safetensors", "cannot be read", "install the model again")
-
-
-def test_checksum_outside_folder_is_refused(shipped):
+    path.unlink()
+    check_refused(shipped, path.name, "cannot be read", "install the model again")
     (shipped / "checksums.sha256").write_text("00  ../elsewhere\n")
     check_refused(shipped, "names no file in this folder")
 

@@ -45,18 +45,12 @@ def test_questions_follow_the_protocol_of_the_server(protocol, ask, sent):
     assert json.loads(body(protocol_named(protocol), {"raw": RAW, "gap": GAP}[ask])) == json.loads(sent)
 
 
-def test_stops_are_limited_to_what_a_server_takes():
+def test_questions_have_only_what_a_server_takes():
     ask = Ask(prompt="", stops=("a", "b", "a", "c", "d", "e"))
     assert json.loads(body(protocol_named("openai"), ask))["stop"] == ["a", "b", "c", "d"]
     assert len(json.loads(body(protocol_named("ollama"), ask))["options"]["stop"]) == 5
-
-
-def test_plain_question_has_nothing_unknown_to_servers():
     found = json.loads(body(protocol_named("openai"), RAW, plain=True))
     assert found.keys() == {"stream", "prompt", "model", "max_tokens", "stop", "temperature"}
-
-
-def test_alternative_is_another_sample():
     found = json.loads(body(protocol_named("ollama"), Ask(prompt="", seed=2)))["options"]
     assert found["seed"] == 2
     assert found["temperature"] > 0
@@ -99,17 +93,11 @@ def test_stream_is_parsed_wherever_it_is_cut():
         assert ended
 
 
-def test_error_in_stream_is_read():
+def test_end_of_an_answer_is_told_from_its_interruption():
     found, _ = heard("text/event-stream", SAID, b'error: {"error":{"message":"slot unavailable"}}\n\n')
     assert found[-1].error == "slot unavailable"
-
-
-def test_interrupted_stream_has_not_ended():
     assert heard("text/event-stream", SAID) == ([Event("aé")], False)
     assert heard("application/x-ndjson", b'{"response":"a","done":false}\n') == ([Event("a")], False)
-
-
-def test_document_that_is_complete_ends_the_answer():
     assert heard("application/json; charset=utf-8", b'{\n "choices":', b'[{"text":"a"}]}') == (
         [Event("a", (), "stop")],
         True,

@@ -15,33 +15,9 @@ from tests.engine.tokens.pretrained_files import FIM, LAYOUTS, load, spec, token
 
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
-texts = st.one_of(
-    st.text(max_size=40),
-    st.lists(
-        st.sampled_from(
-            [
-                "self",
-                "a",
-                "1",
-                "é",
-                "\n",
-                "\n\n",
-                "\r\n",
-                "    ",
-                " ",
-                "\t",
-                ");",
-                "])",
-                "//",
-                "=",
-                "'s",
-                ".",
-                "_",
-                *FIM[:2],
-            ]
-        )
-    ).map("".join),
-)
+SIGNS = "self a 1 é ); ]) // = 's . _"
+PIECES = st.sampled_from(["\n", "\n\n", "\r\n", "    ", " ", "\t", *SIGNS.split(), *FIM[:2]])
+texts = st.text(max_size=40) | st.lists(PIECES).map("".join)
 
 
 @each_layout

@@ -90,13 +90,10 @@ def test_model_being_added_is_not_removed(home, capsys):
 def test_use_writes_the_settings_file(home, capsys):
     printed = check(capsys, "use fake", 0)
     assert 'engine.model = "fake" in ~/config/mercury-ls/config.toml' in printed
-    assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "fake"\n'
-
-
-def test_use_writes_the_file_that_was_named(home, capsys):
     (home / "mine.toml").touch()
     check(capsys, "use fake --config mine.toml", 0)
-    assert (home / "mine.toml").read_text() == '[engine]\nmodel = "fake"\n'
+    for file in ("config/mercury-ls/config.toml", "mine.toml"):
+        assert (home / file).read_text() == '[engine]\nmodel = "fake"\n'
 
 
 @pytest.mark.parametrize(

@@ -211,12 +211,6 @@ def line_edit(before: str, after: str) -> list:
     return [((head, 0, len(old), 0), "\n".join(new[head:]))]
 
 
-def test_minimal_change_may_split_terminator():
-    assert check("a\r\nb", [(None, "a\rb")], "a\rb") == [TextEdit(2, 3, "")]
-    assert check("a\r\nb", [(None, "a\nb")], "a\nb") == [TextEdit(1, 2, "")]
-    assert check("a\r\nb", [(None, "a\rX\nb")], "a\rX\nb") == [TextEdit(2, 2, "X")]
-
-
 def test_ranges_are_those_of_an_editor():
     check("ab\ncd", [((0, 99, 0, 99), "X")], "abX\ncd")
     check("ab\r\ncd", [((0, 3, 0, 4), "X")], "abX\r\ncd")
@@ -227,15 +221,15 @@ def test_ranges_are_those_of_an_editor():
     check("one two", [((0, 0, 0, 3), "1\n"), ((1, 0, 1, 1), "-")], "1\n-two")
 
 
-def test_same_text_again_changes_nothing():
+def test_changes_are_answered_as_their_differences():
+    assert check("one two three", [(None, "one 2 three")], "one 2 three") == [TextEdit(4, 7, "2")]
+    assert check("aa", [(None, "aaa")], "aaa") == [TextEdit(2, 2, "a")]
+    assert check("a\r\nb", [(None, "a\rb")], "a\rb") == [TextEdit(2, 3, "")]
+    assert check("a\r\nb", [(None, "a\nb")], "a\nb") == [TextEdit(1, 2, "")]
+    assert check("a\r\nb", [(None, "a\rX\nb")], "a\rX\nb") == [TextEdit(2, 2, "X")]
     document = opened("a\nb")
     assert document.apply([(None, "a\nb"), ((0, 0, 0, 1), "a")], 2, "utf-16") == []
     assert document.snapshot().version == 2
-
-
-def test_whole_text_is_answered_as_its_differences():
-    assert check("one two three", [(None, "one 2 three")], "one 2 three") == [TextEdit(4, 7, "2")]
-    assert check("aa", [(None, "aaa")], "aaa") == [TextEdit(2, 2, "a")]
 
 
 def test_lone_surrogate_is_replaced_by_character_of_its_length():

@@ -20,41 +20,25 @@ def check(suggestion: tuple[str, TextEdit], drawn: str, expected: str | None, re
     assert rebase([edit], before, snapshot.text, offset) == wanted
 
 
-def test_typing_along_takes_from_the_front():
+def test_suggestion_follows_typing_and_backspace_until_contradicted():
     suggestion = suggested("x = $0\ny = 2\n", "compute(y)")
     check(suggestion, "x = $0\ny = 2\n", "compute(y)")
     check(suggestion, "x = comp$0\ny = 2\n", "ute(y)")
     check(suggestion, "x = compute(y)$0\ny = 2\n", "")
-
-
-def test_typing_something_else_ends_it():
-    suggestion = suggested("x = $0\ny = 2\n", "compute(y)")
     check(suggestion, "x = cum$0\ny = 2\n", None)
     check(suggestion, "x = \ny = 2$0\n", None)
     check(suggestion, "x = $0\ny = 3\n", None)
-
-
-def test_backspace_gives_back_what_it_took_even_before_the_start():
     suggestion = suggested("x = co$0\n", "mpute(y)")
     check(suggestion, "x = c$0\n", "ompute(y)")
     check(suggestion, "x = $0\n", "compute(y)")
-
-
-def test_backspace_over_the_line_start_ends_it():
     check(suggested("x\ny$0\n", "ield"), "x$0\n", None)
 
 
-def test_auto_closed_bracket_is_replaced():
+def test_text_behind_the_cursor_is_replaced_where_the_suggestion_has_it():
     suggestion = suggested("$0\n", "print(value)")
     check(suggestion, "print($0)\n", "value)", replaces=")")
     check(suggestion, "print(val$0)\n", "ue)", replaces=")")
-
-
-def test_bracket_that_suggestion_does_not_close_stays():
     check(suggested("$0\n", "print(value"), "print($0)\n", None)
-
-
-def test_replaced_blanks_stay_replaced():
     suggestion = suggested("x = $0  \n", "1", replaced="  ")
     check(suggestion, "x = $0  \n", "1", replaces="  ")
 
@@ -85,18 +69,12 @@ def check_edits(text: str, edits: list[tuple[str, str]], after: str, expected: s
 ONE, THREE = ("one", "1"), ("three", "3")
 
 
-def test_edits_move_along_with_what_is_typed_around_them():
+def test_edits_move_along_and_are_used_up_once_made():
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "one\ntwo\nthree\n", "1\ntwo\n3\n")
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "one\ntwo and more\nthree\n", "1\ntwo and more\n3\n")
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "zero\none\ntwo\nthree\n", "zero\n1\ntwo\n3\n")
-
-
-def test_applied_edit_leaves_the_others():
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "1\ntwo\nthree\n", "1\ntwo\n3\n")
     check_edits("one\ntwo\nthree\n", [ONE, THREE], "one\ntwo\n3\n", "1\ntwo\n3\n")
-
-
-def test_edits_are_used_up_once_made_and_none_fits_after_other_typing():
     assert rebase([TextEdit(0, 3, "1")], "one\ntwo\n", "1\ntwo\n") == []
     check_edits("one\ntwo\n", [ONE], "ane\ntwo\n", None)
 

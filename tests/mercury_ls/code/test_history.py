@@ -121,18 +121,18 @@ def test_typing_is_one_edit():
     check(again, (0, "foo(a)\n", "foo(a, b)\n"))
 
 
-def test_edits_that_touch_nothing_in_common_stay_apart():
+def test_edits_join_where_they_touch_or_follow_at_once():
     check(Editor("a = 1\n").replace("1", "2").replace("a", "b"), (0, "a = 1\n", "a = 2\n"), (0, "a = 2\n", "b = 2\n"))
     check(
         Editor("a\nb\nc\nd\n").replace("a", "A").replace("d", "D", pause=0.1),
         (0, "a\n", "A\n"),
         (3, "d\n", "D\n"),
     )
-
-
-def test_edits_of_neighbouring_lines_join_when_they_follow_at_once():
     check(Editor("a\nb\n").replace("a", "A").replace("b", "B", pause=0.5), (0, "a\nb\n", "A\nB\n"))
     check(Editor("a\nb\n").replace("a", "A").replace("b", "B", pause=2), (0, "a\n", "A\n"), (1, "b\n", "B\n"))
+    check(Editor("a = b\n").type("b", "cd").erase("bcd", 2))
+    check(Editor("a = b\n").replace("b", "c").replace("c", "b"))
+    check(Editor("a\n").paste("a\n", "x\n" * 20).replace("x\n" * 20, ""))
 
 
 def test_edit_grows_to_eight_lines():
@@ -140,24 +140,6 @@ def test_edit_grows_to_eight_lines():
     for n in range(12):
         editor.paste("a\n" + "x\n" * n, "x\n", pause=0.1)
     check(editor, (1, "", "x\n" * 8), (9, "", "x\n" * 4))
-
-
-def test_new_and_deleted_lines_are_edits_without_a_before_or_an_after():
-    check(Editor("a\nb\n").type("a", "\nx"), (1, "", "x\n"))
-    check(Editor("a\nb\nc\n").replace("b\n", ""), (1, "b\n", ""))
-    check(Editor("a\nb").replace("\nb", ""), (0, "a\nb", "a"))
-
-
-def test_other_terminators_end_lines_too():
-    check(Editor("a\r\nb\r\n").type("b", "c"), (1, "b\r\n", "bc\r\n"))
-    check(Editor("a\rb\r").type("b", "c"), (1, "b\r", "bc\r"))
-    check(Editor("a\fb\u2028\nc").type("c", "d"), (1, "c", "cd"))
-
-
-def test_edit_that_returns_to_its_beginning_disappears():
-    check(Editor("a = b\n").type("b", "cd").erase("bcd", 2))
-    check(Editor("a = b\n").replace("b", "c").replace("c", "b"))
-    check(Editor("a\n").paste("a\n", "x\n" * 20).replace("x\n" * 20, ""))
 
 
 @pytest.mark.parametrize("order", ["123", "321"])
@@ -170,9 +152,15 @@ def test_several_cursors_make_one_edit_each(order: str):
     check(editor, *((int(number) * 2 - 2, f"a{number}\n", f"abc{number}\n") for number in order))
 
 
-def test_lines_are_numbered_as_the_file_is_now():
+def test_lines_of_an_edit_are_those_of_the_file_as_it_is_now():
     editor = Editor("a\nb\nc\nd\ne\n").replace("e", "E").paste("a\n", "x\ny\n").replace("c\n", "")
     check(editor, (5, "e\n", "E\n"), (1, "", "x\ny\n"), (4, "c\n", ""))
+    check(Editor("a\nb\n").type("a", "\nx"), (1, "", "x\n"))
+    check(Editor("a\nb\nc\n").replace("b\n", ""), (1, "b\n", ""))
+    check(Editor("a\nb").replace("\nb", ""), (0, "a\nb", "a"))
+    check(Editor("a\r\nb\r\n").type("b", "c"), (1, "b\r\n", "bc\r\n"))
+    check(Editor("a\rb\r").type("b", "c"), (1, "b\r", "bc\r"))
+    check(Editor("a\fb\u2028\nc").type("c", "d"), (1, "c", "cd"))
 
 
 def test_latest_edits_are_the_only_ones_told():

@@ -171,27 +171,8 @@ def test_without_a_tree_every_answer_is_neutral():
     assert syntax.headers(snapshot, offset) == syntax.imports(snapshot) == syntax.definitions(snapshot) == []
 
 
-PIECES = [
-    "\n",
-    "\r\n",
-    " ",
-    "    ",
-    '"',
-    "'",
-    "`",
-    "{",
-    "}",
-    "(",
-    ")",
-    ":",
-    "#",
-    "//",
-    "/*",
-    "*/",
-    "${",
-    "#{",
-]
-PIECES += ["def f", "class A", "fn f", "function", "=", "é", "😀", "\\", "import a", "end", "do", "x"]
+SIGNS = r"""" ' ` { } ( ) : # // /* */ ${ #{ function = é 😀 \ end do x"""
+PIECES = ["\n", "\r\n", " ", "    ", "def f", "class A", "fn f", "import a", *SIGNS.split()]
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.id)

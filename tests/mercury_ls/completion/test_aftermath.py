@@ -61,30 +61,24 @@ def check(drawn: str, answer: str, keys: str, *expected: tuple[bool, bool], show
     assert typing.learned == [*expected]
 
 
-def test_typing_it_to_the_end_keeps_it_and_typing_something_else_does_not():
+def test_typed_answer_is_kept_and_another_one_is_missed():
     check("x = $0\n", "compute(y)", "compute(y", shown=False)
     check("x = $0\n", "compute(y)", "compute(y)", KEPT_UNSEEN, shown=False)
     check("x = $0\n", "compute(y)", "compute(y) + 1", KEPT)
     check("x = $0\n", "compute(y)", "compile", MISSED)
     check("x = $0\n", "compute(y)", "None", MISSED_UNSEEN, shown=False)
-
-
-def test_typing_slip_decides_nothing():
     check("x = $0\n", "compute(y)", "comm")
     check("x = $0\n", "compute(y)", "comm<pute(y)", KEPT)
     check("x = $0\n", "compute(y)", "comm<<<<<<= compute(y)", KEPT)
-
-
-def test_going_back_and_typing_something_else_teaches_nothing():
     check("x = $0\n", "compute(y)", "<<<y = 1")
     check("$0\n", "x", "<", *[])
-
-
-def test_several_lines_are_kept_whole_or_not():
     block = "if y:\n    return x"
     check("$0\n", block, "if y:\n    return x", KEPT)
     check("$0\n", block, "if y:\n        <<<<return x", KEPT)
     check("$0\n", block, "if y:\n    raise", MISSED)
+    check("f($0)\n", "x, y)", "x, y", KEPT, replacing=1)
+    check("f($0)\n", "x, y)", "x,", replacing=1)
+    check("f($0)\n", "x, y)", "xyz", MISSED, replacing=1)
 
 
 def test_brackets_that_the_editor_closes_are_no_departure():
@@ -95,12 +89,6 @@ def test_brackets_that_the_editor_closes_are_no_departure():
     assert typing.learned == []
     typing.type("x")
     assert typing.learned == [KEPT]
-
-
-def test_replaced_rest_of_line_may_stay_until_the_end():
-    check("f($0)\n", "x, y)", "x, y", KEPT, replacing=1)
-    check("f($0)\n", "x, y)", "x,", replacing=1)
-    check("f($0)\n", "x, y)", "xyz", MISSED, replacing=1)
 
 
 def test_replaced_text_may_be_removed_first_or_overwritten():

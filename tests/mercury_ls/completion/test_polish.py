@@ -36,13 +36,10 @@ def test_suggestion_is_polished(case: Case) -> None:
     check(f"{before}$0{after}", suggested, kept, mode, language, complete=not unfinished)
 
 
-def test_blanks_at_the_end_and_empty_suggestions():
+def test_blanks_and_control_characters_are_no_suggestion():
     check("x = $0\n", "1   ", "x = «1»\n")
     check("x = $0\n", "  \n", "- nothing is left")
     check("x = $0\n", "", "- nothing is left")
-
-
-def test_control_characters_are_never_shown():
     check("x = $0\n", "\x16\x16\x16\x16", "- nothing is left")
     check("x = $0\n", "\x1b\x07", "- nothing is left")
 
@@ -61,11 +58,8 @@ def test_chain_asks_for_condition_once():
     check(f"{other}elif $0\n", "x == 1:", f"{other}elif «x == 1:»\n")
 
 
-def test_line_ends_of_file_are_kept():
+def test_line_ends_are_those_of_most_lines_of_the_file():
     check("if x:\r\n    $0\r\n", "a = 1\n    b = 2", "if x:\r\n    «a = 1\r\n    b = 2»\r\n", "block")
-
-
-def test_most_of_the_lines_decide_how_lines_end():
     drawn = "a = 1\r\nb = 2\nif x:\n    $0\n"
     check(drawn, "a = 1\n    b = 2", drawn.replace("$0", "«a = 1\n    b = 2»"), "block")
 

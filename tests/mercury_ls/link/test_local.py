@@ -151,7 +151,10 @@ def test_files_lie_beside_the_socket_if_home_is_read_only(directory, monkeypatch
     assert local.standing_token()[1] == directory / "run" / "http-token"
 
 
-def test_user_without_home_has_one_beside_socket(directory, monkeypatch):
+def test_home_of_a_user_without_one_is_beside_the_socket(monkeypatch, directory):
+    monkeypatch.setenv("HOME", "/somewhere")
+    local.settle_home()
+    assert os.environ["HOME"] == "/somewhere"
     monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory))
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.delenv("HOME")
@@ -160,12 +163,6 @@ def test_user_without_home_has_one_beside_socket(directory, monkeypatch):
     directory.chmod(0o755)
     local.settle_home()
     assert os.environ["HOME"] == os.devnull
-
-
-def test_user_with_home_keeps_it(monkeypatch):
-    monkeypatch.setenv("HOME", "/somewhere")
-    local.settle_home()
-    assert os.environ["HOME"] == "/somewhere"
 
 
 def test_folder_in_place_of_socket_is_named_before_server_is_started(directory):

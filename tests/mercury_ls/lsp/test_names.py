@@ -1,5 +1,7 @@
 """What the editor's other language servers know: asked once for a place, made names of, and never waited for."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,34 +29,10 @@ def parameter(name: str) -> Name:
     return Name(name, "parameter")
 
 
-@pytest.mark.parametrize(
-    ("inserted", "name"),
-    [
-        ("join", "join"),
-        ("join($0)", "join"),
-        ("into(…)", "into"),
-        ("into() (as Into)", "into"),
-        ("next (as Iterator)", "next"),
-        ("collect::<$0>()", None),
-        ("Vec<T>", "Vec"),
-        (" push_back(int a)", "push_back"),
-        ("★ append", "append"),
-        ("?.length", "length"),
-        (".length", "length"),
-        ("$scope", "$scope"),
-        ("#count", "#count"),
-        ("empty?", "empty?"),
-        ("println!", "println!"),
-        ("größe", "größe"),
-        ("bar.Baz", None),
-        ('["two-words"]', None),
-        ("'key'", None),
-        ("--main-color", None),
-        ("async load(): void {}", None),
-        ("1st", None),
-        ("", None),
-    ],
-)
+INSERTED = re.findall("(.*) →(?: (.*))?", Path(__file__).with_name("inserted.txt").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("inserted", "name"), [*INSERTED, ("", "")])
 def test_entry_is_the_name_that_it_inserts(inserted, name):
     check("member", NamedItem(inserted, METHOD), *([Name(name, "function")] if name else []))
 

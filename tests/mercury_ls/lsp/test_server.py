@@ -590,11 +590,15 @@ async def renamed(client: Client, **context: Any) -> dict[str, Any]:
     return (await client.request("mercury/nextEdit", asked))["result"]
 
 
-async def test_next_edit_says_where_it_is_and_what_it_replaces(client):
+async def test_next_edit_and_its_code_action_say_where_they_are(client):
     await client.initialize(INLINE)
     offer = await renamed(client)
     assert (offer["summary"], offer["note"]) == ("2 here", "")
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
+    asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
+    (action,) = (await client.request("textDocument/codeAction", asked))["result"]
+    assert action["title"] == "mercury: rename `basket` → `cart` (2 here)"
+    assert "changeAnnotations" not in action["edit"]
 
 
 @pytest.mark.parametrize(
@@ -636,15 +640,6 @@ async def test_late_accept_counts_once(client):
     client.send({"method": "mercury/didAccept", "params": {"id": offer["id"]}})
     page = (await client.request("mercury/stats", {}))["result"]
     assert counts(page["days"]) == {"shown": 1, "accepted": 1, "characters": 6}
-
-
-async def test_code_action_says_where_its_edits_are(client):
-    await client.initialize(INLINE)
-    await renamed(client)
-    asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
-    (action,) = (await client.request("textDocument/codeAction", asked))["result"]
-    assert action["title"] == "mercury: rename `basket` → `cart` (2 here)"
-    assert "changeAnnotations" not in action["edit"]
 
 
 @pytest.mark.parametrize(("experimental", "is_looked_for"), [({}, True), ({"mercury": {}}, False)])

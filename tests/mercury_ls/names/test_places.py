@@ -54,13 +54,10 @@ def test_nearest_receivers_come_first():
     assert [place.receiver for place in found] == ["out", "self.a", "file", "path", "row", "rows", "other"]
 
 
-def test_cursor_is_asked_about_in_text_as_it_is():
+def test_places_are_asked_about_in_the_text_as_it_would_be():
     snapshot, offset = opened("def f():\n    os.pa$0\n")
     ask = asked(snapshot, at_cursor(snapshot, offset)[0])
     assert (ask.text, ask.line, ask.column) == (snapshot.text, 2, 7)
-
-
-def test_places_not_at_cursor_are_asked_about_as_if_written_above():
     snapshot, offset = opened("def f(row):\n    x = $0\n")
     (place,) = near(snapshot, offset)
     ask = asked(snapshot, place)

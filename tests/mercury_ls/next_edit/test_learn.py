@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -5,92 +7,31 @@ from mercury_engine.api import Edit
 from mercury_ls.code.differences import is_step_towards, token_changes, tokens
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.renamed import renamed_symbols
+from tests.cases import Case, each_case
 
 
-def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:
-    """`expected` are rules as `kind: before → after`, in any order; kinds in `silent` must not be learned."""
-    found = rules([Edit("a.py", number * 10, *edit) for number, edit in enumerate(edits)])
-    drawn = {f"{rule.kind}: {rule.before} → {rule.after}" for rule in found}
-    assert set(expected) <= drawn, drawn
-    assert not {rule.kind for rule in found} & set(silent), drawn
+@each_case(Path(__file__).with_name("learned.txt"))
+def test_rules_are_learned_from_edits(case: Case) -> None:
+    """Of a diff, a blank line ends each edit; `= kind: before → after` is a rule that it teaches, and of a kind behind
+    `no` there is none."""
+    edits = [changed_lines(10 * number, diff) for number, diff in enumerate(case.drawn.split("\n\n"))]
+    found = rules(edits)
+    drawn = {f"{rule.kind}: {rule.before} → {rule.after}".rstrip() for rule in found}
+    expected = {line[2:] for line in case.drawn.split("\n") if line.startswith("= ")}
+    kinds = {line.removeprefix("no ") for line in expected if line.startswith("no ")}
+    assert {line for line in expected if not line.startswith("no ")} <= drawn, drawn
+    assert not {rule.kind for rule in found} & kinds, drawn
 
 
-def test_renamed_name_teaches_a_rename():
-    check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "replace"))
-
-
-def test_import_under_another_name_is_learned():
-    check([("import numpy\n", "import numpy as np\n")], "rename: numpy → np")
-    check([("from a import b, c\n", "from a import b as d, c\n")], "rename: b → d")
-    check([("import os.path\n", "import os.path as p\n")], silent=("rename",))
-
-
-def test_reordering_says_nothing_by_itself():
-    check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "replace", "rename"))
-    before, after = "def f(name: str, path: Path | str):\n", "def f(path: Path | str, name: str):\n"
-    check([(before, after)], silent=("parameter", "argument", "replace", "rename"))
-    check([("f = open(path, 'w')\n", "f = path.open('w')\n")], silent=("argument", "replace", "rename"))
-
-
-def test_keyword_is_replaced_or_renamed_where_it_may_be_a_name():
-    check([("var a = 1\n", "let a = 1\n")], "replace: var → let")
-    check([("match = find(a)\n", "found = find(a)\n")], "rename: match → found")
-
-
-def test_changed_literal_teaches_a_replacement():
-    check([("f(retries=3)\n", "f(retries=5)\n")], "replace: 3 → 5")
-
-
-def test_added_argument_is_learned_at_call_and_not_at_definition():
-    check([("get(url)\n", "get(url, timeout=5)\n")], "argument:  → , timeout=5")
-    check([("def get(url):\n", "def get(url, timeout):\n")], silent=("argument",))
-
-
-def test_argument_in_the_middle_goes_with_its_comma():
-    check([("f(a, b, c)\n", "f(a, c)\n")], "argument: , b → ")
-
-
-def test_wrapped_expression_is_one_piece():
-    check([("print(a.b)\n", "print(str(a.b))\n")], "replace: a.b → str(a.b)")
-
-
-def test_lines_that_came_again_are_no_lines_that_went():
-    check([("    log(a)\n", ""), ("", "    log(a)\n")], silent=("delete",))
-    check([("", "    log(a)\n"), ("    log(a)\n", "")], silent=("insert",))
-
-
-def test_line_with_another_inserted_above_is_still_that_line():
-    edit = ("type Shape = {\n", "/** @internal */\nexport type AnyShape = {\n")
-    check([edit], "rename: Shape → AnyShape", "replace:  → export ", "insert:  → ")
-
-
-def test_line_that_was_broken_is_not_a_new_line():
-    check([("if not x: return None\n", "if not x:\n    return None\n")], silent=("delete", "insert", "replace"))
-
-
-def test_text_continued_on_a_new_line_is_no_phrase():
-    edit = ("# Sorts by path.\n", "# Sorts by path. The order is\n# that of the folders.\n")
-    check([edit], silent=("replace",))
-
-
-def test_lines_that_came_beside_others_that_changed():
-    edit = ("a = load(x)\nb = 1\n", "a = read(x)\nb = 1\nlimit = settings.limit\n")
-    check([edit], "rename: load → read", "insert:  → ")
+def changed_lines(number: int, diff: str) -> Edit:
+    before, after = ("".join(f"{line[1:]}\n" for line in diff.split("\n") if line[:1] == sign) for sign in "-+")
+    return Edit("a.py", number, before, after)
 
 
 def test_name_in_comment_is_told_by_code():
     edits = [Edit("a.py", 1, "relased = 0\n", "released = 0\n"), Edit("a.py", 5, "# relased\n", "# released\n")]
     (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
     assert (rule.count, rule.line, rule.age) == (2, 1, 0)
-
-
-def test_lines_that_go_and_come():
-    check([("    log(a)\n", "")], "delete:  → ")
-    check([("", "    check(a)\n")], "insert:  → ")
-
-
-def test_pieces_that_open_a_quote_are_one_with_those_that_close_it():
-    check([('x: "Future[int]" = 1\n', "x: Awaitable[int] = 1\n")], 'replace: "Future[int]" → Awaitable[int]')
 
 
 def test_names_by_which_other_files_know_what_changed():
@@ -116,10 +57,6 @@ def test_same_edit_twice_is_one_rule_that_counts():
     (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
     assert (rule.count, rule.line, rule.age) == (2, 7, 0)
     assert rule.places == (("a.py", 7), ("a.py", 3))
-
-
-def test_lines_with_nothing_in_common_teach_no_pieces():
-    check([("a = b + c\n", "while True: pass\n")], silent=("rename", "replace", "argument"))
 
 
 def test_edit_may_be_part_of_another():

@@ -189,6 +189,8 @@ async def test_bar_decides_what_is_shown():
     assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
     answer = await last_of(question_of(THIRD, "python", bar=0.99))
     assert re.fullmatch(r"unsure: rename .* is \d+% likely, under the bar of \d+%", answer.silence)
+    answer = await last_of(question_of("x = 1$0\n", "python"))
+    assert answer.silence == "nothing has been edited yet"
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("rename", 2), ("replace", 1)])
@@ -201,11 +203,6 @@ def test_shown_rename_is_shown_where_it_is_little_less_likely_too(kind, expected
     )
     assert len(next_edit.group(question, [likely, less, hardly], 0.45)) == expected
     assert next_edit.group(question, [less, hardly], 0.45) == []
-
-
-async def test_untouched_session_gets_no_proposal():
-    answer = await last_of(question_of("x = 1$0\n", "python"))
-    assert answer.silence == "nothing has been edited yet"
 
 
 async def test_rule_based_edits_come_before_the_model_answers():

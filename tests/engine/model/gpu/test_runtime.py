@@ -191,17 +191,6 @@ def test_choices_are_those_of_the_logits():
     assert again.choices.ids_W.tolist() == again.argmax(1).tolist()
 
 
-def test_logits_are_numbers_where_nothing_is_permitted_in_particular():
-    runtime, _ = pair()
-    assert isinstance(runtime.forward(rows_of(0, 2), runtime.cache()).logits_WV, np.ndarray)
-
-
-def test_empty_selection_computes_nothing():
-    runtime, _ = pair()
-    found = runtime.forward(rows_of(0, 2, first=2), runtime.cache())
-    assert found.logits_WV.shape == (0, TINY.vocabulary)
-
-
 def test_forward_is_kept_before_the_next_one_or_not_at_all():
     runtime, _ = pair()
     cache = runtime.cache()
@@ -233,21 +222,15 @@ def test_growing_pool_keeps_what_it_holds():
     assert ours.prepare(3, 5)().shape == (8, TINY.width)
 
 
-def test_engines_find_all_that_they_ask_of_a_runtime():
+def test_runtime_is_what_an_engine_asks_for():
     runtime, _ = pair()
     asked = {name for name in {**vars(Runtime), **Runtime.__annotations__} if not name.startswith("_")}
     assert [name for name in sorted(asked) if not hasattr(runtime, name)] == []
-
-
-def test_reading_takes_whole_pages():
-    """What an engine asks before it reads a long prompt."""
-    runtime, _ = pair()
+    assert isinstance(runtime.forward(rows_of(0, 2), runtime.cache()).logits_WV, np.ndarray)
+    found = runtime.forward(rows_of(0, 2, first=2), runtime.cache())
+    assert found.logits_WV.shape == (0, TINY.vocabulary)
     cache = read(runtime, 65)
     assert cache.bytes_for(65) == cache.bytes == cache.bytes_for(128)
-
-
-def test_used_memory_is_reported():
-    runtime, _ = pair()
     assert (runtime.name, runtime.precision) == ("triton products, triton attention", "float32")
 
 
