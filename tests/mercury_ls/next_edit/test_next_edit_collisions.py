@@ -25,14 +25,6 @@ async def test_another_file_knows_a_function_by_its_module():
     assert [(edit.uri, text[edit.start : edit.end]) for edit in answer.edits] == [(other.uri, ', "r"')]
 
 
-async def test_new_module_name_is_no_member_in_another_file():
-    text = "import other\n\nx = response.json()\n"
-    other = Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
-    drawn = "import ⟦json→orjson⟧$0\n\nx = json.loads(a)\n"
-    answer = await last_of(question_of(drawn, "python", neighbours=(other,)))
-    assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
-
-
 def test_long_run_of_blanks_is_seen_once():
     snapshot, _ = marked(f"y = 2  \ntext = 'a{' ' * 200_000}b'\n$0")
     places = trim.find(trim.Trim(), snapshot, snapshot, Project())

@@ -179,12 +179,6 @@ async def test_local_of_this_file_is_unknown_in_another():
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
 
 
-async def test_insertion_at_cursor_can_be_ghost_text():
-    drawn = 'a = ⟦→await ⟧fetch("a")\nb = ⟦→await ⟧fetch("b")\nc = $0fetch("c")\n'
-    answer = await last_of(question_of(drawn, "typescript"))
-    assert [edit.text for edit in answer.edits] == ["await "]
-
-
 async def test_bar_decides_what_is_shown():
     assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
     answer = await last_of(question_of(THIRD, "python", bar=0.99))

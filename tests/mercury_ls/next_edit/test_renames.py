@@ -19,6 +19,7 @@ from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.requests import ANYONE, Asker
 from mercury_ls.session.session import Session
+from tests.cases import files_in
 from tests.mercury_ls.next_edit.test_pipeline import question_of
 from tests.mercury_ls.session.test_session import started
 
@@ -91,16 +92,6 @@ async def test_argument_is_added_once_however_many_files_the_offer_had(session, 
     assert [text.count("False") for text in texts] == [4, 4]
 
 
-async def test_uses_by_a_dotted_path_are_renamed_too(session, tmp_path):
-    files = {
-        "shop/model.py": "def volume(a):\n    return a\n",
-        "app.py": "import shop.model\nfrom shop.model import volume\n\nx = shop.model.volume(3)\ny = volume(1)\n",
-    }
-    uri = await renamed(session, tmp_path, files, "volume", "capacity")
-    offer = await asked(session, uri)
-    assert [offer.base[edit.uri].text.count("\n", 0, edit.start) for edit in offer.edits] == [1, 3, 4]
-
-
 async def test_renamed_use_says_nothing_of_declarations_in_other_files(session, tmp_path):
     used = "from m3u import M3UFile\n\n\ndef f():\n    M3UFile(1)\n    M3UFile(2)\n"
     files = {"a.py": used, "m3u.py": "class M3UFile:\n    pass\n", "o.py": "from m3u import M3UFile\n\nM3UFile(4)\n"}
@@ -121,27 +112,7 @@ async def test_word_of_text_is_no_name_in_other_files(session, tmp_path):
     assert [(Path(each.uri).name, each.text) for each in offer.edits] == [("a.py", "target")]
 
 
-ALIKE = {
-    "util.py": "def samefile(a, b):\n    return os.path.samefile(a, b)\n\n\n"
-    + "".join(f"def f{n}(a, b):\n    return samefile(a, b)\n\n\n" for n in range(6))
-    + "".join(f"def g{n}(a, b):\n    return not os.path.samefile(a, b)\n\n\n" for n in range(3)),
-    "util.js": "function samefile(a, b) {\n  return os.samefile(a, b);\n}\n"
-    + "".join(f"function f{n}(a, b) {{\n  return samefile(a, b);\n}}\n" for n in range(6))
-    + "".join(f"function g{n}(a, b) {{\n  return !os.samefile(a, b);\n}}\n" for n in range(3)),
-    "util.ts": "function samefile(a: A, b: B) {\n  return os.samefile(a, b);\n}\n"
-    + "".join(f"function f{n}(a: A, b: B) {{\n  return samefile(a, b);\n}}\n" for n in range(6))
-    + "".join(f"function g{n}(a: A, b: B) {{\n  return !os.samefile(a, b);\n}}\n" for n in range(3)),
-    "util.go": "package util\n\nfunc samefile(a, b string) bool {\n\treturn os.samefile(a, b)\n}\n"
-    + "".join(f"func f{n}(a, b string) bool {{\n\treturn samefile(a, b)\n}}\n" for n in range(6))
-    + "".join(f"func g{n}(a, b string) bool {{\n\treturn !os.samefile(a, b)\n}}\n" for n in range(3)),
-    "util.rs": "fn samefile(a: A, b: B) -> bool {\n    os::samefile(a, b)\n}\n"
-    + "".join(f"fn f{n}(a: A, b: B) -> bool {{\n    samefile(a, b)\n}}\n" for n in range(6))
-    + "".join(f"fn g{n}(a: A, b: B) -> bool {{\n    !os::samefile(a, b)\n}}\n" for n in range(3)),
-    "Util.java": "class Util {\n    boolean samefile(A a, B b) {\n        return os.samefile(a, b);\n    }\n"
-    + "".join(f"    boolean f{n}(A a, B b) {{\n        return this.samefile(a, b);\n    }}\n" for n in range(6))
-    + "".join(f"    boolean g{n}(A a, B b) {{\n        return !os.samefile(a, b);\n    }}\n" for n in range(3))
-    + "}\n",
-}
+ALIKE = files_in(Path(__file__).with_name("alike.txt").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", ALIKE)
