@@ -140,15 +140,6 @@ def test_default_key_keeps_its_meaning_where_nothing_is_suggested(bare, mapped, 
     reach(bare, text)
 
 
-def test_default_tab_goes_on_in_snippet(bare):
-    with_keys(bare)
-    bare.open("x = 1")
-    bare.press("O", "i")
-    bare.lua("vim.snippet.expand('for $1 in $2:')")
-    bare.keys("a<Tab>b")
-    reach(bare, "for a in b:\nx = 1")
-
-
 def test_key_that_user_gave_to_our_action_stays(bare):
     with_keys(bare, "vim.keymap.set('i', '<Tab>', '<Plug>(mercury-accept-word)')")
     assert bare.lua("return vim.fn.maparg('<Tab>', 'i')") == "<Plug>(mercury-accept-word)"

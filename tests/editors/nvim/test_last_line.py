@@ -29,6 +29,7 @@ THREE = edit(2, 0, 0, "three\n")
 @pytest.mark.parametrize(
     ("before", "edits", "shown", "after"),
     [
+        # added behind the last
         (TWO, [THREE], [["+", 1, "three"]], "one\ntwo\nthree\n"),
         (TWO, [edit(2, 0, 0, "three")], [["+", 1, "three"]], "one\ntwo\nthree\n"),
         (TWO, [edit(2, 0, 0, "3\n4\n")], [["+", 1, "3"], ["+", 1, "4"]], "one\ntwo\n3\n4\n"),
@@ -36,15 +37,7 @@ THREE = edit(2, 0, 0, "three\n")
         (TWO, [edit(2, 0, 0, "3\n"), edit(2, 0, 0, "4\n")], [["+", 1, "3"], ["+", 1, "4"]], "one\ntwo\n3\n4\n"),
         ("\n", [edit(0, 0, 0, "one\n")], [["+", 0, "one"], ["+", 0, ""]], "one\n\n"),
         ("\n", [edit(1, 0, 0, "one\n")], [["+", 0, "one"]], "\none\n"),
-    ],
-)
-def test_lines_are_added_behind_the_last(editor, before, edits, shown, after):
-    check(editor, before, edits, shown, after)
-
-
-@pytest.mark.parametrize(
-    ("before", "edits", "shown", "after"),
-    [
+        # removed
         (TWO, [edit(1, 0, 0, "", to=2)], [["-", 1, "two"]], "one\n"),
         (TWO, [edit(0, 3, 0, "\n", to=2)], [["-", 1, "two"]], "one\n"),
         (TWO, [edit(0, 3, 3, "", to=1)], [["-", 1, "two"]], "one\n"),
@@ -52,15 +45,7 @@ def test_lines_are_added_behind_the_last(editor, before, edits, shown, after):
         ("one\n\n", [edit(1, 0, 0, "", to=2)], [["-", 1, ""]], "one\n"),
         ("one\n2\n3\n", [edit(1, 0, 0, "", to=3)], [["-", 1, "2"], ["-", 2, "3"]], "one\n"),
         ("one\n2\n3\n", [edit(1, 0, 0, "", to=2), edit(2, 0, 0, "", to=3)], [["-", 1, "2"], ["-", 2, "3"]], "one\n"),
-    ],
-)
-def test_last_lines_can_be_removed(editor, before, edits, shown, after):
-    check(editor, before, edits, shown, after)
-
-
-@pytest.mark.parametrize(
-    ("before", "edits", "shown", "after"),
-    [
+        # changed
         (TWO, [edit(1, 0, 0, "2\n", to=2)], [["-", 1, "two"], ["+", 1, "2"]], "one\n2\n"),
         (TWO, [edit(1, 0, 0, "\n", to=2)], [["-", 1, "two"], ["+", 1, ""]], "one\n\n"),
         (TWO, [edit(1, 1, 0, "\n", to=2)], [["-", 1, "wo"], ["+", 1, ""]], "one\nt\n"),
@@ -69,7 +54,7 @@ def test_last_lines_can_be_removed(editor, before, edits, shown, after):
         ("\n", [edit(0, 0, 0, "one\n", to=1)], [["+", 0, "one"]], "one\n"),
     ],
 )
-def test_last_line_can_be_changed(editor, before, edits, shown, after):
+def test_last_lines_are_added_removed_and_changed(editor, before, edits, shown, after):
     check(editor, before, edits, shown, after)
 
 
@@ -136,21 +121,17 @@ def test_end_of_file_in_another_buffer_is_kept_too(editor):
     assert (editor.folder / "other.py").read_text() == "one\ntwo\n"
 
 
-def test_text_added_behind_the_last_line_is_jumped_to(editor):
-    text = "-one\n" + "\n" * 80
-    offered(editor, edit(81, 0, 0, "two\n"), text=text)
-    shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["+", 80, "two"])
+@pytest.mark.parametrize(
+    ("text", "due", "shown", "after"),
+    [
+        ("one\n" + "\n" * 80, edit(81, 0, 0, "two\n"), ["+", 80, "two"], "one\n" + "\n" * 80 + "two\n"),
+        ("one\n" + "\n" * 79 + "two\n", edit(80, 0, 0, "", to=81), ["-", 80, "two"], "one\n" + "\n" * 79),
+    ],
+)
+def test_edit_of_the_last_line_is_jumped_to(editor, text, due, shown, after):
+    offered(editor, due, text=f"-{text}")
+    shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], shown)
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor == [81, 0], "the jump")
     editor.keys("<Tab>")
-    reach(editor, text[1:] + "two\n")
-
-
-def test_last_line_that_is_removed_is_jumped_to(editor):
-    text = "-one\n" + "\n" * 79 + "two\n"
-    offered(editor, edit(80, 0, 0, "", to=81), text=text)
-    shows(editor, ["?", 0, "  ↓ next edit: line 81 (<Tab>)"], ["-", 80, "two"])
-    editor.keys("<Tab>")
-    editor.until(lambda: editor.cursor == [81, 0], "the jump")
-    editor.keys("<Tab>")
-    reach(editor, text[1:].removesuffix("two\n"))
+    reach(editor, after)

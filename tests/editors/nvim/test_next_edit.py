@@ -115,30 +115,24 @@ def test_next_edit_is_asked_for_with_version_and_place(editor):
     assert asked["context"] == {"triggerKind": 2, "closedFiles": True}
 
 
-def test_change_in_line_strikes_old_and_shows_new(editor):
-    offered(editor, FIRST)
-    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
-
-
-def test_insertion_is_ghost_text_where_server_says_so(editor):
-    offered(editor, edit(1, 24, 24, "  # fixed", display="ghost"))
-    shows(editor, ["~", 1, "  # fixed"])
-
-
-def test_inserted_lines_strike_nothing_out(editor):
-    offered(editor, edit(4, 0, 0, "def perimeter(a, b):\n    return 2 * (a + b)\n"))
-    shows(editor, ["+", 3, "def perimeter(a, b):"], ["+", 3, "    return 2 * (a + b)"])
-
-
-def test_changed_lines_stand_whole_below_the_struck_ones(editor):
-    offered(editor, edit(0, 3, 24, " area(w, h):\n    return w * h", to=1))
-    shows(
-        editor,
-        ["-", 0, CHANGED.splitlines()[0]],
-        ["-", 1, "    return width * hight"],
-        ["+", 1, "ef  area(w, h):"],
-        ["+", 1, "    return w * h"],
-    )
+@pytest.mark.parametrize(
+    ("due", "shown"),
+    [
+        (edit(1, 24, 24, "  # fixed", display="ghost"), [["~", 1, "  # fixed"]]),
+        (edit(4, 0, 0, "def f(a, b):\n    return a\n"), [["+", 3, "def f(a, b):"], ["+", 3, "    return a"]]),
+        (
+            edit(0, 3, 24, " area(w, h):\n    return w * h", to=1),
+            [
+                *(["-", 0, CHANGED.splitlines()[0]], ["-", 1, "    return width * hight"]),
+                *(["+", 1, "ef  area(w, h):"], ["+", 1, "    return w * h"]),
+            ],
+        ),
+    ],
+    ids=["ghost text", "new lines strike nothing out", "changed lines stand below the struck ones"],
+)
+def test_edit_is_shown_as_what_it_is(editor, due, shown):
+    offered(editor, due)
+    shows(editor, *shown)
 
 
 def test_accepting_makes_all_edits_and_undoing_takes_all_back(editor):

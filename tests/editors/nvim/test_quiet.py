@@ -21,13 +21,16 @@ def quiet(editor, begin: str, end: str) -> None:
     assert editor.suggestion() == shown[2:]
 
 
-def test_silent_with_several_cursors(editor):
-    quiet(editor, "vim.b.visual_multi = 1", "vim.b.visual_multi = nil")
+MENU = "package.loaded['blink.cmp'] = { is_visible = function() return true end }"
 
 
-def test_silent_while_another_completion_menu_is_open(editor):
-    menu = "package.loaded['blink.cmp'] = { is_visible = function() return true end }"
-    quiet(editor, menu, "package.loaded['blink.cmp'] = nil")
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("vim.b.visual_multi = 1", "vim.b.visual_multi = nil"), (MENU, "package.loaded['blink.cmp'] = nil")],
+    ids=["several cursors", "another completion menu"],
+)
+def test_silent_where_others_work(editor, begin, end):
+    quiet(editor, begin, end)
 
 
 def test_silent_while_a_snippet_is_filled_in(editor):

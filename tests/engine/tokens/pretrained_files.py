@@ -97,39 +97,9 @@ def llama():
         for token, name in enumerate(["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), *words])
     }
     merges = ["] )", *map(" ".join, joined), "▁ ▁", "▁▁ ▁▁", "s e", "l f", "se lf", "▁ self", "r e", "re t", "▁ s"]
-    return {
-        "version": "1.0",
-        "added_tokens": [
-            {
-                "id": i,
-                "content": name,
-                "special": True,
-                "single_word": False,
-                "lstrip": False,
-                "rstrip": False,
-                "normalized": False,
-            }
-            for i, name in enumerate(["<unk>", "<s>", "</s>"])
-        ],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": "▁"},
-                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-            ],
-        },
-        "pre_tokenizer": None,
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "BPE",
-            "unk_token": "<unk>",
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "vocab": vocab,
-            "merges": merges,
-        },
-    }
+    layout = json.loads(Path(__file__).with_name("llama.json").read_bytes())
+    layout["model"] |= {"vocab": vocab, "merges": merges}
+    return layout
 
 
 LAYOUTS = (*SPLITTERS, "llama")

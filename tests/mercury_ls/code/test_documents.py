@@ -125,6 +125,9 @@ def test_any_edits_give_the_text_and_the_lines_of_a_plain_string(text: str, edit
         snapshot = document.snapshot()
         assert (told, snapshot.text, snapshot.version) == (model.text, model.text, version)
         assert lines(snapshot) == model.lines()
+        for number, (start, end) in enumerate(model.lines()):
+            assert snapshot.line(number) == model.text[start:end]
+            assert snapshot.line_of(start) == number
 
 
 @given(texts, numbers, numbers, ENCODINGS)
@@ -255,6 +258,14 @@ def test_snapshot_is_kept_until_next_change():
     before = document.snapshot()
     document.apply([((0, 0, 0, 0), "y")], 2, "utf-16")
     assert document.snapshot() is not before
+
+
+def test_many_edits_without_a_question_still_give_the_right_tree():
+    document = opened("x = 1\n")
+    parse(document)
+    for n in range(200):
+        document.apply([((0, 0, 0, 0), f"y{n} = 1\n")], n, "utf-16")
+    assert shape(document.snapshot().tree) == shape(parsed(document.text))
 
 
 def test_tree_is_missing_without_a_grammar_or_for_a_huge_text():
