@@ -138,37 +138,6 @@ def test_escape_hides_it_and_inserts_nothing(window):
     assert window.text == SHOP.before
 
 
-def test_in_the_menu_tab_completes(window):
-    window.set("editor.wordBasedSuggestions", "currentDocument")
-    try:
-        window.open("quantity_of_items = 1\n")
-        window.type("quan")
-        window.run("editor.action.triggerSuggest")
-        window.menu.wait_for()
-        window.press("Tab")
-        window.has("quantity_of_items = 1\nquantity_of_items")
-    finally:
-        window.set("editor.wordBasedSuggestions", "off")
-
-
-def test_in_a_snippet_tab_goes_to_the_next_place(window):
-    window.open(SHOP.text.removesuffix("    "))
-    snippet = "await vscode.window.activeTextEditor.insertSnippet(new vscode.SnippetString(given))"
-    window.js(snippet, "    return sum(${1:items}, ${2:start})$0")
-    window.type("it")
-    line = window.cursor[0]
-    window.press("Tab")
-    selected = "const s = vscode.window.activeTextEditor; return s.document.getText(s.selection)"
-    window.until(lambda: window.js(selected) == "start", "the second place")
-    assert window.text.splitlines()[line] == "    return sum(it, start)"
-
-
-def test_before_the_first_character_of_a_line_tab_indents(window):
-    window.open(PART)
-    window.press("Tab")
-    window.has(PART + "    ")
-
-
 def test_with_several_cursors_nothing_is_suggested(window):
     ghost = suggested(window)
     window.run("editor.action.insertCursorAbove")

@@ -107,12 +107,6 @@ async def invoke(client: Client, uri: str, column: int) -> None:
     await client.request("textDocument/inlineCompletion", {**place(uri, 0, column), "context": {"triggerKind": 1}})
 
 
-def types(client: Client, uri: str, version: int, text: str) -> None:
-    document = {"uri": uri, "version": version}
-    changes = [{"text": text}]
-    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": changes}})
-
-
 async def answered(client: Client, **reply: Any) -> None:
     """The client's reply to the only question, when it has been dealt with."""
     (question,) = asked(client)
@@ -139,7 +133,7 @@ async def test_place_is_asked_about_during_request_and_serves_the_next_key(clien
     }
     assert told(client) == []
     await answered(client, **JOIN)
-    types(client, uri, 2, "x = path.s")
+    client.change(uri, 2, {"text": "x = path.s"})
     await invoke(client, uri, 10)
     assert told(client) == ["stem"]
     assert len(asked(client)) == 1
@@ -195,7 +189,7 @@ async def test_nonsense_is_no_knowledge_and_the_editor_is_left_alone_for_a_while
     uri = await opened(client)
     await invoke(client, uri, 9)
     await answered(client, **reply)
-    types(client, uri, 2, "y = other.")
+    client.change(uri, 2, {"text": "y = other."})
     await invoke(client, uri, 10)
     assert told(client) == []
     assert len(asked(client)) == 1
@@ -205,7 +199,7 @@ async def test_answer_about_outdated_version_is_asked_for_again(client):
     uri = await opened(client)
     await invoke(client, uri, 9)
     await answered(client, result=None)
-    types(client, uri, 2, "x = path.s")
+    client.change(uri, 2, {"text": "x = path.s"})
     await invoke(client, uri, 10)
     await client.until(lambda: len(asked(client)) == 2)
     again = asked(client)[-1]

@@ -25,6 +25,7 @@ from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "
+START = {"line": 0, "character": 0}
 NO_EDIT = lsp.ApplyWorkspaceEditParams(lsp.WorkspaceEdit())
 INLINE = {"textDocument": {"inlineCompletion": {}}}
 
@@ -77,6 +78,14 @@ class Client:
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
         return uri
+
+    def change(self, uri: str, version: int, *changes: dict[str, Any]) -> None:
+        changed = {"textDocument": {"uri": uri, "version": version}, "contentChanges": changes}
+        self.send({"method": "textDocument/didChange", "params": changed})
+
+    def told(self, method: str) -> list[Any]:
+        """What the server has said by this method."""
+        return [message["params"] for message in self.sent if message.get("method") == method]
 
 
 @pytest.fixture
@@ -224,8 +233,7 @@ async def test_uris_of_all_kinds_are_documents_with_digests_for_who_asks(client)
 
 async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(client):
     def told(words: str) -> bool:
-        shown = [m["params"]["message"] for m in client.sent if m.get("method") == "window/showMessage"]
-        return any(words in message for message in shown)
+        return any(words in message for message in shown(client))
 
     file = client.root / ".mercury.toml"
     file.write_text("x = " + "[" * 3000, encoding="utf-8")
@@ -272,17 +280,11 @@ async def test_document_whose_change_was_too_large_is_left_alone(client):
     assert client.sent[-1]["id"] is None
     reply = await client.request("mercury/why", place(uri, 2, 8))
     assert "73400320 bytes is over the limit" in reply["result"]["reason"]
-    client.send({"method": "textDocument/didChange", "params": insertion(uri, 2, "x")})
+    client.change(uri, 2, {"range": {"start": START, "end": START}, "text": "x"})
     assert (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"] == []
     assert (await client.request("textDocument/inlineCompletion", place(other, 2, 8)))["result"]["items"]
     client.open("a.py", TEXT)
     assert (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
-
-
-def insertion(uri: str, version: int, text: str) -> dict[str, Any]:
-    start = {"line": 0, "character": 0}
-    change = {"range": {"start": start, "end": start}, "text": text}
-    return {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
 
 
 @pytest.mark.parametrize("ends", [b"", b'"uri": 5', b'"uri": "\\x"', b'"uri": "\xff"', b'"uri": "not open"'])
@@ -315,9 +317,7 @@ async def test_position_is_of_text_that_it_was_sent_for(client, method):
     assert (await client.request(method, place(uri, 2, 8)))["result"]["items"]
     client.send({"id": 1, "method": method, "params": place(uri, 2, 8)})
     above = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
-    changes = [{"range": above, "text": "total = compute(1)\nnext = 3\ntotal = \nlast = 4\n"}]
-    versioned = {"uri": uri, "version": 2}
-    client.send({"method": "textDocument/didChange", "params": {"textDocument": versioned, "contentChanges": changes}})
+    client.change(uri, 2, {"range": above, "text": "total = compute(1)\nnext = 3\ntotal = \nlast = 4\n"})
     assert (await client.answer(1))["result"]["items"] == []
 
 
@@ -340,7 +340,7 @@ async def test_progress_that_begins_late_still_ends(client):
     for state in ("loading", "ready"):
         client.engine.status = Status(state)
         client.server.engine_changed(client.engine.status)
-    await client.until(lambda: any(m.get("method") == "window/workDoneProgress/create" for m in client.sent))
+    await client.until(lambda: client.told("window/workDoneProgress/create"))
     (create,) = [m for m in client.sent if m.get("method") == "window/workDoneProgress/create"]
     client.send({"id": create["id"], "result": None})
     await client.until(lambda: len(progress(client)) >= 2)
@@ -348,7 +348,7 @@ async def test_progress_that_begins_late_still_ends(client):
 
 
 def progress(client: Client) -> list[str]:
-    return [m["params"]["value"]["kind"] for m in client.sent if m.get("method") == "$/progress"]
+    return [told["value"]["kind"] for told in client.told("$/progress")]
 
 
 async def test_renamed_files_are_followed(client):
@@ -421,21 +421,21 @@ async def test_silence_instead_of_a_next_edit_has_a_reason_on_request(client):
     uri = client.open("a.py", "x = 1\n")
     token = {"partialResultToken": "why"}
     assert (await client.request("mercury/nextEdit", {**place(uri, 0, 0), **token}))["result"] is None
-    (told,) = [m["params"]["value"] for m in client.sent if m.get("method") == "$/progress"]
-    assert told == {"kind": "nextEdit", "silence": "nothing has been edited yet"}
+    (told,) = client.told("$/progress")
+    assert told["value"] == {"kind": "nextEdit", "silence": "nothing has been edited yet"}
 
 
 async def test_drafts_say_how_many_tokens_they_are(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
     await client.request("textDocument/inlineCompletion", {**place(uri, 2, 8), "partialResultToken": "drafts"})
-    drafts = [m["params"]["value"] for m in client.sent if m.get("method") == "$/progress"]
+    drafts = [told["value"] for told in client.told("$/progress")]
     assert drafts[-1]["final"]
     assert 0 < drafts[-1]["tokens"] <= len(drafts[-1]["text"])
 
 
 def shown(client: Client) -> list[str]:
-    return [m["params"]["message"] for m in client.sent if m.get("method") == "window/showMessage"]
+    return [told["message"] for told in client.told("window/showMessage")]
 
 
 @pytest.mark.parametrize(
@@ -517,19 +517,18 @@ async def test_end_of_session_stops_what_waits_for_client(client):
     await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
     uri = client.open("a.py", "basket = 1\nprint(basket)\nprint(basket + 1)\n")
     change = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 6}}, "text": "cart"}
-    document = {"uri": uri, "version": 2}
-    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    client.change(uri, 2, change)
     for number in range(2):
         apply = {"command": "mercury.applyNextEdit", "arguments": [uri, 0, 4]}
         client.send({"id": f"apply {number}", "method": "workspace/executeCommand", "params": apply})
-    await client.until(lambda: sum(m.get("method") == "workspace/applyEdit" for m in client.sent) == 2)
+    await client.until(lambda: len(client.told("workspace/applyEdit")) == 2)
     assert "error" not in await client.request("shutdown", None)
 
 
 async def test_unreadable_answer_is_an_error_for_its_caller(client):
     await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
     task = asyncio.ensure_future(client.server.workspace_apply_edit_async(NO_EDIT))
-    await client.until(lambda: any(m.get("method") == "workspace/applyEdit" for m in client.sent))
+    await client.until(lambda: client.told("workspace/applyEdit"))
     (asked,) = [m for m in client.sent if m.get("method") == "workspace/applyEdit"]
     client.send({"id": asked["id"], "result": None})
     with pytest.raises(Exception, match="the client's answer"):
@@ -553,8 +552,7 @@ async def test_outcome_of_a_suggestion_is_counted(client, reports):
     if reports:
         client.send({"method": "textDocument/didShowCompletion", "params": {"item": item}})
     change = {"range": item["range"], "text": item["insertText"]}
-    document = {"uri": uri, "version": 2}
-    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    client.change(uri, 2, change)
     await client.request("workspace/executeCommand", item["command"])
     found = (await client.request("mercury/stats", {}))["result"]
     assert counts(found["days"]) == {"shown": 1, "accepted": 1, "characters": len(item["insertText"])}
@@ -570,8 +568,7 @@ async def test_typed_part_of_a_suggestion_is_not_saved(client):
     for version, typed in enumerate((text[0], text[1:]), 2):
         change = {"range": {"start": start, "end": start}, "text": typed}
         start = {"line": 2, "character": 9}
-        changed = {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
-        client.send({"method": "textDocument/didChange", "params": changed})
+        client.change(uri, version, change)
     await client.request("workspace/executeCommand", item["command"])
     assert counts((await client.request("mercury/stats", {}))["result"]["days"])["characters"] == len(text) - 1
 
@@ -584,8 +581,7 @@ async def renamed(client: Client, **context: Any) -> dict[str, Any]:
     """The offer after `basket` became `cart` in its first line."""
     uri = client.uri = client.open("a.py", RENAMED)
     change = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 6}}, "text": "cart"}
-    document = {"uri": uri, "version": 2}
-    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    client.change(uri, 2, change)
     asked = {**place(uri, 0, 4), "context": {"triggerKind": 1, **context}}
     return (await client.request("mercury/nextEdit", asked))["result"]
 
@@ -631,8 +627,7 @@ async def test_late_accept_counts_once(client):
     await client.initialize(INLINE)
     offer = await renamed(client)
     changes = [{"range": edit["range"], "text": edit["newText"]} for edit in reversed(offer["edits"])]
-    changed = {"textDocument": {"uri": client.uri, "version": 3}, "contentChanges": changes}
-    client.send({"method": "textDocument/didChange", "params": changed})
+    client.change(client.uri, 3, *changes)
     asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
     assert (await client.request("textDocument/codeAction", asked))["result"] == []
     page = (await client.request("mercury/stats", {}))["result"]
@@ -647,9 +642,7 @@ async def test_code_action_from_our_plugin_supersedes_nothing(client, experiment
     await client.initialize({**INLINE, "experimental": experimental})
     await renamed(client)
     end = {"line": RENAMED.count("\n"), "character": 0}
-    changed = {"contentChanges": [{"range": {"start": end, "end": end}, "text": "x = 1\n"}]}
-    document = {"textDocument": {"uri": client.uri, "version": 3}}
-    client.send({"method": "textDocument/didChange", "params": {**document, **changed}})
+    client.change(client.uri, 3, {"range": {"start": end, "end": end}, "text": "x = 1\n"})
     assert client.server.started.next_edits.is_outdated
     asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": [], "triggerKind": 2}}
     assert (await client.request("textDocument/codeAction", asked))["result"]
@@ -660,8 +653,8 @@ async def test_all_edits_of_an_offer_are_applied_in_one_step(client):
     await client.initialize({**INLINE, "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}})
     await renamed(client)
     client.send({"id": 1, "method": "workspace/executeCommand", "params": {"command": "mercury.applyNextEdit"}})
-    await client.until(lambda: any(m.get("method") == "workspace/applyEdit" for m in client.sent))
-    (asked,) = [m["params"] for m in client.sent if m.get("method") == "workspace/applyEdit"]
+    await client.until(lambda: client.told("workspace/applyEdit"))
+    (asked,) = client.told("workspace/applyEdit")
     assert asked["label"] == "rename `basket` → `cart` (2 here)"
     (changed,) = asked["edit"]["documentChanges"]
     assert [edit["newText"] for edit in changed["edits"]] == ["cart", "cart"]
@@ -688,8 +681,7 @@ async def test_growth_is_told_to_clients_that_ask_again(client, grows):
     await client.initialize({**INLINE, "experimental": {"mercury": {"grows": grows}}})
     uri = client.open("a.py", TEXT)
     client.server.started.on_growth(uri)
-    told = [m["params"] for m in client.sent if m.get("method") == "mercury/didGrow"]
-    assert told == ([{"uri": uri}] if grows else [])
+    assert client.told("mercury/didGrow") == ([{"uri": uri}] if grows else [])
 
 
 @pytest.mark.parametrize(("kind", "is_shown"), [(1, True), (2, False)])
@@ -702,11 +694,10 @@ async def test_work_on_an_explicit_request_is_shown_while_it_takes_long(client, 
     params = {**place(uri, 2, 8), "context": {"triggerKind": kind}}
     client.send({"id": "asked", "method": "textDocument/inlineCompletion", "params": params})
     if is_shown:
-        await client.until(lambda: any(m.get("method") == "window/workDoneProgress/create" for m in client.sent))
+        await client.until(lambda: client.told("window/workDoneProgress/create"))
         (create,) = [m for m in client.sent if m.get("method") == "window/workDoneProgress/create"]
         client.send({"id": create["id"], "result": None})
-        await client.until(lambda: [m for m in client.sent if m.get("method") == "$/progress"])
+        await client.until(lambda: client.told("$/progress"))
     go_on.set()
     assert (await client.answer("asked"))["result"]["items"]
-    kinds = [m["params"]["value"]["kind"] for m in client.sent if m.get("method") == "$/progress"]
-    assert kinds == (["begin", "end"] if is_shown else [])
+    assert progress(client) == (["begin", "end"] if is_shown else [])

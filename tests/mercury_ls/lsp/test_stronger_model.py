@@ -76,7 +76,7 @@ class UsingClient(Client):
         (created,) = self.asked("window/workDoneProgress/create")
         self.send({"id": created["id"], "result": None})
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [message["params"]["message"] for message in self.asked("window/showMessage")]
 
 
@@ -131,7 +131,7 @@ async def test_refusal_is_remembered_by_every_server(client, new_client, scripte
     await client.use()
     await client.answered(title)
     await client.until(lambda: (tmp_path / "state/stronger-model").read_text() == f"{title}\n")
-    await client.until(lambda: client.told() == hint)
+    await client.until(lambda: client.messages() == hint)
     other = new_client()
     await other.use()
     await other.server.close()
@@ -175,7 +175,7 @@ async def test_closed_question_means_no(client, scripted, tmp_path):
     calls = scripted(TINY)
     await client.use()
     await client.answered(None)
-    await client.until(client.told)
+    await client.until(client.messages)
     assert (tmp_path / "state/stronger-model").read_text() == f"{NOT_NOW}\n"
     assert len(calls()) == 1
 
@@ -185,8 +185,8 @@ async def test_after_a_yes_it_is_installed_and_used_with_progress(client, script
     await client.use()
     await client.answered(INSTALL)
     await client.agrees_to_progress()
-    await client.until(client.told)
-    assert client.told() == ["mercury: org/Tiny-Coder suggests from now on; `mercury-ls model use auto` goes back"]
+    await client.until(client.messages)
+    assert client.messages() == ["mercury: org/Tiny-Coder suggests from now on; `mercury-ls model use auto` goes back"]
     assert calls()[1:] == [
         "model add --yes --name tiny-coder org/Tiny-Coder --config /none",
         "model use tiny-coder --config /none",
@@ -202,9 +202,9 @@ async def test_error_is_reported_with_its_remedy(client, scripted):
     await client.use()
     await client.answered(INSTALL)
     await client.agrees_to_progress()
-    await client.until(client.told)
+    await client.until(client.messages)
     again = "`mercury-ls model add --yes --name tiny-coder org/Tiny-Coder` tries again"
-    assert client.told() == [f"mercury: model: the disk is full: free 3 MB; {again}"]
+    assert client.messages() == [f"mercury: model: the disk is full: free 3 MB; {again}"]
     assert len(calls()) == 2
 
 
@@ -287,8 +287,8 @@ async def test_commands_install_and_choose_the_offered_model(client, tmp_path, m
         await client.answered(INSTALL)
         await client.agrees_to_progress()
         async with asyncio.timeout(120):
-            while not client.told():
+            while not client.messages():
                 await asyncio.sleep(0.05)
-    assert client.told() == ["mercury: org/Tiny-Coder suggests from now on; `mercury-ls model use auto` goes back"]
+    assert client.messages() == ["mercury: org/Tiny-Coder suggests from now on; `mercury-ls model use auto` goes back"]
     assert settings.read_text() == '[engine]\nmodel = "tiny-coder"\n'
     assert (tmp_path / "data/mercury-ls/models/tiny-coder/model.json").exists()

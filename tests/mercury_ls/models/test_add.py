@@ -45,6 +45,11 @@ def stand_in(home, monkeypatch, tmp_path):
         yield served
 
 
+def add_model(source, *, agreed=lambda plan: True, open_made=None, network=False, **order):
+    order = AddOrder(source=str(source), **order)
+    return add(order, network=network, agreed=agreed, report=lambda *_: None, open_made=open_made or answers)
+
+
 def made(source, *, agree=True, network=False, **order):
     """The record, and what was shown before the user agreed."""
     shown = []
@@ -53,9 +58,7 @@ def made(source, *, agree=True, network=False, **order):
         shown.extend(described(plan))
         return agree
 
-    model = add(
-        AddOrder(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None, open_made=answers
-    )
+    model = add_model(source, agreed=agreed, network=network, **order)
     return model and model.record, "\n".join(shown)
 
 
@@ -219,7 +222,7 @@ def test_interrupted_gguf_file_goes_on(home, ggufs, monkeypatch):
         return True
 
     with pytest.raises(EngineError, match="interrupted after"):
-        add(AddOrder(source="org/Tiny-Coder"), network=False, agreed=agreed, report=lambda *_: None, open_made=answers)
+        add_model("org/Tiny-Coder", agreed=agreed)
     assert left() == [".tiny-coder.adding"]
     ggufs.is_gone = False
     ggufs.asked.clear()
@@ -514,8 +517,7 @@ def test_model_is_installed_in_format_that_it_answers_in(home, tmp_path, monkeyp
         assert not models.added()
         return opened("zeta-2", record.prompt)
 
-    order = AddOrder(source=str(checkpoint(tmp_path / "tiny")), **order)
-    model = add(order, network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=open_made)
+    model = add_model(checkpoint(tmp_path / "tiny"), open_made=open_made, **order)
     assert model.record.prompt == prompt
     assert told in model.note
     record = read_record(models.resolve("tiny"))
@@ -526,8 +528,7 @@ def test_model_that_cannot_be_opened_is_listed_and_says_so(home, tmp_path):
     def open_made(folder, record):
         raise EngineError("no memory")
 
-    order = AddOrder(source=str(checkpoint(tmp_path / "tiny")))
-    model = add(order, network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=open_made)
+    model = add_model(checkpoint(tmp_path / "tiny"), open_made=open_made)
     assert model.problem == "no memory"
     assert models.resolve("tiny")
 

@@ -15,9 +15,9 @@ from bench.harness.stand_in_hub import SHA, StandIn, serving
 from bench.harness.tiny import checkpoint
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub, library, places
-from mercury_ls.models.add import AddOrder, add, described
+from mercury_ls.models.add import described
 from mercury_ls.settings import models
-from tests.mercury_ls.models.test_add import answers
+from tests.mercury_ls.models.test_add import add_model
 
 ID = "org/Tiny-Coder"
 ESC, BIDI = "\x1b[31m", "\u202e"
@@ -68,7 +68,7 @@ def check_refused(home, *said, agrees=False):
 
     before = written(home)
     with pytest.raises(EngineError) as refused:
-        add(AddOrder(source=ID), network=False, agreed=agreed, report=lambda *_: None, open_made=answers)
+        add_model(ID, agreed=agreed)
     for text in said:
         assert text in str(refused.value)
     assert bool(asked) == agrees
@@ -224,14 +224,7 @@ def test_hub_that_leads_astray_is_not_followed(stand_in, home, monkeypatch, loca
 def test_licence_text_is_shown_as_one_line_or_not_at_all(stand_in, home):
     stand_in.says = {"cardData": {"license": f"mit\n  privacy {ESC}{BIDI}"}, "tags": [f"license:{ESC}"]}
     shown = []
-    record = add(
-        AddOrder(source=ID),
-        network=False,
-        agreed=lambda plan: shown.extend(described(plan)),
-        report=lambda *_: None,
-        open_made=answers,
-    )
-    assert record is None
+    assert add_model(ID, agreed=lambda plan: shown.extend(described(plan))) is None
     assert "  licence      not stated: see where the model comes from" in shown
 
 
@@ -266,7 +259,7 @@ def test_links_are_not_written_through(stand_in, home, place):
         (link.parent / "source").write_text(f"{ID} ")
     link.symlink_to(home / "precious")
     with pytest.raises(EngineError, match="is a link, and nothing is written through it"):
-        add(AddOrder(source=ID), network=False, agreed=lambda plan: True, report=lambda *_: None, open_made=answers)
+        add_model(ID)
     assert [*(home / "precious").iterdir()] == []
 
 
@@ -293,13 +286,7 @@ def test_whatever_a_hub_answers_a_sentence_says_what_is_wrong(stand_in, home, se
         stand_in.says = damaged(rng, stand_in.info())
     ours = (home / "data/models/tiny-coder", home / "drafts", home / "data")
     with suppress(EngineError):
-        add(
-            AddOrder(source=ID),
-            network=False,
-            agreed=lambda plan: bool([*described(plan)]),
-            report=lambda *_: None,
-            open_made=answers,
-        )
+        add_model(ID, agreed=lambda plan: bool([*described(plan)]))
     assert not [*(home / "drafts").iterdir()]
     for path in home.rglob("*"):
         assert path in (*ours, ours[0].parent) or ours[0].parent in path.parents
