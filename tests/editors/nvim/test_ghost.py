@@ -30,15 +30,14 @@ def reach(editor, text: str) -> None:
     editor.until(lambda: editor.text == text, f"the text {text!r}")
 
 
-def test_ghost_text_appears_where_the_cursor_is(editor):
+def test_ghost_text_is_painted_behind_the_cursor_with_its_answer_until_insert_mode_is_left(editor):
     shown = suggested(editor)
     row, column = editor.cursor
     assert editor.ghosts == [[row - 1, column, shown]]
-
-
-def test_ghost_text_appears_in_the_turn_that_brings_the_answer(editor):
-    suggested(editor)
     assert editor.lua("return _G.turns")[-1] == editor.ghosts
+    assert editor.screen_line == editor.line + shown
+    editor.press("<Esc>", "n")
+    assert editor.ghosts == []
 
 
 def test_accepting_inserts_what_was_shown_and_undoing_takes_just_that(editor):
@@ -46,6 +45,7 @@ def test_accepting_inserts_what_was_shown_and_undoing_takes_just_that(editor):
     mapped(editor)
     editor.keys("<C-l>")
     reach(editor, SHOP.before + shown)
+    editor.until(lambda: status(editor)["accepted"] == 1, "the server to count it")
     assert editor.cursor == [len(editor.text.splitlines()), len(editor.line)]
     editor.press("<Esc>", "n")
     editor.keys("u")
@@ -66,22 +66,18 @@ def test_text_typed_after_accepting_is_undone_by_itself(editor):
     reach(editor, SHOP.before)
 
 
-def test_server_hears_of_accepted_suggestion(editor):
-    suggested(editor)
-    mapped(editor)
-    editor.keys("<C-l>")
-    editor.until(lambda: status(editor)["accepted"] == 1, "the server to count it")
-
-
-def test_words_are_taken_one_by_one_and_the_rest_stays(editor):
+def test_words_are_taken_and_undone_one_by_one_and_the_rest_stays(editor):
     shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-j>")
     taken = one_word(editor, shown, 0)
     editor.shows(shown[taken:])
     editor.keys("<C-j>")
-    taken = one_word(editor, shown, taken)
-    editor.shows(shown[taken:])
+    both = one_word(editor, shown, taken)
+    editor.shows(shown[both:])
+    editor.press("<Esc>", "n")
+    editor.keys("u")
+    reach(editor, SHOP.before + shown[:taken])
 
 
 def one_word(editor, shown: str, taken: int) -> int:
@@ -90,16 +86,6 @@ def one_word(editor, shown: str, taken: int) -> int:
     assert editor.text == SHOP.before + shown[:now]
     assert len(shown[taken:now].split()) == 1
     return now
-
-
-def test_word_is_one_undo_step(editor):
-    shown = suggested(editor)
-    mapped(editor)
-    editor.keys("<C-j>")
-    one_word(editor, shown, 0)
-    editor.press("<Esc>", "n")
-    editor.keys("u")
-    reach(editor, SHOP.before)
 
 
 def test_line_is_taken_and_lines_below_stay(editor):
@@ -152,12 +138,6 @@ def test_accepting_right_after_typing_through_does_not_double_a_character(editor
     reach(editor, SHOP.before + shown)
 
 
-def test_leaving_insert_mode_clears_it(editor):
-    suggested(editor)
-    editor.press("<Esc>", "n")
-    assert editor.ghosts == []
-
-
 def test_dismissing_clears_it_and_tells_the_server(editor):
     suggested(editor)
     mapped(editor)
@@ -172,11 +152,6 @@ def test_columns_are_right_behind_wide_characters(editor):
     mapped(editor)
     editor.keys("<C-l>")
     reach(editor, WIDE.before + shown)
-
-
-def test_ghost_text_is_painted_into_the_line_and_covers_nothing(editor):
-    shown = suggested(editor)
-    assert editor.screen_line == editor.line + shown
 
 
 def test_auto_closed_bracket_is_neither_covered_nor_doubled(editor):
