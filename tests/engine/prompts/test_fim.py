@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
@@ -144,6 +144,7 @@ LINES = st.lists(st.text("ab(){}=+ \t\nß字", max_size=80), max_size=60).map("\
     edits=st.lists(st.tuples(st.sampled_from(["src/cart.py", "b.py"]), st.just(0), LINES, LINES), max_size=4),
     budget=st.integers(40, 900),
 )
+@example(dialect=DIALECTS[0], before="x " * 2000, after="y " * 2000, snippet="", edits=[], budget=200)
 def test_never_over_the_budget(dialect, before, after, snippet, edits, budget):
     asked = request(f"{before}$0{after}", snippets=[("a.py", snippet), ("b.py", after)], edits=edits)
     built = prompt(dialect.name, asked, budget=budget, split=by_words)
