@@ -242,14 +242,15 @@ def test_lone_surrogate_is_replaced_by_character_of_its_length():
     assert document.snapshot().tree is not None
 
 
-def test_snapshot_stays_as_it_was():
+def test_snapshot_stays_as_it_was_whether_its_tree_was_asked_for_or_not():
     document = opened("def f():\n    pass\n")
     old = document.snapshot()
-    before = shape(old.tree)
     document.apply([((0, 0, 1, 8), "x = 1\ny = 2")], 2, "utf-16")
     new = document.snapshot()
     assert (old.text, old.version, lines(old)) == ("def f():\n    pass\n", 1, [(0, 8), (9, 17), (18, 18)])
-    assert (shape(old.tree), shape(new.tree)) == (before, shape(parsed(new.text)))
+    assert (shape(old.tree), shape(new.tree)) == (shape(parsed(old.text)), shape(parsed(new.text)))
+    document.apply([((0, 0, 0, 0), "z = 0\n")], 3, "utf-16")
+    assert shape(document.snapshot().tree) != shape(new.tree) == shape(parsed(new.text))
 
 
 def test_snapshot_is_kept_until_next_change():
