@@ -241,7 +241,7 @@ def test_tokenizer_of_another_model_is_refused():
 
 def test_requested_but_missing_gpu_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(EngineError, match=r"engine\.device is 'gpu', but torch finds no GPU: `pip install"):
+    with pytest.raises(EngineError, match=r"engine\.device is 'gpu', but torch finds no GPU: run `"):
         open_engine(tmp_path, Resources("gpu"))
 
 

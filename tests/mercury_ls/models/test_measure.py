@@ -68,8 +68,11 @@ def test_result_says_what_was_sent_and_whether_it_is_calibrated():
 
 def test_small_model_without_an_answer_is_told_apart_from_a_bracket():
     measured = measure.measure(Engine("line", small=True), 1500.0)
-    texts = zip(measured.answers, ("(", "", " \n"), strict=True)
-    said = "\n".join(described(replace(measured, answers=tuple(replace(answer, text=text) for answer, text in texts))))
+    answers = tuple(
+        replace(answer, cold=replace(answer.cold, filled=Filled(text)))
+        for answer, text in zip(measured.answers, ("(", "", " \n"), strict=True)
+    )
+    said = "\n".join(described(replace(measured, answers=answers)))
     assert "  `(`\n" in said
     assert said.count("  nothing\n") == 2
     assert wording.STRONGER in said
