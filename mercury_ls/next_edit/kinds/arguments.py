@@ -52,7 +52,7 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
             continue
         if rule.before.strip():
             is_same_call = change.name in call.names if change.name else len(call.pieces) == change.count + 1
-            place = without_argument(call, change) if is_same_call else None
+            place = without_argument(snapshot.text, call, change) if is_same_call else None
         else:
             place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
         if place:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -189,32 +189,28 @@ def gives_receiver(function: Function, node: Node) -> bool:
 def with_argument(text: str, call: CalledArguments, change: ArgumentChange, argument: str) -> Place | None:
     """None if the argument is there already; by position only if all before it are there."""
     pieces, name = call.pieces, _given_name(argument)
+    index = len(pieces) if name else change.index
     if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
         return None
-    if name:
-        return Place(pieces[-1][1], pieces[-1][1], f", {argument}") if pieces else Place(call.end, call.end, argument)
-    if not 0 <= change.index <= len(pieces) or len(pieces) >= change.count or any(call.names[: change.index]):
+    if not name and (not 0 <= index <= len(pieces) or len(pieces) >= change.count or any(call.names[:index])):
         return None
-    if not pieces:
-        return Place(call.end, call.end, argument)
-    if change.index < len(pieces):
-        return Place(pieces[change.index][0], pieces[change.index][0], f"{argument}, ")
-    return Place(pieces[-1][1], pieces[-1][1], f", {argument}")
+    kept = [*range(len(pieces))]
+    return rewritten(text, call, [*kept[:index], argument, *kept[index:]])
 
 
-def without_argument(call: CalledArguments, change: ArgumentChange) -> Place | None:
+def without_argument(text: str, call: CalledArguments, change: ArgumentChange) -> Place | None:
     """By its name, otherwise by its position."""
     pieces, index = call.pieces, change.index
     if change.name and change.name in call.names:
         index = call.names.index(change.name)
     elif not 0 <= index < len(pieces) <= change.count + 1 or any(call.names[: index + 1]):
         return None
-    return rewritten("", call, [number for number in range(len(pieces)) if number != index])
+    return rewritten(text, call, [number for number in range(len(pieces)) if number != index])
 
 
-def rewritten(text: str, call: CalledArguments, arguments: Sequence[int | str]) -> Place:
+def rewritten(text: str, call: CalledArguments, arguments: Sequence[int | str]) -> Place | None:
     """The call with these arguments instead, each the number of one that it has or what is new, separated as they
-    are."""
+    are; None if a comment would go that may be about what stays."""
     pieces = call.pieces
     least, kept = min(len(pieces), len(arguments)), [*range(len(pieces))]
     head = next((n for n in range(least) if arguments[n] != n), least)
@@ -222,21 +218,23 @@ def rewritten(text: str, call: CalledArguments, arguments: Sequence[int | str]) 
     went, came = pieces[head : len(pieces) - tail], arguments[head : len(arguments) - tail]
     gaps = [text[a:b] for (_, a), (b, _) in pairwise(pieces)]
     usual = gaps[-1] if gaps and gaps[-1].strip() == "," else ", "
-    between = gaps[head : head + len(went) - 1] if len(went) == len(came) else []
-    written = "".join(
-        ("" if n == 0 else between[n - 1] if between else usual)
-        + (text[slice(*pieces[piece])] if isinstance(piece, int) else piece)
-        for n, piece in enumerate(came)
-    )
+    between = gaps[head : head + len(went) - 1]
+    if len(went) != len(came):
+        if any(gap.strip() != "," for gap in between):
+            return None
+        between = [usual] * (len(came) - 1)
+    texts = [text[slice(*pieces[piece])] if isinstance(piece, int) else piece for piece in came]
+    written = "".join(chain.from_iterable(zip(["", *between], texts, strict=False)))
     if went and came:
         return Place(went[0][0], went[-1][1], written)
     if came and tail:
         return Place(pieces[head][0], pieces[head][0], written + usual)
     if came:
         return Place(pieces[-1][1], pieces[-1][1], usual + written) if pieces else Place(call.end, call.end, written)
-    if head:
+    if head and gaps[head - 1].strip() == ",":
         return Place(pieces[head - 1][1], went[-1][1], "")
-    return Place(went[0][0], pieces[len(went)][0] if tail else went[-1][1], "")
+    stop = pieces[-tail][0] if tail else call.end
+    return Place(went[0][0], stop, "") if tail or (text[went[-1][1] : stop].strip() in ("", ",") and not head) else None
 
 
 def _split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from mercury_ls.code.languages import find as language_of
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project
-from mercury_ls.code.symbols import SELVES, Symbol, owner_of, qualifier_of, text_of, type_name
+from mercury_ls.code.symbols import SELVES, Symbol, declarations, qualifier_of, symbol_at, text_of, type_name
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import NEIGHBOURS, Example, example, share_changed
 from mercury_ls.next_edit.kinds.calls import (
@@ -29,7 +29,6 @@ from mercury_ls.next_edit.kinds.calls import (
     CalledArguments,
     Function,
     argument_of,
-    called,
     callee,
     calls_by_name,
     gives_receiver,
@@ -146,6 +145,8 @@ def _name_before(listed: Node) -> Node | None:
     named = function and (function.child_by_field_name("name") or function.child_by_field_name("declarator"))
     if function is None or named is None or function.child_by_field_name("result") == listed:
         return None
+    if function.parent is not None and function.parent.type == "object":
+        return None  # nothing says which objects are like it
     return named if named.end_byte <= listed.start_byte and WORD.fullmatch(text_of(named)) else None
 
 
@@ -194,7 +195,7 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
         line=line,
         column=edited - home.line_start(line),
         age=ages[0],
-        since=ages[-1],
+        since=len(edits),
         places=((home.path, line),),
         changed=share_changed(before, after, touches),
     )
@@ -280,12 +281,10 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 
 
 def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
-    """Whether its type declares the name more than once."""
-    if symbol.node is None or symbol.owner is None:
-        return False
-    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(symbol.node), home)]
-    owners = [owner_of(node) for node in nodes if node is not None and scopes.declares(node)]
-    return sum(owner is not None and type_name(owner) == type_name(symbol.owner) for owner in owners) > 1
+    """Whether its type, or the top of its file, declares the name more than once; in C that only repeats it."""
+    language = language_of(home.language, home.path)
+    is_repeated = language is not None and language.id == "c"
+    return not is_repeated and len(declarations(text_of(symbol.node), home, symbol)) > 1
 
 
 def _name_of(parameter: Node) -> str:
@@ -366,19 +365,42 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
     """The calls that may have to change."""
     for function in _functions(rule, snapshot, home):
         uses = Uses(function.name, "", function.symbol, home, snapshot, project)
+        others = [*_others(uses)]
         for name in (function.name, *sorted(uses.other_names)):
             for call in calls_by_name(name, snapshot):
-                node, is_alias = scopes.node_at(snapshot, call.named_at), name != function.name
+                node, is_alias, at = scopes.node_at(snapshot, call.named_at), name != function.name, call.named_at
                 if node is None or gives_receiver(function, node):
                     continue
                 if name == "__init__" and qualifier_of(node) not in SELVES:
                     continue  # it has the object in its brackets
-                certain = uses.is_called(name, call.named_at) if is_alias else uses.is_certain(call.named_at)
-                may_be = not is_alias and is_called(function, snapshot, call.named_at)
-                may_be = may_be and (certain or function.symbol.owner is None or is_in_doubt(uses, call.named_at))
+                certain = uses.is_called(name, at) if is_alias else uses.is_certain(at)
+                if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
+                    continue
+                may_be = not is_alias and is_called(function, snapshot, at)
+                may_be = may_be and (certain or not knows_imports(snapshot) or is_in_doubt(uses, at))
                 certain = certain and (may_be or function.symbol.local is None)
-                if certain or may_be or (not is_alias and _must_be_certain(snapshot)):
+                if may_be and others and not certain:
+                    yield JudgedCall(call, certain, None)
+                elif certain or may_be or (not is_alias and _must_be_certain(snapshot)):
                     yield from _changed_call(rule, call, snapshot, certain)
+
+
+def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
+    """The uses of what other types declare by the same name, in the file and in those that it imports, and whether
+    the type whose method it is derives from them."""
+    owner, snapshot, home, project = uses.symbol.owner, uses.snapshot, uses.home, uses.project
+    if owner is None:
+        return
+    files = {file.path: file for file in (home, snapshot)}
+    for path in files.keys() | project.imported_by(snapshot.path):
+        file = files.get(path) or project.file(path)
+        if file is None:
+            continue
+        for at in scopes.mentions(file, uses.name):
+            symbol = symbol_at(uses.name, uses.name, file, at, snapshot, ())
+            if symbol.owner is not None and (path != home.path or type_name(symbol.owner) != type_name(owner)):
+                other = Uses(uses.name, "", symbol, file, snapshot, project)
+                yield other, other.derives(home, type_name(owner))
 
 
 def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
@@ -392,7 +414,8 @@ def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, ce
     elif arguments != [*range(len(call.pieces))]:
         missing = tuple(name for name in came if name not in values)
         place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
-        yield JudgedCall(call, certain, replace(place, is_gap=bool(came) and place.start == place.end), missing)
+        place = place and replace(place, is_gap=bool(came) and place.start == place.end)
+        yield JudgedCall(call, certain, place, missing)
 
 
 def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArguments) -> str:
@@ -421,13 +444,15 @@ def _arguments(
     which get these `values`. None if nothing says which argument is for which parameter."""
     has_names, new_names = named_by(snapshot), dict(rule.renamed)
     names = [new_names.get(name, name) for name in call.names]
+    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
+        return None  # it may be collected
     # What does not fit the old parameters has some of the new arguments already.
     given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
     if given is None:
         return None
     by_position, by_name, rest = given
     kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
-    if has_names and not kept <= by_position.keys() | by_name.keys():
+    if not kept <= by_position.keys() | by_name.keys():
         return None  # it is being written, or another function's
     arguments: list[int | str] = []
     missing: list[str] = []

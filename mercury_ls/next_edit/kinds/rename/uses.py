@@ -675,20 +675,21 @@ class Uses(Struct, dict=True):
         base."""
         owner = self.symbol.owner
         is_base = owner is not None and name in symbols.heading(owner)
-        return is_base or self._derives(self.snapshot, name)
+        return is_base or self.derives(self.snapshot, name)
 
-    def _derives(self, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+    def derives(self, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+        """Whether the type that a file calls so is the one whose member it is, or derives from it."""
         if name in self.owners_named:
             return True
         if not steps:
             return False
         bases = {word for heading in symbols.headings_of(file, name) for word in re.findall(r"\w+", heading)} - {name}
-        if any(self._derives(file, base, steps - 1) for base in bases):
+        if any(self.derives(file, base, steps - 1) for base in bases):
             return True
         for imported in self.project.imports(file):
             path = self.project.module(file, imported.module, self.home.path) if imported.alias == name else None
             source = self.project.file(path) if path is not None and path != file.path else None
-            if source is not None and self._derives(source, imported.name, steps - 1):
+            if source is not None and self.derives(source, imported.name, steps - 1):
                 return True
         return False
 
