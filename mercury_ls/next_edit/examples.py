@@ -166,14 +166,10 @@ def _hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block
     if not similar(before, after):
         return ExampleHunk(before, after, line, is_rewritten=True, goes_on=goes_on)
     touches = token_changes(before, after)
-    example = ExampleHunk(before, after, line, touches, (), share_changed(before, after, touches), False, goes_on)
-    return example if is_block else replace(example, pieces=tuple(_pieces_of(example)))
-
-
-def share_changed(before: str, after: str, touches: Iterable[TokenChange]) -> float:
-    """The share of the tokens that differ."""
     differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
-    return differing / max(len(tokens(before)) + len(tokens(after)), 1)
+    share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
+    example = ExampleHunk(before, after, line, touches, (), share, False, goes_on)
+    return example if is_block else replace(example, pieces=tuple(_pieces_of(example)))
 
 
 def _pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax
+from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
@@ -28,8 +29,6 @@ from mercury_ls.next_edit.rule import Rule
 NAMED = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument"})
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
-MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
-"""A string, a bracket or a comma."""
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 
 
@@ -242,16 +241,9 @@ def _split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> 
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]
         return [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in nodes]
-    depth, first, text = 0, start, snapshot.text
     pieces: list[tuple[int, int]] = []
-    for piece in MARK.finditer(text, start, end):
-        if piece.group() in "([{":
-            depth += 1
-        elif piece.group() in ")]}":
-            depth -= 1
-        elif piece.group() == "," and depth == 0:
-            pieces.append((first, piece.start()))
-            first = piece.end()
-    pieces.append((first, end))
-    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in pieces]
-    return [(a, b) for a, b in stripped if a < b]
+    for piece in split(snapshot.text[start:end]):
+        first = start + len(piece) - len(piece.lstrip())
+        pieces.append((first, first + len(piece.strip())))
+        start += len(piece) + 1
+    return [(first, stop) for first, stop in pieces if first < stop]

@@ -6,6 +6,7 @@ given to which parameter, and so where each has to stand now.
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
+from difflib import SequenceMatcher
 from itertools import takewhile
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from tree_sitter import Node
 
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes
-from mercury_ls.code.differences import TOKEN, WORD, token_changes
+from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import CLOSED, Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import find as language_of
@@ -23,7 +24,7 @@ from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import SELVES, Symbol, declarations, qualifier_of, symbol_at, text_of, type_name
 from mercury_ls.code.syntax import innermost
-from mercury_ls.next_edit.examples import NEIGHBOURS, Example, example, share_changed
+from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
     NAMED,
     CalledArguments,
@@ -39,7 +40,7 @@ from mercury_ls.next_edit.kinds.calls import (
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
-from mercury_ls.next_edit.places import Place, like_the_edited, named_from
+from mercury_ls.next_edit.places import Place, named_from
 from mercury_ls.next_edit.rule import Rule, quoted
 from mercury_ls.next_edit.suppress import never
 
@@ -74,6 +75,7 @@ class Signature(Rule, frozen=True, kw_only=True):
     `given` these arguments by hand."""
 
     kind = "parameter"
+    is_rare = True
     function: str = ""
     named_at: int = 0
     receiver: str = ""
@@ -81,8 +83,6 @@ class Signature(Rule, frozen=True, kw_only=True):
     new: tuple[Parameter, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     given: tuple[tuple[str, str], ...] = ()
-    left: tuple[str, ...] = ()
-    right: tuple[str, ...] = ()
 
     @property
     def known_as(self) -> str:
@@ -157,26 +157,22 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
         return None
     function, named_at = text_of(named), home.offset_of_byte(named.start_byte)
     symbol = symbol_of(function, home, named_at, home)
-    states = [(age, then, was) for age, then, was in _undone(home, at, edits) if was is not None]
-    states = [*takewhile(lambda state: text_of(_name_before(state[2])) == function, states)]
-    texts = [text_of(listed), *(text_of(was) for _, _, was in states)]
-    ages = [age for (age, _, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
+    states = [(age, was) for age, was in _undone(home, at, edits) if was is not None]
+    states = [*takewhile(lambda state: text_of(_name_before(state[1])) == function, states)]
+    texts = [text_of(listed), *(text_of(was) for _, was in states)]
+    ages = [age for (age, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
     if symbol.node is None or not ages or not scopes.declares(symbol.node) or _is_overloaded(symbol, home):
         return None
-    _, then, was = states[-1]
+    was = states[-1][1]
     receiver, new = _parameters(listed, symbol, home)
     old_receiver, old = _parameters(was, symbol, home)
     renamed = _renamed(old, new)
     if receiver != old_receiver or renamed is None:
         return None
     old = tuple(replace(parameter, name=renamed.get(parameter.name, parameter.name)) for parameter in old)
-    if _shape(old, old) == _shape(new, old):
+    is_kept = [(p.name, p.passing) for p in old] == [(p.name, p.passing) for p in new[: len(old)]]
+    if is_kept and not any(parameter.is_required for parameter in new[len(old) :]):
         return None
-    before, after = _lines_of(then, was), _lines_of(home, listed)
-    touches = token_changes(before, after)
-    went = TextEdit(touches[0].start, touches[-1].end, after[touches[0].new_start : touches[-1].new_end])
-    edited = home.line_start(home.line_of(at)) + touches[-1].new_end
-    line = home.line_of(edited)
     return Signature(
         function=function,
         named_at=named_at,
@@ -185,19 +181,9 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
         new=new,
         renamed=tuple(renamed.items()),
         given=tuple(_given_since(function, new, edits[len(edits) - ages[0] :])),
-        before=before[went.start : went.end],
-        after=went.text,
-        lines_before=before,
-        lines_after=after,
-        left=tuple(TOKEN.findall(before[: went.start])[-NEIGHBOURS:]),
-        right=tuple(TOKEN.findall(before[went.end :])[:NEIGHBOURS]),
         path=home.path,
-        line=line,
-        column=edited - home.line_start(line),
         age=ages[0],
         since=len(edits),
-        places=((home.path, line),),
-        changed=share_changed(before, after, touches),
     )
 
 
@@ -212,15 +198,8 @@ def _given_since(function: str, new: Sequence[Parameter], edits: Iterable[Edit])
             yield (named["name"] if named else new[index].name), argument
 
 
-def _lines_of(file: Snapshot, listed: Node) -> str:
-    """The whole lines of the parameters."""
-    first, last = (file.line_of(file.offset_of_byte(byte)) for byte in (listed.start_byte, listed.end_byte))
-    return file.text[file.line_start(first) : file.line_stop(last)]
-
-
-def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[int, Snapshot, Node | None]]:
-    """The file and the parameters whose bracket opens there as they were before each edit of them, the latest first,
-    and that edit's age."""
+def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[int, Node | None]]:
+    """The age of each edit of the parameters whose bracket opens there, the latest first, and what they were before."""
     now, listed, undone = home, _list_at(home, at), list[tuple[int, int]]()
     for age, edit in enumerate(reversed(edits)):
         line = edit.line - sum(grown for below, grown in undone if edit.line > below)
@@ -237,7 +216,7 @@ def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[in
         at += sum(touch.end - touch.start - touch.new_end + touch.new_start for touch in touches)
         undone.append((edit.line, lines - edit.before.count("\n")))
         listed = _list_at(now, at)
-        yield age, now, listed
+        yield age, listed
 
 
 def _list_at(snapshot: Snapshot, at: int) -> Node | None:
@@ -301,38 +280,19 @@ def _missing_in(parameters: Iterable[Parameter], others: Iterable[Parameter]) ->
 
 
 def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, str] | None:
-    """The new names, by the old ones, of parameters that stand behind the same one as before; None if several may have
-    become one another."""
+    """The new names, by the old ones, of parameters that stand where others stood; None if several may have become one
+    another."""
     names = [[parameter.name for parameter in parameters] for parameters in (old, new)]
     if any(len(set(listed)) < len(listed) for listed in names):
         return None
     renamed: dict[str, str] = {}
-    slots = [_between(parameters, {*names[0]} & {*names[1]}) for parameters in (old, new)]
-    for before, went in slots[0].items():
-        came = slots[1].get(before, [])
-        if came and [p.passing == "rest" for p in went] != [p.passing == "rest" for p in came]:
+    for _, i, j, k, m in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        went = [parameter for parameter in old[i:j] if parameter.name not in names[1]]
+        came = [parameter for parameter in new[k:m] if parameter.name not in names[0]]
+        if went and came and [p.passing == "rest" for p in went] != [p.passing == "rest" for p in came]:
             return None
         renamed |= {was.name: now.name for was, now in zip(went, came, strict=False)}
     return renamed
-
-
-def _between(parameters: Iterable[Parameter], kept: set[str]) -> dict[str, list[Parameter]]:
-    """The parameters that were not kept, by the one that stands before them."""
-    before, found = "", dict[str, list[Parameter]]()
-    for parameter in parameters:
-        if parameter.name in kept:
-            before = parameter.name
-        else:
-            found.setdefault(before, []).append(parameter)
-    return found
-
-
-def _shape(parameters: Sequence[Parameter], old: Sequence[Parameter]) -> list[tuple[str, str]]:
-    """What of the parameters makes a difference to calls: not new ones at the end that they need not give."""
-    came, kept = {*_missing_in(old, parameters)}, [*parameters]
-    while kept and kept[-1].name in came and not kept[-1].is_required:
-        kept.pop()
-    return [(parameter.name, parameter.passing) for parameter in kept]
 
 
 def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
@@ -340,21 +300,15 @@ def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
     function, *constructed = _functions(signature, home, home)
     if function.symbol.local:
         return frozenset()
-    owner = function.symbol.owner
-    names = {each.name for each in constructed} or {function.name, *([type_name(owner)] if owner is not None else ())}
-    return frozenset(names)
+    owner = {type_name(function.symbol.owner)} if function.symbol.owner is not None else set[str]()
+    return frozenset({each.name for each in constructed} or {function.name, *owner})
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The calls that are clear; of files that are not open, only those that certainly are of the function."""
     for judged in _judged(rule, snapshot, home, project) if home is not None else ():
-        if judged.place is None or not (judged.certain or not _must_be_certain(snapshot)):
-            continue
-        if judged.place.text is None:
-            yield judged.place
-        else:
-            likened = like_the_edited(judged.place, rule.before if rule.went else "", rule.left, rule.right, snapshot)
-            yield replace(likened, bound=judged.certain)
+        if judged.place is not None and (judged.certain or not _must_be_certain(snapshot)):
+            yield replace(judged.place, bound=judged.certain and judged.place.text is not None)
 
 
 def _must_be_certain(snapshot: Snapshot) -> bool:
@@ -414,8 +368,9 @@ def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, ce
     elif arguments != [*range(len(call.pieces))]:
         missing = tuple(name for name in came if name not in values)
         place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
-        place = place and replace(place, is_gap=bool(came) and place.start == place.end)
-        yield JudgedCall(call, certain, place, missing)
+        if place is None or place.text != snapshot.text[place.start : place.end]:
+            place = place and replace(place, is_gap=bool(came) and place.start == place.end)
+            yield JudgedCall(call, certain, place, missing)
 
 
 def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArguments) -> str:
@@ -454,37 +409,41 @@ def _arguments(
     kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
     if not kept <= by_position.keys() | by_name.keys():
         return None  # it is being written, or another function's
+    order = {parameter.name: at for at, parameter in enumerate(rule.new)}
     arguments: list[int | str] = []
+    moved: list[str] = []
+    named: list[tuple[int, int | str]] = [
+        (order.get(name, len(order)), at) for name, at in by_name.items() if name not in rule.went
+    ]
     missing: list[str] = []
-    named: list[int | str] = []
-    came: dict[str, str] = {}
     is_in_row = True
-    for at, parameter in enumerate(rule.new):
-        name, piece = parameter.name, by_position.get(parameter.name)
+    for parameter in rule.new:
+        name, passing, piece = parameter.name, parameter.passing, by_position.get(parameter.name)
         is_missing = piece is None and name not in by_name and name in rule.due
         missing += [name] if is_missing else []
         value = values.get(name, "")
-        is_named = is_missing and (NAMED.match(value) or any(later.name in by_name for later in rule.new[at + 1 :]))
-        if parameter.passing == "rest":
+        is_named = is_missing and (NAMED.match(value) or any(order[name] < at < len(order) for at, _ in named))
+        if passing == "rest":
             if rest and not is_in_row:
                 return None
             arguments += [] if name.startswith("**") else rest
             rest = rest if name.startswith("**") else []
-        elif name in by_name or (piece is None and not is_missing):
-            is_in_row = is_in_row and parameter.passing == "name"
-            if name in by_name and parameter.passing == "position":
+        elif piece is None and not is_missing:
+            is_in_row = is_in_row and passing == "name"
+            if name in by_name and passing == "position":
                 return None
-        elif is_in_row and parameter.passing != "name" and not is_named:
+        elif is_in_row and passing != "name" and not is_named:
             arguments.append(value if piece is None else piece)
-        elif has_names and parameter.passing != "position":
-            is_in_row = is_in_row and parameter.passing == "name"
-            if piece is not None:
-                named.append(f"{name}={snapshot.text[slice(*call.pieces[piece])]}")
-            else:
-                came[name] = f"{name}={NAMED.sub('', value)}"
-        else:
+        elif not has_names or passing == "position":
             return None
-    return None if rest else (arguments + named + _by_name(rule, names, came), missing)
+        else:
+            is_in_row = is_in_row and passing == "name"
+            if piece is not None:
+                moved.append(f"{name}={snapshot.text[slice(*call.pieces[piece])]}")
+            else:
+                before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
+                named.insert(before, (order[name], f"{name}={NAMED.sub('', value)}"))
+    return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
 
 
 def _given(
@@ -504,41 +463,22 @@ def _given(
     return by_position, by_name, rest
 
 
-def _by_name(rule: Signature, names: Sequence[str], came: Mapping[str, str]) -> list[int | str]:
-    """The arguments given by name: the old ones whose parameter is still there, and each new one before those that
-    come behind it."""
-    order = {parameter.name: at for at, parameter in enumerate(rule.new)}
-    arguments: list[int | str] = []
-    waiting = [*came.items()]
-    for at, name in enumerate(names):
-        if not name or name in rule.went:
-            continue
-        while waiting and order[waiting[0][0]] < order.get(name, len(order)):
-            arguments.append(waiting.pop(0)[1])
-        arguments.append(at)
-    return [*arguments, *(text for _, text in waiting)]
-
-
 def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
     """Whether a variable of this name has a value at the call."""
-    first, _ = scopes.function_range(snapshot, call.named_at)
-    bracket, before = call.start - 1, [at for at in scopes.mentions(snapshot, name) if at < call.named_at]
-    if (local := scopes.binding_at(snapshot, bracket, scopes.bindings(snapshot, (name,)))) is not None:
+    places = scopes.mentions(snapshot, name)
+    before = [at for at in places if at < call.named_at]
+    if (local := scopes.binding_at(snapshot, call.start - 1, scopes.bindings(snapshot, (name,)))) is not None:
         return any(local.start <= at for at in before)
-    nodes = [scopes.node_at(snapshot, at) for at in (scopes.mentions(snapshot, name) if first else before)]
-    return any(_is_variable(node) for node in nodes if node is not None)
+    first, _ = scopes.function_range(snapshot, call.named_at)
+    return any(_is_variable(scopes.node_at(snapshot, at)) for at in (places if first else before))
 
 
-def _is_variable(node: Node) -> bool:
+def _is_variable(node: Node | None) -> bool:
     """Whether it declares a variable at the top of the file, and no function."""
-    _, parent = scopes.outermost(node)
-    is_assigned = parent is not None and parent.type in ASSIGNING and scopes.declares(node)
-    if (
-        parent is None
-        or not is_assigned
-        or scopes.is_member(node)
-        or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None
-    ):
+    _, parent = scopes.outermost(node) if node is not None else (None, None)
+    if node is None or parent is None or parent.type not in ASSIGNING or not scopes.declares(node):
+        return False
+    if scopes.is_member(node) or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None:
         return False
     value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
     return value is None or value.type not in scopes.FUNCTIONS
