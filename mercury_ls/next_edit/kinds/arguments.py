@@ -9,7 +9,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import is_qualified
 from mercury_ls.next_edit.examples import Example, PieceRule
-from mercury_ls.next_edit.kinds.calls import argument_of, calls_of, changed_at, with_argument, without_argument
+from mercury_ls.next_edit.kinds.calls import argument_of, calls_of, changed_arguments, changed_at, rewritten
 from mercury_ls.next_edit.places import Place, like_the_edited
 from mercury_ls.next_edit.rule import quoted
 from mercury_ls.next_edit.suppress import is_no_habit
@@ -47,14 +47,10 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
         return
     if rule.count == 1 and rule.path != snapshot.path and declared is not None and is_qualified(declared):
         return  # `click.command` is no function of the file in which it was called
+    argument = "" if rule.before.strip() else rule.after.strip(" \t,")
     for call in calls_of(change.function, snapshot):
-        if call.is_spread:
-            continue
-        if rule.before.strip():
-            is_same_call = change.name in call.names if change.name else len(call.pieces) == change.count + 1
-            place = without_argument(snapshot.text, call, change) if is_same_call else None
-        else:
-            place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
+        arguments = None if call.is_spread else changed_arguments(snapshot.text, call, change, argument)
+        place = None if arguments is None else rewritten(snapshot.text, call, arguments)
         if place:
             yield like_the_edited(place, rule.before, rule.left, rule.right, snapshot)
 

@@ -185,26 +185,21 @@ def gives_receiver(function: Function, node: Node) -> bool:
     return is_of_object and is_capitalized(qualifier_of(node))
 
 
-def with_argument(text: str, call: CalledArguments, change: ArgumentChange, argument: str) -> Place | None:
-    """None if the argument is there already; by position only if all before it are there."""
-    pieces, name = call.pieces, _given_name(argument)
-    index = len(pieces) if name else change.index
-    if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
+def changed_arguments(
+    text: str, call: CalledArguments, change: ArgumentChange, argument: str
+) -> list[int | str] | None:
+    """The arguments after the same change: `argument` came, or one went if that is empty. None if the call is not like
+    the other one before that, or if not all before it are given by position too."""
+    kept, index, went = [*range(len(call.pieces))], change.index, not argument
+    if change.name:
+        if went != (change.name in call.names):
+            return None
+        index = call.names.index(change.name) if went else len(kept)
+    elif any(call.names[: index + went]) or not (len(kept) == change.count + 1 if went else len(kept) < change.count):
         return None
-    if not name and (not 0 <= index <= len(pieces) or len(pieces) >= change.count or any(call.names[:index])):
+    if index > len(kept) - went or any(text[a:b] == argument for a, b in call.pieces):
         return None
-    kept = [*range(len(pieces))]
-    return rewritten(text, call, [*kept[:index], argument, *kept[index:]])
-
-
-def without_argument(text: str, call: CalledArguments, change: ArgumentChange) -> Place | None:
-    """By its name, otherwise by its position."""
-    pieces, index = call.pieces, change.index
-    if change.name and change.name in call.names:
-        index = call.names.index(change.name)
-    elif not 0 <= index < len(pieces) <= change.count + 1 or any(call.names[: index + 1]):
-        return None
-    return rewritten(text, call, [number for number in range(len(pieces)) if number != index])
+    return [*kept[:index], *([] if went else [argument]), *kept[index + went :]]
 
 
 def rewritten(text: str, call: CalledArguments, arguments: Sequence[int | str]) -> Place | None:

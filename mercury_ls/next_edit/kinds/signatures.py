@@ -18,10 +18,9 @@ from mercury_ls.code import scopes
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import CLOSED, Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
-from mercury_ls.code.languages import find as language_of
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
-from mercury_ls.code.modules import Project
+from mercury_ls.code.modules import Project, family
 from mercury_ls.code.symbols import SELVES, Symbol, declarations, qualifier_of, symbol_at, text_of, type_name
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
@@ -250,8 +249,8 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
 
 def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
-    first, language = text_of(listed[0]) if listed else "", language_of(home.language, home.path)
-    if language is None or language.id != "python":
+    first = text_of(listed[0]) if listed else ""
+    if not named_by(home):
         return first if RECEIVER.match(first) else ""
     around = symbol.node and symbol.node.parent and symbol.node.parent.parent
     decorated = around.named_children if around is not None and around.type == "decorated_definition" else []
@@ -261,9 +260,7 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 
 def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
     """Whether its type, or the top of its file, declares the name more than once; in C that only repeats it."""
-    language = language_of(home.language, home.path)
-    is_repeated = language is not None and language.id == "c"
-    return not is_repeated and len(declarations(text_of(symbol.node), home, symbol)) > 1
+    return family(home.path) != "c" and len(declarations(text_of(symbol.node), home, symbol)) > 1
 
 
 def _name_of(parameter: Node) -> str:
@@ -305,10 +302,23 @@ def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """The calls that are clear; of files that are not open, only those that certainly are of the function."""
-    for judged in _judged(rule, snapshot, home, project) if home is not None else ():
-        if judged.place is not None and (judged.certain or not _must_be_certain(snapshot)):
-            yield replace(judged.place, bound=judged.certain and judged.place.text is not None)
+    """The calls that are clear; of files that are not open, only those that certainly are of the function. What changes
+    in an argument that moves does so on the way."""
+    judged_calls = [*_judged(rule, snapshot, home, project)] if home is not None else []
+    places: list[tuple[CalledArguments, Place]] = []
+    for judged in sorted(judged_calls, key=lambda judged: -judged.call.start):
+        place = judged.place
+        if place is None or not (judged.certain or not _must_be_certain(snapshot)):
+            continue
+        is_written = place.text is not None
+        inner = [changed for changed in places if is_written and place.start <= changed[0].named_at < place.end]
+        for call, change in inner:
+            was, at = snapshot.text[call.named_at : call.end], call.named_at
+            now = was if change.text is None else was[: change.start - at] + change.text + was[change.end - at :]
+            place = replace(place, text=(place.text or "").replace(was, now, 1))
+        places = [changed for changed in places if changed not in inner]
+        places.append((judged.call, replace(place, bound=judged.certain and is_written)))
+    yield from (place for _, place in reversed(places))
 
 
 def _must_be_certain(snapshot: Snapshot) -> bool:
