@@ -56,6 +56,7 @@ RESTS = frozenset(
 NAME_FIELDS = ("name", "declarator", "pattern", "left")
 DEFAULT_FIELDS = ("value", "right", "default_value")
 QUOTE = re.compile("[\"'`]")
+SHORT = 2
 CONSTRUCTORS = frozenset({"__init__", "constructor"})
 ASSIGNING = frozenset({"assignment", "const_item", "const_spec", "static_item", "var_spec", "variable_declarator"})
 
@@ -343,10 +344,17 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
                 may_be = not is_alias and is_called(function, snapshot, at)
                 may_be = may_be and (certain or not knows_imports(snapshot) or is_in_doubt(uses, at))
                 certain = certain and (may_be or function.symbol.local is None)
-                if may_be and others and not certain:
-                    yield JudgedCall(call, certain, None)
-                elif certain or may_be or (not is_alias and _must_be_certain(snapshot)):
-                    yield from _changed_call(rule, call, snapshot, certain)
+                is_open = not certain and bool(others or not _is_named_alike(node, function.symbol))
+                if certain or may_be or (not is_alias and _must_be_certain(snapshot)):
+                    for judged in _changed_call(rule, call, snapshot, certain):
+                        yield replace(judged, place=None, missing=()) if is_open else judged
+
+
+def _is_named_alike(node: Node, symbol: Symbol) -> bool:
+    """Whether an object of which nothing states the type is called like that of the method: `store` of `DiskStore`."""
+    whose = qualifier_of(node).replace("_", "").lower()
+    kind = type_name(symbol.owner).lower() if symbol.owner is not None else ""
+    return kind.startswith(whose) or whose.endswith(kind) or (len(whose) > SHORT and kind.endswith(whose))
 
 
 def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
