@@ -72,7 +72,8 @@ class Questions:
         self.snoozed_until = self.clock() + bounded * 60
 
     def unavailable(self, uri: str, invoked: bool) -> str:
-        """Why this document gets no suggestions at all; empty if it may."""
+        """Why this document gets no suggestions at all, neither ghost text nor next edits, in an editor or over HTTP;
+        empty if it may."""
         settings = self.settings.suggest
         if reason := self.files.why_missing(uri):
             return reason
