@@ -27,7 +27,8 @@ class Language(Struct, frozen=True, kw_only=True):
 
     `header` (a line that opens a scope, with its name) and `opening` (the end of a line that a body follows) are
     regular expressions. Like `quotes` and the comment marks, they also work on broken code, which is the normal state
-    of a file being typed.
+    of a file being typed. A node in `scopes` or `definitions` has its name and body in fields of these names, or in its
+    `declarator` and `value`.
     """
 
     id: str
@@ -70,6 +71,7 @@ SINGLE = Quote("'", "'")
 TRIPLE = Quote('"""', '"""', multiline=True)
 
 BRACE_OPENING = (
+    # behind a closing bracket or a word alone; a statement; a type or function; a function with its result type
     r"(?:\)|=>|\b(?:else|try|do|finally|loop|unsafe|async|move|const|static|get|set|init|default:)"
     r"|^\s*(?:\}\s*else\s+)?(?:if|for|foreach|while|switch|match|select|catch|lock|using|with)\b.*"
     r"|\b(?:class|struct|enum|union|interface|trait|impl|namespace|mod|module|extern|fn|func|function|record)\b[^;{}=]*"

@@ -8,6 +8,7 @@ from itertools import islice, takewhile
 from msgspec import Struct
 from tree_sitter import Node
 
+from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find, kinds
 from mercury_ls.code.syntax import innermost, outward
@@ -86,8 +87,6 @@ NAMING = re.compile(
 )
 NAME_FIELDS = ("name", "declarator", "alias", "property")
 MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
-SEQUENTIAL = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})
-"""Languages in which a local is visible only after its declaration."""
 CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
 NOT_LOCAL = frozenset({"global_statement", "nonlocal_statement"})
 VALUES = ("value", "right")
@@ -113,7 +112,7 @@ PATTERNS = frozenset(
 
 
 class Binding(Struct, frozen=True):
-    """A parameter or local of `scope`, whose text is `[start, end)`, visible from `known` on."""
+    """A parameter or local of `scope`, whose text is `[start, end)`, visible from `visible_from` on."""
 
     scope: Node
     start: int
@@ -268,7 +267,7 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
 def _hoists(snapshot: Snapshot) -> bool:
     """True if a local is visible in its whole scope, not only after its declaration."""
     language = find(snapshot.language, snapshot.path)
-    return language is None or language.id not in SEQUENTIAL
+    return language is None or language.id not in traits.SEQUENTIAL_LOCALS
 
 
 def _is_outside(node: Node, scope: Node) -> bool:

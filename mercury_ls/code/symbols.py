@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, syntax
+from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find
 from mercury_ls.code.scopes import Binding
@@ -21,9 +21,6 @@ NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", 
 IMPORTED = frozenset({"aliased_import", "dotted_name", "identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
-BARE = frozenset({"c", "cpp", "csharp", "java"})
-"""Languages in which a method refers to members of its own type without a qualifier."""
-MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 DECLARING = re.compile(r"\b(?:class|interface|struct)[ \t]+\Z")
 FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
 FROM_MODULES = re.compile(r"\{[^}]*\}|\bfrom\b.*", re.DOTALL)
@@ -266,7 +263,7 @@ def headings_of(snapshot: Snapshot, name: str) -> list[str]:
 
 def allows_bare_members(snapshot: Snapshot) -> bool:
     language = find(snapshot.language, snapshot.path)
-    return language is not None and language.id in BARE
+    return language is not None and language.id in traits.BARE_MEMBERS
 
 
 def is_in_path(node: Node) -> bool:
@@ -293,7 +290,7 @@ def _imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str
     """The names of imported modules, roughly, in languages that qualify functions by modules as they do methods by
     objects. In files other than the owner's, names imported from modules do not count if they may be of its type."""
     language = find(snapshot.language, snapshot.path)
-    if language is None or language.id not in MODULAR:
+    if language is None or language.id not in traits.MODULAR:
         return frozenset()
     texts = (but.sub("", snapshot.text[start:end]) for start, end in syntax.imports(snapshot))
     return frozenset(word for text in texts for word in re.findall(r"\w+", text) if not is_capitalized(word))

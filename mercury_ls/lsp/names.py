@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from lsprotocol.types import CompletionItemKind as Kind
 
 from mercury_engine.api import NameKind
+from mercury_ls.code import traits
 from mercury_ls.code.languages import find
 from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, NamesParams, Position, Signature, SyncedDocument
 from mercury_ls.names.known import Name, NameList, NamesRequest
-from mercury_ls.names.written import KEYWORDS
 
 PATIENCE_MS = 2000
 """Nobody waits for it: what comes late serves the next key there. Who has not answered by then hangs."""
@@ -88,7 +88,7 @@ def _parameters(signature: Signature, path: str) -> NameList:
     language = find("", path)
     id = language.id if language else ""
     patterns = (PARAMETER, BEFORE_TYPE if id == "go" else BEHIND_TYPE)
-    kind: NameKind = "keyword" if id in KEYWORDS else "parameter"
+    kind: NameKind = "keyword" if id in traits.KEYWORD_ARGUMENTS else "parameter"
     labels = [label[:LONGEST_LABEL] for label in signature.parameters]
     matches = [next(filter(None, (pattern.fullmatch(label) for pattern in patterns)), None) for label in labels]
     groups = [match.groups("") for match in matches if match is not None]

@@ -10,7 +10,7 @@ from itertools import islice, starmap
 
 from msgspec import Struct
 
-from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.brackets import closing
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
@@ -44,11 +44,7 @@ HEADINGS = (
 LIFETIME = re.compile(r"'\w+\s")
 ALTERNATIVES = re.compile(r"\s*\|\s*|\s*,\s*(?![^<\[(]*[>\])])")
 NOTHING = frozenset({"None", "nil", "null", "undefined", "void", "error", "false", "unknown"})
-SPREAD = frozenset({"csharp", "go", "rust"})
-"""Languages in which the members of one type may be spread over several files."""
 CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
-KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
-"""Languages in which arguments may be passed by name."""
 
 
 class _FileNames(Struct, frozen=True):
@@ -123,7 +119,7 @@ class WrittenNames:
         file = self._file(snapshot)
         if language is None or file is UNREAD:
             return NameList((), complete=False)
-        own = file.owned.get(_enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
+        own = file.owned.get(_enclosing_type(snapshot, offset), {}) if language.id in traits.BARE_MEMBERS else {}
         declarations_in_reach = (
             *_in_reach(snapshot, offset),
             *own.values(),
@@ -164,7 +160,7 @@ class WrittenNames:
         if language is None or not place.simple:
             return NameList((), complete=False)
         function = self._called(snapshot, place, offset)
-        is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
+        is_named = language.id in traits.KEYWORD_ARGUMENTS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
         listed = parameter_names(function.parameters, language.id) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
@@ -249,7 +245,7 @@ class WrittenNames:
             return
         heading = file.top.get(name)
         yield from file.owned.get(name, {}).values()
-        if heading is None or heading.module or family(snapshot.path) in SPREAD:
+        if heading is None or heading.module or family(snapshot.path) in traits.SPREAD_MEMBERS:
             for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
                 declared = self._declared_in(path)
                 yield from (declaration for declaration in declared if declaration.owner == name)
@@ -257,7 +253,7 @@ class WrittenNames:
                     (declaration for declaration in declared if declaration.name == name and not declaration.owner),
                     heading,
                 )
-                if heading is not None and not heading.module and family(snapshot.path) not in SPREAD:
+                if heading is not None and not heading.module and family(snapshot.path) not in traits.SPREAD_MEMBERS:
                     break
         if heading is None or heading.kind != "class":
             return

@@ -2,7 +2,7 @@
 
 import re
 
-from mercury_ls.code import scopes
+from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.symbols import text_of
@@ -32,8 +32,6 @@ EVIDENCE = {
 }
 """What in a function shows that the word has a place there."""
 INSTANCES = frozenset({"self", "this"})
-EXPLICIT = frozenset({"python", "rust"})
-"""Languages whose methods are given what they belong to."""
 
 
 def never(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
@@ -64,7 +62,7 @@ def _is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     body = functions[0].child_by_field_name("body")
     if body is not None and snapshot.byte(place.start) < body.start_byte:
         return False
-    if snapshot.language not in EXPLICIT and any(node.type in scopes.TYPES for node in around):
+    if snapshot.language not in traits.EXPLICIT_SELF and any(node.type in scopes.TYPES for node in around):
         words -= INSTANCES
     return not all(EVIDENCE[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
 

@@ -111,8 +111,8 @@ class OpenFiles:
         encoding: Encoding,
         is_offered: Callable[[str, str, TextEdit], bool],
     ) -> int | None:
-        """How many characters all these changes inserted, whoever made them; None if nothing is kept of the document. What `is_offered` is an edit of
-        an offer that the user has accepted, and teaches nothing new."""
+        """How many characters all these changes inserted, whoever made them; None if nothing is kept of the document.
+        What `is_offered` is an edit of an offer that the user has accepted, and teaches nothing new."""
         document = self.documents.get(uri)
         if document is None or (self.recorder.records and self._hides(uri)):
             return None

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from tree_sitter import Node
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.scopes import Binding, whole
@@ -15,7 +15,7 @@ from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import CLASSES, bases_in, uses_in_family
+from mercury_ls.next_edit.kinds.rename.uses import bases_in, uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.next_edit.situation import typed_ranges
 
@@ -27,9 +27,6 @@ IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import
 """What binds a whole module, or its default export, to a name."""
 NESTED = frozenset({"interface_type", "object_type", "struct_type"})
 """Types without a name, in which a member may have the name of one around them."""
-OVERLOADING = frozenset({"cpp", "csharp", "java"})
-TYPES_APART = frozenset({"c", "cpp", "csharp", "java", "javascript", "rust"})
-"""Languages in which a type and a value may have one name."""
 VALUES_TOO = re.compile("class|enum|import")
 """What is a value and a type in TypeScript."""
 
@@ -86,7 +83,7 @@ def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project)
 def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> Taken:
     """Where classes have it that derive from the one whose member it is."""
     symbol = renamed_symbol(rule, home)
-    if symbol.owner is None or symbol.node is None or family(home.path) not in CLASSES:
+    if symbol.owner is None or symbol.node is None or family(home.path) not in traits.CLASSES:
         return
     for path in dict.fromkeys((home.path, *islice(project.mentioning(rule.after, home.path), MOST_FILES))):
         file = home if path == home.path else project.file(path)
@@ -179,7 +176,7 @@ def _are_alternatives(first: Node, second: Node) -> bool:
 def _spaces(node: Node, file: Snapshot) -> set[str]:
     """The kinds of things with which it cannot share its name."""
     parent, language = node.parent, family(file.path)
-    if parent is None or language not in TYPES_APART:
+    if parent is None or language not in traits.TYPES_APART:
         return {""}
     if language == "rust" and parent.type == "field_declaration":
         return {"field"}
@@ -192,7 +189,7 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
 def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     """Whether they are functions with other parameters in a language that tells them apart by these."""
     lists = [node.parent.child_by_field_name("parameters") if node.parent else None for node in (first, second)]
-    if family(home.path) not in OVERLOADING or None in lists:
+    if family(home.path) not in traits.OVERLOADING or None in lists:
         return False
     kinds = [[_kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
     return kinds[0] != kinds[1]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes
+from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
@@ -24,10 +24,6 @@ from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
 
 MOST_DECLARATIONS = 256
-EXPLICIT = frozenset({"javascript", "python", "tsx", "typescript"})
-"""Languages in which a bare name that a file neither declares nor imports is the language's own."""
-DECLARATIVE = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "rust", "tsx", "typescript"})
-"""Languages in which an assignment declares no variable."""
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -96,11 +92,11 @@ def _refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     if edited is None or scopes.declares(edited):
         return False
     language, is_given = find(home.language, home.path), defines(rule.left, rule.right)
-    if is_given and (language is None or language.id not in DECLARATIVE or is_qualified(edited)):
+    if is_given and (language is None or language.id not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
         return False
     nodes = ((at, scopes.node_at(home, at)) for at in places)
     declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
-    if not declared and not is_given and language is not None and language.id in EXPLICIT:
+    if not declared and not is_given and language is not None and language.id in traits.EXPLICIT_NAMES:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
     return any(refers_to(declaration, home, use) for declaration in old)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from msgspec.structs import replace
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
@@ -39,8 +39,6 @@ STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
 ATTRIBUTES = frozenset(name for kind in (bytes, complex, dict, list, set, str, Path, re.Match) for name in dir(kind))
 """Names that objects of anybody have; one that a single class of the project has is likely its own everywhere."""
-PACKAGED = frozenset({"go", "java", "rust"})
-"""Languages in which a file need not import what it has an object of."""
 
 Places = list[tuple[Snapshot, int]]
 
@@ -124,7 +122,7 @@ def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
 
 def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
     """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
-    if family(file.path) in PACKAGED:
+    if family(file.path) in traits.PACKAGED:
         return family(file.path) == family(home.path)
     paths, waiting = {file.path}, [file.path]
     while waiting and home.path not in paths:

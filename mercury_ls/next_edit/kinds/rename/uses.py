@@ -13,7 +13,7 @@ from pathlib import PurePath
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Imported, Project, family, in_import
@@ -26,7 +26,6 @@ WRITING = frozenset({"assignment", "assignment_expression", "augmented_assignmen
 OBJECTS = frozenset({"super", "this"})
 """What Java and JavaScript call the object whose method it is; `self` is a variable there."""
 PROSE = frozenset({"jsx_text"})
-KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
 MOST_BASES = 4
@@ -39,7 +38,6 @@ TYPE_IN_STRING = re.compile(r"[\w\s.,|\[\]]+")
 DERIVED = re.compile(r"\bclass[ \t]+(\w+)[ \t]*(?:<[^>{]*>)?(?:\([ \t]*|[ \t]+extends[ \t]+)([\w.]+)")
 WRAPPED = frozenset({"expression_list", "pointer_declarator", "reference_declarator", "typed_parameter"})
 QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
-CLASSES = frozenset({"python", "javascript", "java"})
 MADE = {
     "python": ("call", "function"),
     "javascript": ("new_expression", "constructor"),
@@ -65,7 +63,7 @@ LITERALS = frozenset(
 
 
 def knows_imports(snapshot: Snapshot) -> bool:
-    return family(snapshot.path) in KNOWN
+    return family(snapshot.path) in traits.IMPORTS_KNOWN
 
 
 class Uses(Struct, dict=True):
@@ -464,7 +462,7 @@ class Uses(Struct, dict=True):
         if symbol is None or not (self.is_home or family(self.snapshot.path) == "go"):
             return False
         is_same_type = type_name(around) == type_name(symbol)
-        if is_same_type and family(self.snapshot.path) in CLASSES:
+        if is_same_type and family(self.snapshot.path) in traits.CLASSES:
             return around.start_byte == symbol.start_byte
         return is_same_type and (self.is_home or type_name(symbol) in self.owners)
 
@@ -737,7 +735,7 @@ def _overridden(
 
 def bases_in(file: Snapshot) -> list[tuple[str, str]]:
     """The classes of a file and their first bases."""
-    return DERIVED.findall(file.text) if family(file.path) in CLASSES else []
+    return DERIVED.findall(file.text) if family(file.path) in traits.CLASSES else []
 
 
 def _class_elsewhere(file: Snapshot, name: str, home: Snapshot, project: Project) -> tuple[Snapshot, str] | None:
