@@ -134,7 +134,8 @@ def _header(rng: random.Random, folder: Path) -> str:
     else:
         tensors[name][field] = rng.choice(values[field])
     if rng.random() < 0.1:
-        tensors |= {f"model.{number}": tensors[name] for number in range(100_000)}
+        count = min(100_000, 10_000_000 // len(json.dumps(tensors[name])))  # a longer header would hold up the probes
+        tensors |= {f"model.{number}": tensors[name] for number in range(count)}
     made = json.dumps(tensors).encode()
     path.write_bytes(struct.pack("<Q", len(made)) + made + data[8 + length :])
     return f"{name}: {field} is {tensors[name]!r:.80}"
