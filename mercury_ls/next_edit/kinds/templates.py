@@ -1,6 +1,7 @@
 """Lines of the same shape: a pattern made from a line that changed, with holes for what may differ in other lines."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache
 
@@ -127,7 +128,9 @@ def learned_template(before: str, after: str) -> Template | None:
 def _offsets_removed(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
-    stay = set[str]() if reordered else set(WORD.findall(after)) - KEYWORDS
+    words_before, words_after = Counter(WORD.findall(before)), Counter(WORD.findall(after))
+    moved = {word for word, count in words_before.items() if words_after[word] >= count}
+    stay = set[str]() if reordered else moved - KEYWORDS
     went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in changes))
     return {token.start for token in went if token.text not in stay}
 
