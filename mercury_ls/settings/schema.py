@@ -20,7 +20,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: Annotated[
         str,
         Meta(
-            description="`auto` for the model that ships with mercury-ls, the name of another installed model, or the "
+            description="`auto` for the model bundled with mercury-ls, the name of another installed model, or the "
             "path of a model folder."
         ),
         PERSONAL,
@@ -125,7 +125,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         float,
         Meta(
             description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or 0.78 "
-            "for completions by a calibrated model, as the one that ships.",
+            "for completions by a calibrated model, such as the bundled one.",
             ge=-1.0,
             le=1.0,
         ),
