@@ -17,21 +17,22 @@ HEAD = """\
 # Where it runs
 
 What pip resolves for each system, asked on {day} without installing anything. *Local engine*: models run on the
-processor, with the newest OpenVINO that has a wheel for the system. *GPU*: torch and triton have wheels (extra `gpu`), for
-NVIDIA GPUs. *Servers*: all other dependencies have wheels, which is enough for rule-based next edits and for models behind
-llama-server, Ollama or another machine's `mercury-ls serve --http`.
+processor, with the newest OpenVINO that has a wheel for the system. *GPU*: torch and triton have wheels (extra
+`gpu`), for NVIDIA GPUs. *Servers*: all other dependencies have wheels, which is enough for rule-based next edits and
+for models behind llama-server, Ollama or another machine's `mercury-ls serve --http`.
 
 | system | processor | C library | Python | local engine | GPU | servers |
 |---|---|---|---|---|---|---|
 """
 TAIL = """
-We have run it only on Linux on x86-64. For the other systems, we checked only that the direct dependencies of mercury-ls
-have wheels, not that they work or that their own dependencies have wheels. `mercury-ls doctor` lists what is missing.
+We have run it only on Linux on x86-64. For the other systems, we checked only that the direct dependencies of
+mercury-ls have wheels, not that they work or that their own dependencies have wheels. `mercury-ls doctor` lists what
+is missing.
 
 ## Without OpenVINO
 
-On Windows for ARM, the installer omits OpenVINO automatically. Package metadata cannot express the same for Alpine (musl)
-or an old glibc, so tell uv to omit it there:
+On Windows for ARM, the installer omits OpenVINO automatically. Package metadata cannot express the same for Alpine
+(musl) or an old glibc, so tell uv to omit it there:
 
 ```
 echo "openvino; sys_platform == 'none'" > without.txt
@@ -41,9 +42,10 @@ uv tool install --overrides without.txt .        # in a clone
 Rule-based next edits work at once. For completions, name a server: `mercury-ls model add http://127.0.0.1:8080`, then
 `mercury-ls model use`.
 
-We tested this with a folder of wheels that lacks OpenVINO (`uv pip install --no-index --find-links FOLDER`): uv refuses to
-install, but with `--overrides without.txt` it installs the rest, and `doctor` reports a problem only with the device. pip
-has no such option. OpenVINO is nevertheless a requirement: as an extra, it would be missing on systems that support it.
+We tested this with a folder of wheels that lacks OpenVINO (`uv pip install --no-index --find-links FOLDER`): uv
+refuses to install, but with `--overrides without.txt` it installs the rest, and `doctor` reports a problem only with
+the device. pip has no such option. OpenVINO is nevertheless a requirement: as an extra, it would be missing on
+systems that support it.
 """
 
 
