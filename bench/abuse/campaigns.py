@@ -279,7 +279,7 @@ def _an_answer(rng: random.Random, path: str) -> Answer:
         lambda line, asked: line.whole(_deep(rng), 200),
         lambda line, asked: line.whole("\x1b[31m\u202e" * 999, rng.choice(statuses), Retry_After=rng.choice(waits)),
         lambda line, asked: line.whole("", rng.choice(statuses), Location=f"http://127.0.0.1:9/{'x' * 999}"),
-        lambda line, asked: line.whole(json.dumps(hostile.damaged(rng, {"a": sound})["a"] if sound else {})),
+        lambda line, asked: line.whole(json.dumps(hostile.damaged(rng, {"a": sound}).get("a") if sound else {})),
         streamed([hostile.damaged(rng, event) for event in sound] * rng.choice((1, 99)), done=rng.random() < 0.5),
         streamed([hostile.value(rng)] * 3),
         streamed([{"content": "x" * (1 << 20), "stop": False}] * 9, done=False),
