@@ -16,7 +16,7 @@ from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import Uses, qualifier_node, type_of_object, uses_in_family
+from mercury_ls.next_edit.kinds.rename.uses import MOST_BASES, Uses, qualifier_node, type_of_object, uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.wording import counted
 
@@ -117,6 +117,7 @@ def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     letters = re.escape(name)
     as_member = "" if symbol.owner is None else rf"|\.\s*{letters}\b|\bdef {letters}\b"
     as_keyword = rf"|\b{letters}\s*=" if symbol.owner is not None or symbol.local is not None else ""
+    as_keyword += rf"|\bdef {re.escape(symbol.function)}\b" if symbol.function else ""
     return re.search(rf"[\"'.:]{letters}[\"'.:]{as_member}{as_keyword}", file.text) is not None
 
 
@@ -141,7 +142,7 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
     if node.type in STRINGS:
         return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
-        return _is_keyword_in_doubt(uses, node)
+        return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
     if uses.is_of_another_kind(node):
         return False
     return _is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
@@ -167,17 +168,70 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     called = call.child_by_field_name("function") if call is not None else None
     last = called and (called.child_by_field_name("attribute") or called)
     function, declared = text_of(last), uses.symbol.node
-    if last is None or declared is None:
+    if called is None or last is None or declared is None:
         return False
     owner = symbols.enclosing(declared)
     if owner is not None and uses.symbol.function == type_name(owner) != function:
         # It is a constructor's, which classes that derive from this one may inherit or call.
         of_class = Uses(uses.name, uses.new_name, Symbol(owner=owner), uses.home, uses.snapshot, uses.project)
-        around = symbols.enclosing(node) if function == "__init__" else None
-        return of_class.is_related(type_name(around) if around is not None else function)
+        around = symbols.enclosing(node)
+        if around is not None and _is_of_class_around(function, called):
+            return of_class.is_related(type_name(around))
+        is_held = _is_variable(of_class, called) and not of_class.is_of_another_type(called)
+        return is_held or of_class.is_related(function) or _is_alias(uses, uses.snapshot, text_of(called))
     if uses.function is None or function != uses.symbol.function:
-        return False
+        return _is_alias(uses, uses.snapshot, text_of(called))
     at = uses.offset_of(last)
+    is_open = uses.function.is_certain(at) or is_in_doubt(uses.function, at)
+    return is_open or _is_variable(uses, called) or _is_alias(uses, uses.snapshot, text_of(called))
+
+
+def _is_of_class_around(function: str, called: Node) -> bool:
+    """Whether it is the class around that is called, or the constructor of its base."""
+    method = innermost(called, ("function_definition",))
+    listed = method and method.child_by_field_name("parameters")
+    first = listed.named_children[0] if listed is not None and listed.named_children else None
+    is_cls = text_of(called) == text_of(first) == "cls"
+    return is_cls or function == "__init__" or text_of(called) in ("self.__class__", "type(self)")
+
+
+def _is_variable(uses: Uses, called: Node) -> bool:
+    """Whether the file declares it as a variable, which may hold any function or class."""
+    if called.type != "identifier":
+        return False
+    declared = uses.declarations_at(text_of(called), uses.offset_of(called))
+    items = (*scopes.FUNCTIONS, *scopes.TYPES)
+    return any(
+        not in_import(node) and not (node.parent and node.parent.type in items and scopes.names_it(node, node.parent))
+        for node in declared
+    )
+
+
+def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+    """Whether a file calls a variable so that is given the function, or imports such a one: `read = rows.read`."""
+    if not name.isidentifier() or not steps:
+        return False
+    given = rf"(?:[\w.]+\.)?{re.escape(uses.symbol.function)}\b(?!\s*[.(\[])"
+    if re.search(rf"^[ \t]*{re.escape(name)}[ \t]*(?::[^=\n]*)?=[ \t]*{given}", file.text, re.MULTILINE):
+        return True
+    for imported in uses.project.imports(file):
+        path = uses.project.module(file, imported.module, uses.home.path) if imported.alias == name else None
+        source = uses.project.file(path) if path is not None and path != file.path else None
+        if source is not None and _is_alias(uses, source, imported.name, steps - 1):
+            return True
+    return False
+
+
+def _is_parameter_of_override(uses: Uses, node: Node) -> bool:
+    """Whether a method has the parameter too that overrides the one whose parameter was renamed, or is overridden."""
+    method = innermost(node, scopes.FUNCTIONS) if scopes.declares(node) else None
+    named = method and method.child_by_field_name("name")
+    if named is None or uses.function is None or text_of(named) != uses.function.name:
+        return False
+    is_parameter = family(uses.snapshot.path) == "python" and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
+    at, owner = uses.offset_of(named), uses.function.symbol.owner
+    if not is_parameter or owner is None or symbols.owner_of(named) in (None, owner):
+        return False
     return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
 
 

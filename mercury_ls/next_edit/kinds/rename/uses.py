@@ -51,7 +51,7 @@ MADE = {
 ITERATING = frozenset(
     {"for_in_clause", "for_statement", "for_expression", "for_in_statement", "enhanced_for_statement", "range_clause"}
 )
-ANY = frozenset({"Any", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
+ANY = frozenset({"Any", "Callable", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
 MAKING_TYPES = re.compile(r"(?:\w+\.)*(?:Enum|NamedTuple|NewType|TypedDict|namedtuple)\(")
 ATTRIBUTES = frozenset({"attribute", "field_access", "member_expression"})
 LITERALS = frozenset(
@@ -612,7 +612,7 @@ class Uses(Struct, dict=True):
         if whose.type != "identifier":
             return False
         name, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
-        declarations = self._declarations_at(name, offset)
+        declarations = self.declarations_at(name, offset)
         if not declarations or all(map(in_import, declarations)):
             return symbols.is_type(name, self.snapshot) and self._is_another_type(name)
         return all(map(self._is_declared_of_another_type, declarations))
@@ -623,7 +623,7 @@ class Uses(Struct, dict=True):
             return self.is_another_type_named(kind)
         return value is not None and self.is_of_another_type(value)
 
-    def _declarations_at(self, name: str, offset: int) -> list[Node]:
+    def declarations_at(self, name: str, offset: int) -> list[Node]:
         local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
         return self._declared(name).get(local and local.reach, [])
 
