@@ -34,6 +34,7 @@ SAYING = frozenset(kinds("critical debug error exception info print warning"))
 REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
 """Functions of Python that take the names of fields as keywords."""
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
+FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)]*\bname\s*=)")
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
 """Types of TypeScript that an object needs no constructor for."""
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
@@ -86,7 +87,7 @@ def _unjudged(
         if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        does_see = yield from sees(file, uses.home, project)
+        does_see = _gets_fixture(file, symbol, home) or (yield from sees(file, uses.home, project))
         is_open = is_in_doubt if does_see else _is_path_in_string
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             is_only &= uses.is_certain(at) or not _is_another_declaration(uses, at)
@@ -115,6 +116,8 @@ def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     if family(file.path) != "python":
         return True
     letters = re.escape(name)
+    if _is_fixture(symbol.node) and re.search(rf"[(,]\s*{letters}\b", file.text):
+        return True
     as_member = "" if symbol.owner is None else rf"|\.\s*{letters}\b|\bdef {letters}\b"
     as_keyword = rf"|\b{letters}\s*=" if symbol.owner is not None or symbol.local is not None else ""
     as_keyword += rf"|\bdef {re.escape(symbol.function)}\b" if symbol.function else ""
@@ -134,6 +137,28 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, No
     return home.path in paths
 
 
+def _is_fixture(declared: Node | None) -> bool:
+    """Whether pytest gives what this function returns to parameters of its name."""
+    around = declared and declared.parent and declared.parent.parent
+    return around is not None and around.type == "decorated_definition" and FIXTURE.match(text_of(around)) is not None
+
+
+def _gets_fixture(file: Snapshot, symbol: Symbol, home: Snapshot) -> bool:
+    """Whether pytest gives the fixture to tests there without an import."""
+    path = PurePath(home.path)
+    return path.name == "conftest.py" and _is_fixture(symbol.node) and PurePath(file.path).is_relative_to(path.parent)
+
+
+def _asks_for_fixture(uses: Uses, node: Node) -> bool:
+    """Whether it is a parameter as tests and fixtures have them, in a file that has no fixture of this name itself."""
+    is_parameter = scopes.declares(node) and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
+    function = innermost(node, scopes.FUNCTIONS) if is_parameter else None
+    named = function and function.child_by_field_name("name")
+    if function is None or named is None or innermost(function.parent, scopes.FUNCTIONS) is not None:
+        return False
+    return uses.is_home or not uses.project.declares(uses.snapshot, uses.name)
+
+
 def is_in_doubt(uses: Uses, offset: int) -> bool:
     """Whether nothing says that the name there is something else."""
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
@@ -143,6 +168,8 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
+    if _is_fixture(symbol.node) and _asks_for_fixture(uses, node):
+        return True
     if uses.is_of_another_kind(node):
         return False
     return _is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
