@@ -21,7 +21,7 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family
-from mercury_ls.code.symbols import SELVES, Symbol, declarations, qualifier_of, symbol_at, text_of, type_name
+from mercury_ls.code.symbols import SELVES, Symbol, declarations, owner_of, qualifier_of, symbol_at, text_of, type_name
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
@@ -505,9 +505,10 @@ def _is_variable(node: Node | None) -> bool:
 def calls_left(
     rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, lines_offered: set[tuple[str, int]]
 ) -> Generator[None, None, str]:
-    """Names the calls beside the lines offered that need an argument, and those that cannot be judged; empty if there
-    are none."""
+    """Names the calls beside the lines offered that need an argument, those that cannot be judged, and the methods that
+    override the function with other parameters; empty if there are none."""
     unclear: list[str] = []
+    overriding: list[str] = []
     needing: dict[str, list[str]] = {}
     for file in files:
         functions = _functions(rule, file, home)
@@ -525,9 +526,30 @@ def calls_left(
                 unclear += [place] if judged.place is None else []
             elif is_doubted:
                 unclear.append(place)
+        if may_be_meant:
+            overriding += [named_from(home, file, at) for at in _overriding(rule, uses[0])]
         yield
     needs = [f"needs an argument for {quoted(name)}: {listed_places(places)}" for name, places in needing.items()]
-    return "; ".join([*needs, *([f"cannot be judged: {listed_places(unclear)}"] if unclear else [])])
+    others = ("cannot be judged", unclear), ("overridden with other parameters", overriding)
+    return "; ".join([*needs, *(f"{what}: {listed_places(places)}" for what, places in others if places)])
+
+
+def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
+    """Where other classes of the file declare the method, or seem to, with other parameters than it has now."""
+    owner, file = uses.symbol.owner, uses.snapshot
+    if owner is None or rule.function in CONSTRUCTORS:
+        return
+    for at in scopes.mentions(file, uses.name):
+        node = scopes.node_at(file, at)
+        own = owner_of(node) if node is not None and scopes.declares(node) else None
+        listed = node and node.parent and node.parent.child_by_field_name("parameters")
+        if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
+            continue
+        _, parameters = _parameters(listed, symbol_of(rule.function, file, at, file), file)
+        takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)
+        is_alike = [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
+        if not (takes_all or is_alike) and (uses.is_certain(at) or is_in_doubt(uses, at)):
+            yield at
 
 
 def label(rule: Signature) -> str:

@@ -195,6 +195,33 @@ others.read(1, 2)
     )
 
 
+async def test_methods_that_override_it_with_other_parameters_are_named():
+    await check(
+        """
+--- rows.py
+class Rows:
+    def read(self, path⟦, mode→⟧): ...
+class Near(Rows):
+    def read(self, path, mode): return super().read(path«, mode→»)
+--- use.py
+from rows import Near, Rows
+
+class Far(Near):
+    def read(self, path, mode): ...
+class Done(Rows):
+    def read(self, path): ...
+class Any(Rows):
+    def read(self, *args, **kwargs): ...
+class Other:
+    def read(self, path, mode): ...
+--- far.py
+class Rows:
+    def read(self, path, mode): ...
+""",
+        note="overridden with other parameters: rows.py:4, use.py:4",
+    )
+
+
 NEEDING = """
 --- rows.py
 def check(first⟦→, limit⟧): ...
