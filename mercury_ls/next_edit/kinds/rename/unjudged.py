@@ -193,10 +193,14 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
     call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
     called = call.child_by_field_name("function") if call is not None else None
+    if call is not None and symbols.last_name(called) == "partial":
+        given = call.child_by_field_name("arguments")
+        called = given.named_children[0] if given is not None else None
     last = called and (called.child_by_field_name("attribute") or called)
     function, declared = text_of(last), uses.symbol.node
     if called is None or last is None or declared is None:
         return False
+    held = function if symbols.is_of_self(last) else text_of(called)
     owner = symbols.enclosing(declared)
     if owner is not None and uses.symbol.function == type_name(owner) != function:
         # It is a constructor's, which classes that derive from this one may inherit or call.
@@ -205,12 +209,12 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
         if around is not None and _is_of_class_around(function, called):
             return of_class.is_related(type_name(around))
         is_held = _is_variable(of_class, called) and not of_class.is_of_another_type(called)
-        return is_held or of_class.is_related(function) or _is_alias(uses, uses.snapshot, text_of(called))
+        return is_held or of_class.is_related(function) or _is_alias(uses, uses.snapshot, held)
     if uses.function is None or function != uses.symbol.function:
-        return _is_alias(uses, uses.snapshot, text_of(called))
+        return _is_alias(uses, uses.snapshot, held)
     at = uses.offset_of(last)
     is_open = uses.function.is_certain(at) or is_in_doubt(uses.function, at)
-    return is_open or _is_variable(uses, called) or _is_alias(uses, uses.snapshot, text_of(called))
+    return is_open or _is_variable(uses, called) or _is_alias(uses, uses.snapshot, held)
 
 
 def _is_of_class_around(function: str, called: Node) -> bool:
@@ -239,7 +243,7 @@ def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_BASES) ->
     if not name.isidentifier() or not steps:
         return False
     given = rf"(?:[\w.]+\.)?{re.escape(uses.symbol.function)}\b(?!\s*[.(\[])"
-    if re.search(rf"^[ \t]*{re.escape(name)}[ \t]*(?::[^=\n]*)?=[ \t]*{given}", file.text, re.MULTILINE):
+    if re.search(rf"^[ \t]*(?:self\.)?{re.escape(name)}[ \t]*(?::[^=\n]*)?=[ \t]*{given}", file.text, re.MULTILINE):
         return True
     for imported in uses.project.imports(file):
         path = uses.project.module(file, imported.module, uses.home.path) if imported.alias == name else None
