@@ -16,6 +16,8 @@ KEYWORD_ARGUMENTS = frozenset({"csharp", "php", "python", "ruby"})
 MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 """Members of a module are reached by the module's name."""
 OVERLOADING = frozenset({"cpp", "csharp", "java"})
+OVERLOAD_SIGNATURES = frozenset({"tsx", "typescript"})
+"""A function is declared once for each way to call it, and once more with its body."""
 PACKAGED = frozenset({"go", "java", "rust"})
 """A file need not import what it has an object of."""
 SEQUENTIAL_LOCALS = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from mercury_ls.code import languages, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import indentation
 from mercury_ls.completion.target import Target
@@ -11,7 +12,12 @@ from mercury_ls.completion.target import Target
 MOST_LINES = 1000
 """Lines of a block that are read in each direction."""
 
-DECLARED = re.compile(r"(?:(?:export|default|pub|async)\s+)*((?:def|class|fn|struct|enum|trait)\s+(?!_\W)\w+)\s*\W")
+DECLARED = re.compile(
+    r"(?:(?:export|default|pub|async|abstract|declare)\s+)*"
+    r"((def|class|fn|struct|enum|trait|function|interface|type|const)\s+(?!_\b)\w+)"
+    r"(?=\s*(?:[^\w\s*&]|\Z|(?:extends|implements|where|final)\b))"
+)
+"""A line that declares a name, or may turn out to: of a C variable's `struct` or `const` type, more follows."""
 CHAINED = re.compile(r"(?:\}\s*)?(?:elif|elsif|else if|except|catch|case|when)\b(.*)")
 HEAD = re.compile(r"(?:if|match|switch)\b(.*)")
 DECORATED = ("@", "#[", ")")
@@ -43,14 +49,27 @@ def _nonblank(snapshot: Snapshot, number: int, step: int) -> Iterator[str]:
 
 
 def _is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
-    """Whether its name is declared in this block already; decorators, as of properties, make that legitimate."""
+    """Whether its name is declared in this block already; decorators, as of properties, make that legitimate, and so
+    do overloads."""
     first = whole.splitlines()[0]
     declared = DECLARED.match(first.strip())
-    if declared is None or (number and snapshot.line(number - 1).lstrip().startswith(DECORATED)):
+    if declared is None or _is_decorated(snapshot, number):
+        return False
+    language = languages.find(snapshot.language, snapshot.path)
+    if declared[2] == "function" and language is not None and language.id in traits.OVERLOAD_SIGNATURES:
         return False
     key = declared[1]
-    neighbours = (line for step in (-1, 1) for line in _siblings(snapshot, number, indentation(first), step))
-    return any((other := DECLARED.match(line)) is not None and other[1] == key for line in neighbours)
+    return any(
+        (other := DECLARED.match(snapshot.line(at).strip())) is not None
+        and other[1] == key
+        and not _is_decorated(snapshot, at)
+        for step in (-1, 1)
+        for at in _siblings(snapshot, number, indentation(first), step)
+    )
+
+
+def _is_decorated(snapshot: Snapshot, number: int) -> bool:
+    return number > 0 and snapshot.line(number - 1).lstrip().startswith(DECORATED)
 
 
 def _is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
@@ -58,7 +77,8 @@ def _is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
     chained = CHAINED.fullmatch(first.strip())
     if chained is None or not first.rstrip().endswith((":", "{", "=>")):
         return False
-    for line in _siblings(snapshot, number, indentation(first), -1):
+    for at in _siblings(snapshot, number, indentation(first), -1):
+        line = snapshot.line(at).strip()
         branch = CHAINED.fullmatch(line) or HEAD.fullmatch(line)
         if branch and branch[1].strip() == chained[1].strip():
             return True
@@ -67,14 +87,14 @@ def _is_tested(first: str, snapshot: Snapshot, number: int) -> bool:
     return False
 
 
-def _siblings(snapshot: Snapshot, number: int, head: str, step: int) -> Iterator[str]:
-    """The lines of the same block, as far indented, from the cursor on."""
+def _siblings(snapshot: Snapshot, number: int, head: str, step: int) -> Iterator[int]:
+    """The numbers of the lines of the same block, as far indented, from the cursor on."""
     end = min(number + MOST_LINES, snapshot.line_count) if step > 0 else max(number - MOST_LINES, -1)
     for at in range(number + step, end, step):
         line = snapshot.line(at)
-        if not (content := line.strip()):
+        if not line.strip():
             continue
         if not line.startswith(head):
             return
         if indentation(line) == head:
-            yield content
+            yield at
