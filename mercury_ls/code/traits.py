@@ -12,6 +12,8 @@ EXPLICIT_SELF = frozenset({"python", "rust"})
 """Methods are given what they belong to."""
 IMPORTS_KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
 """Families whose import statements `modules.py` resolves."""
+JUMPS_ARE_EXPRESSIONS = frozenset({"ruby", "rust"})
+"""`return` and `break` may be arguments."""
 KEYWORD_ARGUMENTS = frozenset({"csharp", "php", "python", "ruby"})
 MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 """Members of a module are reached by the module's name."""

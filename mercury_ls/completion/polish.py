@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from mercury_ls.code import syntax
+from mercury_ls.code import languages, syntax, traits
 from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
@@ -23,6 +23,9 @@ SHORTEST_SCRAP = 4
 """The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
+ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
+JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")
+"""The words with which only statements begin, in languages that have them."""
 
 
 def polish(
@@ -46,6 +49,8 @@ def polish(
         return Silence("the suggestion would undo what you have just done")
     if not target.free and _ends_argument(text, before):
         return Silence("the suggestion continues after an argument that may not be complete")
+    if _begins_statement(text, snapshot, target):
+        return Silence("the suggestion begins a statement within brackets")
     if complete and _parses_worse(snapshot, target, text):
         return Silence("the file would have more syntax errors than before")
     return TextEdit(target.start, target.end, text, snapshot.uri)
@@ -67,6 +72,19 @@ def _ends_argument(text: str, before: str) -> bool:
     return (
         bool(openings) and before[openings[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: openings[-1]]))
     )
+
+
+def _begins_statement(text: str, snapshot: Snapshot, target: Target) -> bool:
+    """Whether its first word, where an argument or element begins, is one with which only a statement does."""
+    language = languages.find(snapshot.language, snapshot.path)
+    before = snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start]
+    begun, code = ARGUMENT.search(before), _skeleton(before)
+    if language is None or begun is None or not (openings := unclosed(code)) or code[openings[-1]] == "{":
+        return False
+    if language.id in traits.JUMPS_ARE_EXPRESSIONS or syntax.inside(snapshot, target.start) is not None:
+        return False
+    jump = JUMP.match(begun[1] + text)
+    return jump is not None and languages.grammar(language).id_for_node_kind(jump[1], False) is not None
 
 
 def without_sentinels(text: str, document: str) -> str:
