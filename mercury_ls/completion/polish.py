@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from mercury_ls.code import languages, syntax, traits
-from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed
+from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed, unquoted
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
@@ -26,6 +26,7 @@ LONGEST_CALL = 4000
 ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
 JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")
 """The words with which only statements begin, in languages that have them."""
+PRIVATE = re.compile(r"\.(#\w+)")
 
 
 def polish(
@@ -51,6 +52,8 @@ def polish(
         return Silence("the suggestion continues after an argument that may not be complete")
     if _begins_statement(text, snapshot, target):
         return Silence("the suggestion begins a statement within brackets")
+    if _uses_undeclared_private(text, snapshot, target):
+        return Silence("the suggestion uses a private name that the file does not declare")
     if complete and _parses_worse(snapshot, target, text):
         return Silence("the file would have more syntax errors than before")
     return TextEdit(target.start, target.end, text, snapshot.uri)
@@ -85,6 +88,17 @@ def _begins_statement(text: str, snapshot: Snapshot, target: Target) -> bool:
         return False
     jump = JUMP.match(begun[1] + text)
     return jump is not None and languages.grammar(language).id_for_node_kind(jump[1], False) is not None
+
+
+def _uses_undeclared_private(text: str, snapshot: Snapshot, target: Target) -> bool:
+    """Whether it uses a `#name` of JavaScript that is nowhere else: a class must declare it, and others cannot."""
+    language = languages.find(snapshot.language, snapshot.path)
+    if language is None or language.family != "javascript" or syntax.inside(snapshot, target.start) is not None:
+        return False
+    written = snapshot.text[: target.start] + "\n" + snapshot.text[target.end :]
+    head = snapshot.text[snapshot.line_start(snapshot.line_of(target.start)) : target.start]
+    names = (match[1] for match in PRIVATE.finditer(unquoted(head + text)) if match.end() > len(head))
+    return any(not re.search(rf"{name}\b", written) for name in names)
 
 
 def without_sentinels(text: str, document: str) -> str:
