@@ -1,5 +1,6 @@
 """A rename to a name that something else of the same scope has is not offered; where both may have it, it is."""
 
+import pytest
 from msgspec.structs import replace
 
 from mercury_ls.code.edits import difference
@@ -20,8 +21,9 @@ async def test_accepted_rename_has_not_taken_the_name() -> None:
     assert [after[edit.start : edit.end] for edit in answer.edits] == ["load"], answer.silence
 
 
-async def test_a_class_of_another_file_has_taken_the_name() -> None:
-    loader = "from file import Base\n\n\nclass Loader(Base):\n    def get(self):\n        return 1\n"
+@pytest.mark.parametrize(("brought", "base"), [("from file import Base", "Base"), ("import file", "file.Base[int]")])
+async def test_a_class_of_another_file_has_taken_the_name(brought: str, base: str) -> None:
+    loader = f"{brought}\n\n\nclass Loader({base}):\n    def get(self):\n        return 1\n"
     home = "class Base:\n    def {}(self):\n        return self.{}()\n"
     texts = {"/project/loader.py": loader, "/project/file.py": home.format("get", "load")}
     project = Project(
@@ -29,6 +31,6 @@ async def test_a_class_of_another_file_has_taken_the_name() -> None:
     )
     drawn = (home.format("load", "load"), home.format("get$0", "load"))
     assert (await last_of(question_of(drawn, "python", project=project))).silence.startswith("the name get is taken")
-    texts["/project/loader.py"] = loader.replace("(Base)", "(Other)")
+    texts["/project/loader.py"] = loader.replace(f"({base})", "(Other)")
     unrelated = Project(read=texts.get, exists=texts.__contains__, mentioning=lambda name, near: [*texts])
     assert (await last_of(question_of(drawn, "python", project=unrelated))).edits

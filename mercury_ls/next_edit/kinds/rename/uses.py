@@ -5,7 +5,7 @@ certain is left alone: an incomplete rename is noticed, a wrong one may not be.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import PurePath
@@ -35,7 +35,10 @@ TYPE = re.compile(
     r"(?:Optional\[|[&*:\"'\s]|mut\b|'\w+\b)*(?P<name>[\w.]+)(?:\s*\|\s*(?:None|null|undefined)|[\]\"'\s])*"
 )
 TYPE_IN_STRING = re.compile(r"[\w\s.,|\[\]]+")
-DERIVED = re.compile(r"\bclass[ \t]+(\w+)[ \t]*(?:<[^>{]*>)?(?:\([ \t]*|[ \t]+extends[ \t]+)([\w.]+)")
+DERIVED = re.compile(
+    r"\bclass\s+(\w+)\s*(?:<(?:[^<>{]|<(?:[^<>{]|<[^<>{]*>)*>)*>|\[(?:[^\[\]]|\[[^\[\]]*\])*\])?"
+    r"(?:\(\s*|\s*\bextends\s+)(\w+(?:\.\w+)*)"
+)
 WRAPPED = frozenset({"expression_list", "pointer_declarator", "reference_declarator", "typed_parameter"})
 QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 MADE = {
@@ -379,34 +382,11 @@ class Uses(Struct, dict=True):
             return False
         mark = "::" if family(self.snapshot.path) == "rust" else "."
         parts = path.split(mark)
-        spelled = list(self._spelled(parts, mark))
+        spelled = list(_spelled(self.imports, parts, mark))
         if not spelled or (mark == "." and self._is_local(parts[0], offset)):
             return False
         modules = [self.project.module(self.snapshot, module_name, self.home.path) for module_name in spelled]
         return all(self.project.leads(module, name, self.home.path) for module in modules)
-
-    def _spelled(self, parts: list[str], mark: str) -> Iterator[str]:
-        """The modules that the imports give for the path."""
-        named_imports = [imported for imported in self.imports if imported.name != "*" and not imported.is_passed_on]
-        if mark == "::":
-            matching = [imported for imported in named_imports if imported.alias == parts[0]]
-            yield from (
-                mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching
-            )
-            if not matching:
-                yield mark.join(parts)
-            return
-        for imported in named_imports:
-            words = imported.alias.split(".")
-            begins = parts[: len(words)] == words
-            if begins and (imported.name or len(words) == 1):
-                whole = imported.module if imported.module.endswith(".") or not imported.name else imported.module + "."
-                yield ".".join([whole + imported.name, *parts[1:]])
-            elif begins:
-                yield ".".join([imported.module, *parts[len(words) :]])
-            elif not imported.name and words[0] == parts[0] and len(words) > 1:
-                # `import a.b` of Python makes `a` known, and what else of it has been imported by anybody.
-                yield ".".join(parts)
 
     # Members
 
@@ -489,7 +469,11 @@ class Uses(Struct, dict=True):
 
     def _derived_within(self, steps: int) -> frozenset[str]:
         pairs = bases_in(self.snapshot)
-        imported = {base for _, base in pairs if base not in self.owners and self._is_derived_elsewhere(base, steps)}
+        imported = {
+            base
+            for _, base in pairs
+            if base not in self.owners and (self._is_type(base, 0) or self._is_derived_elsewhere(base, steps))
+        }
         owners, grown = {*self.owners, *imported}, True
         while grown:
             subclasses = {name for name, base in pairs if base in owners} - owners
@@ -742,14 +726,40 @@ def _class_elsewhere(file: Snapshot, name: str, home: Snapshot, project: Project
     """The file from which a file has a class, and how it is called there; None if that is not certain."""
     if not name or project.declares(file, name):
         return None
-    sources = {(imported.module, imported.name) for imported in project.imports(file) if imported.alias == name}
+    path, _, last = name.rpartition(".")
+    if path:
+        sources = {(module, last) for module in _spelled(project.imports(file), path.split("."), ".")}
+    else:
+        sources = {(imported.module, imported.name) for imported in project.imports(file) if imported.alias == name}
     if not sources and family(file.path) == "java":
         path = str(PurePath(file.path).with_name(f"{name}.java"))
         return (beside, name) if project.exists(path) and (beside := project.file(path)) is not None else None
     module, own_name = sources.pop() if len(sources) == 1 else ("", "")
-    path = project.module(file, module, home.path) if own_name else None
-    source = project.file(path) if path is not None and path != file.path else None
+    at = project.module(file, module, home.path) if own_name else None
+    source = project.file(at) if at is not None and at != file.path else None
     return (source, own_name) if source is not None else None
+
+
+def _spelled(imports: Sequence[Imported], parts: list[str], mark: str) -> Iterator[str]:
+    """The modules that the imports give for the path."""
+    named_imports = [imported for imported in imports if imported.name != "*" and not imported.is_passed_on]
+    if mark == "::":
+        matching = [imported for imported in named_imports if imported.alias == parts[0]]
+        yield from (mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching)
+        if not matching:
+            yield mark.join(parts)
+        return
+    for imported in named_imports:
+        words = imported.alias.split(".")
+        begins = parts[: len(words)] == words
+        if begins and (imported.name or len(words) == 1):
+            whole = imported.module if imported.module.endswith(".") or not imported.name else imported.module + "."
+            yield ".".join([whole + imported.name, *parts[1:]])
+        elif begins:
+            yield ".".join([imported.module, *parts[len(words) :]])
+        elif not imported.name and words[0] == parts[0] and len(words) > 1:
+            # `import a.b` of Python makes `a` known, and what else of it has been imported by anybody.
+            yield ".".join(parts)
 
 
 def _stated(node: Node) -> tuple[Node | None, Node | None]:
