@@ -1,14 +1,15 @@
 """The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
 from collections.abc import Iterable
-from itertools import groupby, takewhile
+from difflib import SequenceMatcher
+from itertools import accumulate, groupby, islice, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import LINE, TERMINATOR
-from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
+from mercury_ls.code.edits import TextEdit, applied, difference, is_word, same_result
 
 MAX_HUNKS, MAX_CHARACTERS = 64, 64 << 10
 """Of the user's own edits; what accepted offers made between two of them counts as one more."""
@@ -83,14 +84,28 @@ class History:
         lines: tuple[int, int] | None = None,
     ) -> None:
         """Record a change of `text_before`, in the order in which the file's changes happened. Changes by an accepted
-        offer are not the user's own. If `known` is given, only that range of the text is real."""
+        offer are not the user's own. If `lines` is given, only that range of the text is real."""
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change, time)
+        known = lines or (0, len(text_before))
+        pieces = _by_lines(text_before, change) if self._replaces_edits(path, change) else []
+        if len(pieces) < 2:
+            self._add(path, text_before, change, time, is_own, known)
+        else:
+            for piece in reversed(pieces):
+                self._add(path, text_before, piece, time, False, known)
+                text_before = applied(text_before, [piece])
+                known = known[0], known[1] + len(piece.text) - (piece.end - piece.start)
+        self._forget_oldest()
+
+    def _add(
+        self, path: str, text_before: str, change: TextEdit, time: float, is_own: bool, lines: tuple[int, int]
+    ) -> None:
         continued = self._continued(path, text_before, change, time)
         hunk = continued or _hunk_of(path, text_before, change, time)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
-        hunk.above, hunk.below = _around(hunk, text_before, change, lines or (0, len(text_before)))
+        hunk.above, hunk.below = _around(hunk, text_before, change, lines)
         if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
             # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
@@ -99,13 +114,13 @@ class History:
             self._hunks.append(hunk)
         elif hunk.is_own:
             self.mark = self._reverted_at = self.mark + 1
-        self._forget_oldest()
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
-        """The edits as whole lines with their terminators and current line numbers, oldest first; with `own`, without
-        those that accepted offers made."""
-        indices = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
-        return tuple(self._edit(index) for index in indices[max(len(indices) - limit, 0) :])
+        """The edits as whole lines with their terminators and current line numbers, oldest first, without those whose
+        results are gone; with `own`, without those that accepted offers made."""
+        indices = (index for index, hunk in reversed([*enumerate(self._hunks)]) if hunk.is_own or not own)
+        standing = (index for index in indices if _stands(self._hunks[index], self._hunks[index + 1 :]))
+        return tuple(self._edit(index) for index in reversed([*islice(standing, limit)]))
 
     def accepted(self) -> tuple[Edit, ...]:
         """The edits that accepted offers made: nothing is learned from them, and they need no follow-up edits."""
@@ -142,9 +157,11 @@ class History:
 
     def reopened(self, path: str, text: str) -> None:
         """Forget the file's edits if its content was replaced, for example by another branch's."""
-        newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)
-        fits = newest is None or text.startswith(newest.after, newest.start)
-        if not fits or self._lengths.get(path, len(text)) != len(text):
+        fits = self._lengths.get(path, len(text)) == len(text)
+        for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
+            fits = fits and text.startswith(hunk.after, hunk.start)
+            text = text[: hunk.start] + hunk.before + text[hunk.end :]
+        if not fits:
             self.forget(path)
 
     def forget(self, path: str) -> None:
@@ -180,6 +197,18 @@ class History:
                 start, end = start - hunk.grown, end - hunk.grown
             newer.insert(0, hunk)
         return None
+
+    def _replaces_edits(self, path: str, change: TextEdit) -> bool:
+        """Whether a change of several lines takes the place of edits, as when the editor reloads the file."""
+        if not 0 < change.end - change.start <= LARGEST_HUNK or not 0 < len(change.text) <= LARGEST_HUNK:
+            return False
+        start, end = change.start, change.end
+        for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
+            if start < hunk.end and end > hunk.start:
+                return True
+            if start >= hunk.end:
+                start, end = start - hunk.grown, end - hunk.grown
+        return False
 
     def _take_out(self, hunk: _Hunk, below: Iterable[_Hunk]) -> None:
         self._hunks.remove(hunk)
@@ -238,6 +267,16 @@ def _hunk_of(path: str, text: str, change: TextEdit, time: float) -> _Hunk:
     return _trimmed(_Hunk(path, start, _terminators(text, start), text[start:end], after, time))
 
 
+def _by_lines(text: str, change: TextEdit) -> list[TextEdit]:
+    """The change as changes of single lines, without the lines that stay."""
+    start, end = _whole_lines(text, change)
+    before = LINE.findall(text[start:end])
+    after = LINE.findall(text[start : change.start] + change.text + text[change.end : end])
+    offsets = [*accumulate(map(len, before), initial=start)]
+    opcodes = SequenceMatcher(None, before, after).get_opcodes()
+    return [TextEdit(offsets[i], offsets[j], "".join(after[k:m])) for tag, i, j, k, m in opcodes if tag != "equal"]
+
+
 def _around(hunk: _Hunk, text: str, change: TextEdit, lines: tuple[int, int]) -> tuple[str, str]:
     """The whole lines above and below a hunk, of which this change of the text is the latest part."""
     grown = len(change.text) - (change.end - change.start)
@@ -283,6 +322,24 @@ def _as_latest(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[
         else:
             return None, []
     return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
+
+
+def _stands(hunk: _Hunk, newer: Iterable[_Hunk]) -> bool:
+    """Whether no newer hunk replaced all of what came in by something else."""
+    made = difference(hunk.before, hunk.after)
+    start, size = hunk.start + made.start, len(made.text)
+    for other in newer if size else ():
+        if other.path != hunk.path or other.start > start:
+            continue
+        if other.start + len(other.before) >= start + size:
+            change = difference(other.before, other.after)
+            first, last = other.start + change.start, other.start + change.end
+            if first <= start and last >= start + size:
+                return made.text in change.text
+            if last > start:
+                continue
+        start += other.grown
+    return True
 
 
 def _current_line(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:

@@ -426,6 +426,45 @@ def test_edits_of_a_file_that_changed_while_closed_are_forgotten():
     assert after("") == 0
 
 
+def test_edits_of_which_some_do_not_fit_a_reopened_file_are_forgotten():
+    editor = Editor(LINES).replace("b\nc\n", "c\nb\n").replace("f", "F")
+    editor.history.reopened("a", editor.text)
+    check(editor, (1, "b\nc\n", "c\nb\n"), (5, "f\n", "F\n"))
+    editor.history.reopened("a", LINES.replace("f", "F"))
+    check(editor)
+
+
+def test_reload_takes_back_the_edits_that_it_discards():
+    editor = Editor(LINES).replace("b\nc\n", "c\nb\n").replace("f", "F")
+    mark = editor.history.mark
+    editor.replace(editor.text[2:12], LINES[2:12])
+    check(editor)
+    assert editor.history.has_changed_since(mark)
+
+
+def test_reload_leaves_the_edits_that_stay():
+    editor = Editor(LINES).replace("b", "B").replace("d", "D").replace("f", "F")
+    editor.replace("B\nc\nD\ne\nF\n", "b\nc\nD\ne\nf\n")
+    check(editor, (3, "d\n", "D\n"))
+
+
+def test_reload_changes_nothing_else_in_the_users_name():
+    editor = Editor(LINES).replace("b", "B")
+    editor.replace("B\nc\nd\ne\n", "b\nc\nd\nE\n")
+    assert editor.history.edits(own=True) == ()
+    assert made(editor.history) == [("a", 4, "e\n", "E\n")]
+
+
+def test_edit_whose_result_is_deleted_is_no_example_until_it_is_back():
+    lines = "".join(f"{n}\n" for n in range(20))
+    editor = Editor(lines).replace("7\n", "x\n")
+    deleted = editor.text[2:-3]
+    editor.replace(deleted, "")
+    assert all("x" not in edit.after for edit in editor.history.edits())
+    editor.paste("0\n", deleted)
+    check(editor, (7, "7\n", "x\n"))
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(0, 9), st.text(st.sampled_from("\r\nab"), max_size=4)), max_size=12
