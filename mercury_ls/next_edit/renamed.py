@@ -25,7 +25,9 @@ SHORT_NAME = 3
 LATEST = 3
 LONGEST_NAME = 64
 IMPORTING = re.compile(
-    r"^[ \t]*(?:const|export|from|import|let|pub|use|var)\b.*|^[ \t]*[\w.]*[ \t]*\"[^\"]+\"$", re.MULTILINE
+    r"^[ \t]*(?:const|export|from|import|let|pub|use|var)\b[^\n({]*(?:\([^()]*|\{(?:[^{}]|\{[^{}]*\})*)?.*"
+    r"|^[ \t]*[\w.]*[ \t]*\"[^\"]+\"$",
+    re.MULTILINE,
 )
 TAKEN = re.compile(r"(\w+)[ \t]*(?:\.|::)\Z")
 
@@ -106,7 +108,8 @@ def may_use(text: str, names: frozenset[str]) -> bool:
         if whose is None:
             return True
         occupied.add(whose[1])
-    return any(not occupied.isdisjoint(re.findall(r"\w+", line)) for line in IMPORTING.findall(text) if occupied)
+    statements = IMPORTING.findall(text) if occupied else ()
+    return any(not occupied.isdisjoint(re.findall(r"\w+", statement)) for statement in statements)
 
 
 def _words_of(text: str) -> list[str]:
