@@ -85,7 +85,7 @@ def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[f
 
 def _names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:
     symbol = renamed_symbol(rule, home)
-    if rule.before in KEYWORDS or (symbol.local is not None and not symbol.function):
+    if symbol.local is not None and not symbol.function:
         return frozenset()
     whose = type_name(symbol.owner) if symbol.owner is not None else symbol.function
     return frozenset(filter(None, (rule.before, whose)))

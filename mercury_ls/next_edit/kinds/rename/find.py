@@ -50,7 +50,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return []
     declared_in = home if home is not None and is_declared(rule, home, project) else None
     certain = declared_in is not None and (declared_in is snapshot or knows_imports(snapshot))
-    if not certain and (rule.before in KEYWORDS or _is_doubtful(rule, snapshot, home, project)):
+    if not certain and (_is_keyword(rule, home) or _is_doubtful(rule, snapshot, home, project)):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
@@ -165,6 +165,12 @@ def _symbol_in(
         return project.once(("meant", rule, home.path), lambda: renamed_symbol(rule, home))
     offset = rule.offset(home) if home else 0
     return symbol_at(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
+
+
+def _is_keyword(rule: Rename, home: Snapshot | None) -> bool:
+    """Whether the old name is a keyword of some language, and not that of a member: `fn` of `self.fn` is none."""
+    node = scopes.node_at(home, rule.offset(home)) if home is not None and rule.before in KEYWORDS else None
+    return rule.before in KEYWORDS and (node is None or not scopes.is_member(node))
 
 
 def _is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
