@@ -361,6 +361,6 @@ def _is_declaration_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
 
 
 def _is_self_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
-    """Whether the class around may inherit the member."""
+    """Whether the class around has the member, or may inherit it."""
     around = symbols.enclosing(node)
-    return around is not None and around != owner and uses.is_related(type_name(around))
+    return around is not None and (around == owner or uses.is_related(type_name(around)))
