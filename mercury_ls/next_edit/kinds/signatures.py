@@ -21,7 +21,18 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family
-from mercury_ls.code.symbols import SELVES, Symbol, declarations, owner_of, qualifier_of, symbol_at, text_of, type_name
+from mercury_ls.code.symbols import (
+    SELVES,
+    Symbol,
+    declarations,
+    enclosing,
+    is_qualified,
+    owner_of,
+    qualifier_of,
+    symbol_at,
+    text_of,
+    type_name,
+)
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
@@ -331,14 +342,18 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
     for function in _functions(rule, snapshot, home):
         uses = Uses(function.name, "", function.symbol, home, snapshot, project)
         others = [*_others(uses)]
-        for name in (function.name, *sorted(uses.other_names)):
+        around = _class_named(function.symbol.node)
+        for name in (function.name, *sorted(uses.other_names), *(["cls"] if around and home is snapshot else [])):
             for call in calls_by_name(name, snapshot):
                 node, is_alias, at = scopes.node_at(snapshot, call.named_at), name != function.name, call.named_at
                 if node is None or gives_receiver(function, node):
                     continue
                 if name == "__init__" and qualifier_of(node) not in SELVES:
                     continue  # it has the object in its brackets
-                certain = uses.is_called(name, at) if is_alias else uses.is_certain(at)
+                if name == "cls":
+                    certain = enclosing(node) == around and not is_qualified(node)
+                else:
+                    certain = uses.is_called(name, at) if is_alias else uses.is_certain(at)
                 if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
                     continue
                 may_be = not is_alias and is_called(function, snapshot, at)
@@ -348,6 +363,12 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
                 if certain or may_be or (not is_alias and _must_be_certain(snapshot)):
                     for judged in _changed_call(rule, call, snapshot, certain):
                         yield replace(judged, place=None, missing=()) if is_open else judged
+
+
+def _class_named(name: Node | None) -> Node | None:
+    """The class of Python that is declared by this name: in its methods `cls` is the class itself."""
+    around = name.parent if name is not None else None
+    return around if around is not None and around.type == "class_definition" else None
 
 
 def _is_named_alike(node: Node, symbol: Symbol) -> bool:
@@ -514,7 +535,7 @@ def calls_left(
         functions = _functions(rule, file, home)
         uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
         may_be_meant = not _must_be_certain(file) or (yield from sees(file, home, project))
-        for judged in _judged(rule, file, home, project):
+        for judged in sorted(_judged(rule, file, home, project), key=lambda judged: judged.call.start):
             line = file.line_of(judged.call.named_at)
             if (file.uri, line) in lines_offered:
                 continue

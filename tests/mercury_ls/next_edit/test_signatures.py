@@ -126,6 +126,16 @@ def f(rows: Rows, other: Other):
 --- rows.py
 class Rows:
     def __init__(self, ⟦path, mode→mode, path⟧): ...
+
+    @classmethod
+    def opened(cls, path):
+        other.cls(1, 2)
+        return cls(«path, "r"→"r", path»)
+
+class Other:
+    @classmethod
+    def opened(cls):
+        return cls(1, 2)
 --- use.py
 from rows import Rows as R
 import rows
