@@ -106,12 +106,15 @@ def described(offer: Offer, uri: str) -> str:
 
 
 def summary(edits: Sequence[TextEdit], uri: str) -> str:
-    """Where the edits are, as seen from one document: "5 here, 4 in models.py", "2 here, 9 in 3 other files"."""
+    """Where the edits are, as seen from one document: "5 here, 4 in models.py", "2 here, 9 in 3 other files".
+    A file of the same name is told by its folder: "1 here, 1 in shop/__init__.py"."""
     edits_in_file = sum(edit.uri == uri for edit in edits)
     other_uris = sorted({edit.uri for edit in edits} - {uri})
     places = [f"{edits_in_file} here"] if edits_in_file else []
     if len(other_uris) == 1:
-        name = decoded(other_uris[0]).rstrip("/").rpartition("/")[2] or other_uris[0]
+        parts = decoded(other_uris[0]).rstrip("/").split("/")
+        is_homonym = decoded(uri).endswith(f"/{parts[-1]}")
+        name = "/".join(parts[-2:] if is_homonym else parts[-1:]) or other_uris[0]
         places.append(f"{len(edits) - edits_in_file} in {name}")
     elif other_uris:
         places.append(f"{len(edits) - edits_in_file} in {len(other_uris)} {'other ' if edits_in_file else ''}files")

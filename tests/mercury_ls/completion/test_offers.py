@@ -55,3 +55,8 @@ def test_closed_file_has_no_version():
 )
 def test_edit_places_are_described_as_seen_from_the_cursor(uris, expected):
     assert summary([TextEdit(0, 1, "x", uri) for uri in uris], "file:///p/here.py") == expected
+
+
+def test_summary_tells_a_file_of_the_same_name_by_its_folder():
+    edits = [TextEdit(0, 1, "x", uri) for uri in ("file:///p/__init__.py", "file:///p/shop/__init__.py")]
+    assert summary(edits, "file:///p/shop/__init__.py") == "1 here, 1 in p/__init__.py"

@@ -92,3 +92,9 @@ async def test_use_of_an_attribute_is_renamed_named_or_certainly_anothers(shape:
     lines = enumerate(shape.split("\n"), 2)
     places = [f"use.py:{number}" for number, line in lines if line.endswith("#?")]
     await check(TOKENS.lstrip("\n") + shape.replace("  #?", "") + "\nprint(Token('b', «lineno»=2))\n", places=places)
+
+
+async def test_place_in_a_file_of_the_same_name_is_told_by_its_folder() -> None:
+    home = "--- shop/lists/__init__.py\nclass Entry:\n    def ⟦name→title⟧(self): ...\n"
+    uses = "--- shop/__init__.py\nfrom shop.lists import Entry\ndef f(x): return x.name()\n"
+    await check(home + uses, "1 place cannot be judged: shop/__init__.py:2")
