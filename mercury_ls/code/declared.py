@@ -112,7 +112,8 @@ def _imported(snapshot: Snapshot) -> Iterator[Declared]:
     for declaration in imports_of(snapshot):
         if not declaration.is_passed_on and declaration.name != "*":
             name = declaration.alias.partition(".")[0]
-            kind = _kind_by_spelling(declaration.name) if declaration.name else "module"
+            spelled = name if declaration.name == "default" else declaration.name
+            kind = _kind_by_spelling(spelled) if spelled else "module"
             yield Declared(name, kind, module=declaration.module, original=declaration.name)
 
 
@@ -123,7 +124,7 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     used |= {
         Used(declaration.original, declaration.kind, declaration.module)
         for declaration in imports
-        if declaration.original
+        if declaration.original not in ("", "default")
     }
     by_name = {declaration.name: declaration for declaration in imports}
     names = "|".join(map(re.escape, sorted(by_name)))

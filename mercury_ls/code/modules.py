@@ -35,6 +35,12 @@ STATEMENTS = {
 PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
 EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
+DEFAULT = re.compile(
+    r"^[ \t]*export[ \t]+(?:"
+    r"default[ \t]+(?:(?:abstract[ \t]+)?class[ \t]+)?(\w+)[ \t]*(?:$|[;{<]|extends\b|implements\b)|"
+    r"\{[^}]*?\b(\w+)[ \t]+as[ \t]+default\b)",
+    re.MULTILINE,
+)
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
 MODULE_OF_PYTHON = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
@@ -128,6 +134,21 @@ class Project:
         ]
         direct = [export.name in (name, "*") for export in exports]
         return bool(answers) and all(answers) and all(direct)
+
+    def leads_by_default(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
+        """True if the default export of a module is the class `name` of `home`, directly or by re-exports."""
+        file = self.file(module) if module is not None and steps else None
+        if file is None:
+            return False
+        handed = [imported for imported in self.imports(file) if imported.is_passed_on and imported.alias == "default"]
+        if not handed:
+            return module == home and {name} == {one or other for one, other in DEFAULT.findall(file.text)}
+        return all(
+            self.brings(file, imported, name, home)
+            if imported.name != "default"
+            else self.leads_by_default(self.module(file, imported.module, home), name, home, steps - 1)
+            for imported in handed
+        )
 
     def mentioning(self, name: str, near: str) -> Iterable[str]:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
@@ -400,6 +421,9 @@ def _of_javascript(node: Node) -> Read:
         return
     source = _unquoted(node.child_by_field_name("source"))
     has_names = False
+    clause = next((child for child in node.named_children if child.type == "import_clause"), None)
+    if clause is not None and (whole := clause.named_children[0]).type == "identifier":
+        yield source, "default", text_of(whole), whole, False
     for descendant in _descendants(
         node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")
     ):

@@ -64,6 +64,11 @@ def test_nearest_names_come_first_with_their_types():
             {Used("z", "", "zod"), Used("object", "function", "zod", "z"), Used("parse", "function", origin="JSON")},
         ),
         (
+            "a.ts",
+            'import React from "react";\nReact.memo(x);\n',
+            {Used("memo", "function", "react", "default")},
+        ),
+        (
             "a.go",
             'package p\nimport "fmt"\nvar x = cobra.Command{Use: fmt.Sprint()}\n',
             {Used("Sprint", "class", "fmt"), Used("Use", "keyword", origin="Command()")},

@@ -391,6 +391,18 @@ async def test_why_names_places_that_nobody_can_judge(session, tmp_path):
     assert await session.next_edits.why(uri, 26) == note.replace(" more", "")
 
 
+async def test_uses_in_a_file_that_calls_the_class_otherwise_are_named(session, tmp_path):
+    (tmp_path / "use.ts").write_text("import Q from './here';\n\nnew Q().fetch();\n")
+    text = "export default class Rows {\n  fetch() { return this.fetch(); }\n}\n"
+    (tmp_path / "here.ts").write_text(text)
+    uri = (tmp_path / "here.ts").as_uri()
+    session.open(uri, str(tmp_path / "here.ts"), "typescript", 1, text)
+    index(session)
+    session.change(uri, 2, [((1, 2, 1, 7), "load")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 34)).offer
+    assert (len(offer.edits), offer.note) == (1, "1 more place cannot be judged: use.ts:3")
+
+
 async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
     session.adopt(
         Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.files.privacy, session.files.workspace

@@ -89,6 +89,8 @@ def _unjudged(
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
         does_see = _gets_fixture(file, symbol, home) or (yield from sees(file, uses.home, project))
         is_open = is_in_doubt if does_see else _is_path_in_string
+        # What does not have the name of the type, as it gives it another, is in no offer.
+        is_unread = symbol.owner is not None and type_name(symbol.owner) not in file.text
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             is_only &= uses.is_certain(at) or not _is_another_declaration(uses, at)
             if (file.uri, at) in places_offered:
@@ -96,7 +98,7 @@ def _unjudged(
             if not is_open(uses, at):
                 far += [(file, at)] if not does_see and len(far) < MOST_PLACES and is_in_doubt(uses, at) else []
                 continue
-            if path in known or not uses.is_certain(at):
+            if path in known or is_unread or not uses.is_certain(at):
                 places.append((file, at))
                 if len(places) > MOST_PLACES:
                     return places, taken

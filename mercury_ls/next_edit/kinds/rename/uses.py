@@ -449,7 +449,20 @@ class Uses(Struct, dict=True):
     @cached_property
     def owners(self) -> frozenset[str]:
         """The names of this file for the type whose member it is."""
-        return self._aliases(type_name(self.symbol.owner)) if self.symbol.owner is not None else frozenset()
+        if self.symbol.owner is None:
+            return frozenset()
+        return self._aliases(type_name(self.symbol.owner)) | self._default_owners
+
+    @cached_property
+    def _default_owners(self) -> frozenset[str]:
+        """Those by which it imports the type as the default of a module, which are not its names elsewhere."""
+        name, home = type_name(self.symbol.owner) if self.symbol.owner is not None else "", self.home.path
+        return frozenset(
+            imported.alias
+            for imported in self.imports
+            if imported.name == "default" and not imported.is_passed_on and not self._declares(imported.alias)
+            if self.project.leads_by_default(self.project.module(self.snapshot, imported.module, home), name, home)
+        )
 
     @cached_property
     def owners_named(self) -> frozenset[str]:
@@ -680,6 +693,8 @@ class Uses(Struct, dict=True):
         owner = self.symbol.owner
         if owner is not None and self._is_called(type_text, type_name(owner), offset):
             return True
+        if type_text in self._default_owners:
+            return not self._is_local(type_text, offset) and not self._is_hidden(type_text, offset)
         path, _, last = type_text.rpartition(".")
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
 
