@@ -56,6 +56,9 @@ ITERATING = frozenset(
 )
 ANY = frozenset({"Any", "Callable", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
 MAKING_TYPES = re.compile(r"(?:\w+\.)*(?:Enum|NamedTuple|NewType|TypedDict|namedtuple)\(")
+ATTRIBUTE_OF_SELF = re.compile(r"(?:self|this)\.(?P<name>\w+)")
+FIELDS = frozenset({"field_definition", "public_field_definition"})
+"""What declares an attribute of JavaScript."""
 ATTRIBUTES = frozenset({"attribute", "field_access", "member_expression"})
 LITERALS = frozenset(
     kinds("""
@@ -511,8 +514,8 @@ class Uses(Struct, dict=True):
             return is_own or (type_name(around) in self.derived and around.type in scopes.TYPES)
         if self._is_type(receiver, offset) or self._makes(whose):
             return True
-        if whose.type == "attribute" and receiver.startswith("self.") and receiver.count(".") == 1:
-            return self._is_attribute(receiver.removeprefix("self."), node)
+        if whose.type in ATTRIBUTES and (attribute := ATTRIBUTE_OF_SELF.fullmatch(receiver)):
+            return self._is_attribute(attribute["name"], node)
         return whose.type == "identifier" and self._is_object(receiver, offset)
 
     def _is_self(self, receiver: str) -> bool:
@@ -520,18 +523,22 @@ class Uses(Struct, dict=True):
         return receiver in words
 
     def _is_attribute(self, name: str, node: Node) -> bool:
-        """Whether every assignment of the file to an attribute of this name is of the type, and the class around has
-        one."""
+        """Whether every assignment of the file to an attribute of this name, and every field, is of the type, and the
+        class around has one."""
         writings = [
             writing for at in scopes.mentions(self.snapshot, name) if (writing := self._written(at)) is not None
         ]
         around = symbols.enclosing(node)
-        is_own = around is not None and any(_is_within(node, around) for node in writings)
+        if around is None or _is_of_another_object(node, around):
+            return False
+        is_own = any(_is_within(node, around) for node in writings)
         return is_own and all(self._is_given_type(node) for node in writings)
 
     def _written(self, offset: int) -> Node | None:
-        """The attribute whose name stands there, if it is assigned to."""
+        """The attribute whose name stands there, if it is assigned to, or the name of a field."""
         node = scopes.node_at(self.snapshot, offset)
+        if node is not None and node.parent is not None and node.parent.type in FIELDS:
+            return node if scopes.is_member(node) else None
         whole = node.parent if node is not None and scopes.is_member(node) else None
         if whole is None or whole.type not in ATTRIBUTES:
             return None
@@ -542,7 +549,10 @@ class Uses(Struct, dict=True):
 
     def _is_given_type(self, attribute: Node) -> bool:
         parent = attribute.parent
-        value = parent.child_by_field_name("right") if parent is not None and parent.type == "assignment" else None
+        if parent is not None and parent.type in FIELDS:
+            return self._is_declared_of_type(attribute)
+        is_plain = parent is not None and parent.type in ("assignment", "assignment_expression")
+        value = parent.child_by_field_name("right") if parent is not None and is_plain else None
         return value is not None and self._makes(value)
 
     def _is_object(self, name: str, offset: int) -> bool:
@@ -615,6 +625,8 @@ class Uses(Struct, dict=True):
         return all(map(self._is_declared_of_another_type, declarations))
 
     def _is_written_another_type(self, attribute: Node) -> bool:
+        if attribute.parent is not None and attribute.parent.type in FIELDS:
+            return self._is_declared_of_another_type(attribute)
         kind, value = (attribute.parent and attribute.parent.child_by_field_name(field) for field in ("type", "right"))
         if kind is not None:
             return self.is_another_type_named(kind)
