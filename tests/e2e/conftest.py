@@ -132,7 +132,8 @@ class Editor:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def editor(environment, project):
     client = make_test_lsp_client()
-    await client.start_io(*COMMAND, "--stdio", env=environment)
+    # What one test refuses must not change what the next one is shown.
+    await client.start_io(*COMMAND, "--stdio", env={**environment, "MERCURY_SUGGEST_ADAPT": "false"})
     made = Editor(client, project)
     made.result = await made.initialize()
     await made.ready()

@@ -1,4 +1,4 @@
-"""The sample file that the editors open for newcomers: the model that ships suggests in it."""
+"""The sample file that the editors open for newcomers: its last line, and one like it, are completed."""
 
 import re
 from pathlib import Path
@@ -39,10 +39,9 @@ async def test_next_lines_are_suggested(newcomer, file):
     (text,) = re.findall(SAMPLES[file], (EDITORS / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     uri = newcomer.open("untitled:Untitled-1", text)
     row, column = text.count("\n"), len(text.rpartition("\n")[2])
-    newcomer.type(uri, row, column, "s")
+    newcomer.type(uri, row, column, " ")
     (first,) = await newcomer.inline(uri, row, column + 1)
-    assert first.insert_text == "elf.width = width"
-    newcomer.type(uri, row, column + 1, first.insert_text + "\n" + " " * column)
-    newcomer.type(uri, row + 1, column, "s")
-    (second,) = await newcomer.inline(uri, row + 1, column + 1)
-    assert second.insert_text.startswith("elf.height =")
+    assert first.insert_text == "weight"
+    newcomer.type(uri, row, column + 1, "weight\n        self.price = ")
+    (second,) = await newcomer.inline(uri, row + 1, len("        self.price = "))
+    assert second.insert_text == "price"

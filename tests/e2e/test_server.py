@@ -59,9 +59,9 @@ async def test_asked_by_hand_there_are_alternatives(editor):
 
 
 async def test_menu_entry_is_continued_in_its_own_range(editor):
-    uri = editor.open("menu.py", "result = compute(alpha)\nother = 1\nresult = comp")
-    entry = lsp.SelectedCompletionInfo(lsp.Range(lsp.Position(2, 9), lsp.Position(2, 13)), "compute")
-    (item,) = await editor.inline(uri, 2, 13, selected_completion_info=entry)
+    uri = editor.open("menu.py", "result = total + compute(alpha)\nother = 1\nresult = total + comp")
+    entry = lsp.SelectedCompletionInfo(lsp.Range(lsp.Position(2, 17), lsp.Position(2, 21)), "compute")
+    (item,) = await editor.inline(uri, 2, 21, selected_completion_info=entry)
     assert item.insert_text == "compute(alpha)"
     assert item.range == entry.range
 

@@ -13,19 +13,13 @@ import { type Engine, type Metrics, type State, type Why, face, page } from './s
 const OURS = ['mercury', 'mercury-ls', 'github.copilot', 'chat.disableAIFeatures'];
 const PAGES = 'mercury-ls';
 
-/** Its next lines are what the model that ships suggests. */
-const SAMPLE = `class Rectangle:
-    def __init__(self, width, height):
+/** Once a blank is typed, its last line is completed, and so is one for the price below it. */
+const SAMPLE = `class Parcel:
+    def __init__(self, width, height, depth, weight, price):
         self.width = width
         self.height = height
-
-    def area(self):
-        return self.width * self.height
-
-
-class Box:
-    def __init__(self, width, height):
-        `;
+        self.depth = depth
+        self.weight =`;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const mercury = new Mercury(context);

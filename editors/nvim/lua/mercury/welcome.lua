@@ -1,20 +1,14 @@
 -- For those who are new: which key takes ghost text, said once in the life of an installation, and a sample to try.
 local M = {}
 
--- Its next lines are what the model that ships suggests once "s" is typed.
+-- Once a blank is typed, its last line is completed, and so is one for the price below it.
 local SAMPLE = [[
-class Rectangle:
-    def __init__(self, width, height):
+class Parcel:
+    def __init__(self, width, height, depth, weight, price):
         self.width = width
         self.height = height
-
-    def area(self):
-        return self.width * self.height
-
-
-class Box:
-    def __init__(self, width, height):
-        ]]
+        self.depth = depth
+        self.weight =]]
 
 local explained = false
 
