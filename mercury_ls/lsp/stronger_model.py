@@ -164,8 +164,10 @@ class StrongerModel:
             printed, remark = await asyncio.gather(process.stdout.read(), _last_line(process.stderr, report))
             return _Finished(await process.wait(), printed, remark)
         finally:
-            with suppress(ProcessLookupError):
-                process.kill()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
 
 
 async def _last_line(stream: asyncio.StreamReader, report: Report) -> str:
