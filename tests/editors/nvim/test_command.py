@@ -119,7 +119,7 @@ def test_sample_file_is_never_written(served):
     served.command("Mercury sample")
     served.ready()
     served.until(lambda: served.mode == "i", "insert mode")
-    served.type("s")
+    served.type(" ")
     served.suggestion()
     served.press("<Esc>", "n")
     served.command("write")
