@@ -34,8 +34,8 @@ from mercury_ls.serve.asgi import (
     read_body,
     routed,
     start,
-    until_disconnected,
 )
+from mercury_ls.serve.race import first_of
 from mercury_ls.serve.worker import Worker
 
 
@@ -146,7 +146,7 @@ class App:
         """Keep the server alive for as long as the client holds the lease, and stream the engine's status."""
         await start(send, {}, FRAME_TYPE)
         try:
-            await until_disconnected(receive, self._send_statuses(send))
+            await first_of(self._send_statuses(send), disconnected(receive))
         finally:
             self._worker.forget(header(scope, CLIENT_HEADER))
         await send({"type": "http.response.body", "body": b""})

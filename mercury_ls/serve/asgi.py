@@ -1,7 +1,6 @@
 """HTTP as ASGI has it: reading a body within limits, answering, refusing, and noticing that a client is gone."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -92,17 +91,6 @@ def _too_large(limit: int) -> RefusedError:
     return RefusedError(
         413, f"the body is larger than {limit} bytes", "send the text around the cursor, not whole files"
     )
-
-
-async def until_disconnected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    tasks = [asyncio.create_task(work), asyncio.create_task(disconnected(receive))]
-    try:
-        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-    for task in finished:
-        task.result()
 
 
 async def disconnected(receive: Receive) -> None:

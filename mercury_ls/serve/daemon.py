@@ -20,6 +20,7 @@ from mercury_ls.link import local
 from mercury_ls.link.claim import Claim, claimed, end, has_gone, owner
 from mercury_ls.link.connection import Connection, connect
 from mercury_ls.link.wire import PREFIX, Status, WireError
+from mercury_ls.serve.race import first_of
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -347,16 +348,8 @@ async def until_done(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Wait until the server is told to stop, has been idle for long enough, or its engine has failed to load."""
-    reasons = [asyncio.create_task(stopped.wait()), asyncio.create_task(_until_failed(worker, sleep))]
-    if options.idle_minutes:
-        reasons.append(asyncio.create_task(until_idle(activity, options.idle_minutes * 60, sleep)))
-    try:
-        finished, _ = await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for reason in reasons:
-            reason.cancel()
-    for reason in finished:
-        reason.result()
+    idle = [until_idle(activity, options.idle_minutes * 60, sleep)] if options.idle_minutes else []
+    await first_of(stopped.wait(), _until_failed(worker, sleep), *idle)
 
 
 async def _until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None]]) -> None:

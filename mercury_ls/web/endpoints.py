@@ -18,11 +18,12 @@ from mercury_ls.serve.asgi import (
     Scope,
     Send,
     as_json,
+    disconnected,
     header,
     read_body,
     start,
-    until_disconnected,
 )
+from mercury_ls.serve.race import first_of
 from mercury_ls.web.errors import ApiError, body_of, refusal_of
 from mercury_ls.web.service import ApiClient, Service
 
@@ -106,7 +107,7 @@ class Answering:
                 return
             with self.crowd.one_more(client.user):
                 call = EndpointCall(self.service, client, self._decode(await read(scope, receive)))
-                await until_disconnected(receive, self._answer(call, send))
+                await first_of(self._answer(call, send), disconnected(receive))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise refusal_of(error) from error
 

@@ -73,6 +73,10 @@ def question_of(drawn: str | tuple[str, ...], language: str, **known) -> NextQue
     for number, (old, new) in enumerate(pairwise(states)):
         history.record(path, old, difference(old, new), 60.0 * number)
     snapshot = Document(f"file://{path}", path, language, 7, states[-1]).snapshot()
+    return asked_at(snapshot, offset, history, **known)
+
+
+def asked_at(snapshot: Snapshot, offset: int, history: History, **known) -> NextQuestion:
     given = {
         "related": Related(snapshot.uri, 0, 0.0),
         "settings": SuggestSettings(),

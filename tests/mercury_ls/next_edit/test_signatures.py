@@ -11,10 +11,7 @@ from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
-from mercury_ls.completion.context import ContextBudget, Related
-from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.settings.schema import SuggestSettings
-from tests.mercury_ls.next_edit.test_pipeline import DUE, EDIT, Engine, Opinion, last_of, states_of
+from tests.mercury_ls.next_edit.test_pipeline import DUE, EDIT, Engine, Opinion, asked_at, last_of, states_of
 
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)
 
@@ -34,15 +31,10 @@ async def check(drawn: str, note: str = "", silence: str = "", opened: tuple[str
     snapshots = {
         path: Document(f"file://{path}", path, "", versions[path], text).snapshot() for path, text in texts.items()
     }
-    question = NextQuestion(
-        snapshot=snapshots[home],
-        offset=0,
-        history=history,
-        related=Related(f"file://{home}", 0, 0.0),
-        settings=SuggestSettings(),
-        budget=ContextBudget(),
-        session="test",
-        bar=0.25,
+    question = asked_at(
+        snapshots[home],
+        0,
+        history,
         neighbours=tuple(snapshot for path, snapshot in snapshots.items() if path != home),
         project=Project(read=texts.get, exists=texts.__contains__),
     )

@@ -11,11 +11,8 @@ from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
-from mercury_ls.completion.context import ContextBudget, Related
-from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.next_edit.next_edit_scenarios import FILES, Scenario
-from tests.mercury_ls.next_edit.test_pipeline import last_of
+from tests.mercury_ls.next_edit.test_pipeline import asked_at, last_of
 
 EDIT = re.compile(r"⟦(.*?)→(.*?)⟧")
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)
@@ -36,15 +33,10 @@ async def check(drawn: str, note: str | None = None, places: list[str] | None = 
     opened = {path: Document(f"file://{path}", path, "", CLOSED, text).snapshot() for path, text in texts.items()}
     opened[home] = Document(f"file://{home}", home, "", 1, now).snapshot()
     others = [each for path, each in opened.items() if path != home and edit[1] in texts[path]]
-    question = NextQuestion(
-        snapshot=opened[home],
-        offset=edit.start() + len(edit[2]),
-        history=history,
-        related=Related(f"file://{home}", 0, 0.0),
-        settings=SuggestSettings(),
-        budget=ContextBudget(),
-        session="test",
-        bar=0.25,
+    question = asked_at(
+        opened[home],
+        edit.start() + len(edit[2]),
+        history,
         neighbours=tuple(others),
         project=Project(read=texts.get, exists=texts.__contains__),
     )

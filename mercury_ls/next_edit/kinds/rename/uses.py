@@ -665,12 +665,7 @@ class Uses(Struct, dict=True):
             "Protocol" in re.findall(r"\w+", heading) for heading in symbols.headings_of(file, name)
         ):
             return True
-        for imported in self.project.imports(file):
-            path = self.project.module(file, imported.module, self.home.path) if imported.alias == name else None
-            source = self.project.file(path) if path is not None and path != file.path else None
-            if source is not None and self._is_no_class(source, imported.name, steps - 1):
-                return True
-        return False
+        return any(self._is_no_class(source, origin, steps - 1) for source, origin in self._sources(file, name))
 
     def _is_another_type(self, path: str) -> bool:
         """Whether a constructor is another class's: a function, which is none, may return what it likes."""
@@ -693,12 +688,15 @@ class Uses(Struct, dict=True):
         bases = {word for heading in symbols.headings_of(file, name) for word in re.findall(r"\w+", heading)} - {name}
         if any(self.derives(file, base, steps - 1) for base in bases):
             return True
+        return any(self.derives(source, origin, steps - 1) for source, origin in self._sources(file, name))
+
+    def _sources(self, file: Snapshot, name: str) -> Iterator[tuple[Snapshot, str]]:
+        """The files from which a file imports the name, and what it is called there."""
         for imported in self.project.imports(file):
             path = self.project.module(file, imported.module, self.home.path) if imported.alias == name else None
             source = self.project.file(path) if path is not None and path != file.path else None
-            if source is not None and self.derives(source, imported.name, steps - 1):
-                return True
-        return False
+            if source is not None:
+                yield source, imported.name
 
     def _is_type(self, type_text: str, offset: int) -> bool:
         """Whether a path of names refers to the type whose member it is."""
