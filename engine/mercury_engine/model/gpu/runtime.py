@@ -21,6 +21,7 @@ from mercury_engine.model.gpu.weights import Network
 from mercury_engine.model.runtime import FLOAT, Cache, Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
+from mercury_kernels.stream import Stream
 
 BATCH = 64
 """A pass reads all weights, so many cost little more than one."""
@@ -63,7 +64,8 @@ class GpuForward:
             wanted_W = torch.arange(count, dtype=torch.int32, device=wanted_WD.device)
             if count:
                 hints_WH = None if self._hints_WH is None else torch.from_numpy(self._hints_WH).to(wanted_WD.device)
-                self._found = head.logits(self._head, wanted_WD, wanted_W, hints_WH).cpu().numpy()
+                stream = Stream.of(wanted_WD, self._head.norm_D)
+                self._found = head.logits(self._head, stream, wanted_W, hints_WH).cpu().numpy()
             else:
                 self._found = np.empty((0, self._head.weight[0].shape[0]), np.float32)
         return self._found
@@ -269,17 +271,20 @@ class GpuRuntime:
 
 def _captured(once: Callable[[], Tensor], stream: torch.cuda.Stream, memory: Any) -> Callable[[], Tensor]:
     """Capture a function as a graph. It runs once on the same stream first, so that everything is compiled, and what
-    libraries allocate per stream is not part of the graph's memory."""
+    libraries allocate per stream is not part of the graph's memory.
+
+    A graph has only addresses: the function, and thus the memory that it uses, lives as long as the replay.
+    """
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         once()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, pool=memory, stream=stream):
-        measured = once()
+        kept = once, once()
 
     def replay() -> Tensor:
         graph.replay()
-        return measured
+        return kept[1]
 
     return replay

@@ -2,7 +2,7 @@
 
 import functools
 from itertools import product
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 import pytest
@@ -305,16 +305,19 @@ def test_graph_is_captured_after_everything_is_compiled(monkeypatch):
     for name in ("CUDAGraph", "stream", "graph", "current_stream"):
         monkeypatch.setattr(torch.cuda, name, Fake)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("synchronize"))
-    own = Fake()
+    own, inputs = Fake(), torch.ones(1)
+    alive = ref(inputs)
 
-    def once():
+    def once(inputs=inputs):
         done.append("run")
-        return torch.ones(1)
+        return inputs + 1
 
     replay = module._captured(once, own, None)
     assert done == ["wait", "enter", "run", "exit", "synchronize", "enter", "run", "exit"]
     assert replay() is replay()
     assert done[-2:] == ["replay", "replay"]
+    del once, inputs
+    assert alive() is not None, "a replay reads the inputs at their address"
 
 
 def test_text_without_gpu_memory_for_it_is_refused():
