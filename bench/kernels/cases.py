@@ -16,6 +16,7 @@ from mercury_kernels import attention, head, linear, plain
 from mercury_kernels.attention import PAGE
 from mercury_kernels.compiled import KernelShape
 from mercury_kernels.linear import Weight
+from mercury_kernels.stream import Stream
 
 EPSILON = 1e-6
 
@@ -62,10 +63,10 @@ def cases(
     stream, norm = normal(rows, width, dtype=torch.float32), normal(width)
     yield _projecting(shape, stream, norm, weights(queries + 2 * shape.key_heads * shape.head_width, width), normal)
     yield _attending(shape, rows, context, device, normal, sets)
-    yield _adding("output + residual", normal(rows, queries), weights(width, queries))
+    yield _adding("output + residual", normal(rows, queries), norm, weights(width, queries))
     for int8 in (False, True):
         yield _gating(stream, norm, weights(2 * shape.feed_forward, width, int8=int8))
-    yield _adding("down + residual", normal(rows, shape.feed_forward), weights(width, shape.feed_forward))
+    yield _adding("down + residual", normal(rows, shape.feed_forward), norm, weights(width, shape.feed_forward))
     yield _choosing(shape, rows, stream, norm, device, normal, sets)
 
 
@@ -82,17 +83,19 @@ def _projecting(
         kept = [torch.empty(rows, shape.key_heads, shape.head_width, dtype=dtype, device=norm.device) for _ in range(2)]
         given = norm.to(dtype), None if bias is None else bias.to(dtype)
         both = None if norms is None else tuple(each.to(dtype) for each in norms)
+        rows_of_stream = Stream.of(stream, norm) if dtype == norm.dtype else _exact(stream)
 
         def once(number: int) -> tuple[Tensor, ...]:
             weight = many[number % len(many)]
             weight = weight if dtype == norm.dtype else _doubled(weight)
-            return project(stream, given[0], weight, given[1], both, turned, places, places, *kept, EPSILON), *kept
+            heads = project(rows_of_stream, given[0], weight, given[1], both, turned, places, places, *kept, EPSILON)
+            return heads, *kept
 
         return once
 
     return Case(
         f"norm + heads {inner}x{outer}",
-        _moved(many) + 4 * rows * inner + 2 * rows * outer,
+        _moved(many) + 2 * rows * (inner + outer),
         2 * rows * outer * inner,
         {"ours": way(linear.project_heads), "torch eager": way(plain.project_heads)},
         lambda: way(plain.project_heads, torch.float64)(0),
@@ -101,40 +104,45 @@ def _projecting(
 
 def _gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
     rows, (outer, inner) = len(stream), many[0][0].shape
-    int8 = many[0][1] is not None
+    int8, prepared = many[0][1] is not None, Stream.of(stream, norm)
     ways = {
-        "ours": lambda number: linear.gated(stream, norm, many[number % len(many)], None, EPSILON),
-        "torch eager": lambda number: plain.gated(stream, norm, many[number % len(many)], None, EPSILON),
+        "ours": lambda number: linear.gated(prepared, norm, many[number % len(many)], None, EPSILON),
+        "torch eager": lambda number: plain.gated(prepared, norm, many[number % len(many)], None, EPSILON),
     }
     if not int8:
         ways["torch.compile"] = compiled(
-            lambda weight: plain.gated(stream, norm, (weight, None), None, EPSILON), [values for values, _ in many]
+            lambda weight: plain.gated(prepared, norm, (weight, None), None, EPSILON), [values for values, _ in many]
         )
     return Case(
         f"norm + gated{' int8' if int8 else ''} {inner}x{outer}",
-        _moved(many) + 4 * rows * inner + rows * outer,
+        _moved(many) + 2 * rows * inner + rows * outer,
         2 * rows * outer * inner,
         ways,
-        lambda: plain.gated(stream, norm.double(), _doubled(many[0]), None, EPSILON),
+        lambda: plain.gated(_exact(stream), norm.double(), _doubled(many[0]), None, EPSILON),
     )
 
 
-def _adding(name: str, x: Tensor, many: list[Weight]) -> Case:
+def _exact(values: Tensor) -> Stream:
+    """The stream as torch's products read it, in double precision."""
+    return Stream(values.double(), values, values)
+
+
+def _adding(name: str, x: Tensor, norm: Tensor, many: list[Weight]) -> Case:
     """Give each way its own streams, to which it adds; one call is the first for all of them."""
     (rows, inner), outer = x.shape, many[0][0].shape[0]
 
     def way(add: Callable[..., None]) -> Way:
-        streams = [torch.zeros(rows, outer, device=x.device) for _ in many]
+        streams = [Stream.of(torch.zeros(rows, outer, device=x.device), norm) for _ in many]
 
         def once(number: int) -> Tensor:
-            add(streams[number % len(many)], x, many[number % len(many)])
-            return streams[number % len(many)]
+            add(streams[number % len(many)], x, many[number % len(many)], None, norm)
+            return streams[number % len(many)].values_ND
 
         return once
 
     return Case(
         f"{name} {inner}x{outer}",
-        _moved(many) + 2 * rows * inner + 8 * rows * outer,
+        _moved(many) + 2 * rows * inner + 10 * rows * outer,
         2 * rows * outer * inner,
         {"ours": way(linear.add_product), "torch eager": way(plain.add_product)},
         lambda: x.double() @ _doubled(many[0])[0].T,
@@ -231,7 +239,7 @@ def _choosing(
 ) -> Case:
     size = 2 * shape.vocabulary * shape.width
     many = [normal(shape.vocabulary, shape.width, scale=shape.width**-0.5) for _ in range(sets(size))]
-    wanted = torch.arange(rows, dtype=torch.int32, device=device)
+    wanted, prepared = torch.arange(rows, dtype=torch.int32, device=device), Stream.of(stream, norm)
     allowed = torch.full((-(-shape.vocabulary // 32),), -1, dtype=torch.int32, device=device)
 
     def eager(weight: Tensor) -> Tensor:
@@ -241,11 +249,11 @@ def _choosing(
 
     def ours(number: int) -> Tensor:
         chooser = head.Head(norm, (many[number % len(many)], None), None, EPSILON)
-        return head.choose(chooser, stream, wanted, None, allowed)[1]
+        return head.choose(chooser, prepared, wanted, None, allowed)[1]
 
     return Case(
         f"head + choice of {shape.vocabulary}",
-        size + 4 * rows * shape.width,
+        size + 2 * rows * shape.width,
         2 * rows * shape.vocabulary * shape.width,
         {
             "ours": ours,

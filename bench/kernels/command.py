@@ -24,6 +24,9 @@ from mercury_engine.model.config import ModelConfig
 from mercury_training import plot
 
 ROWS = 40
+PASSES = (1, 8, 40, 72)
+"""The rows of the passes: one token, a draft of eight, and drafts with canvases."""
+
 CONTEXT = 1024
 SESSIONS = 256
 TOLERANCE = 2e-2
@@ -198,6 +201,7 @@ def _whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -
         together,
     )
     from mercury_engine.model.gpu.runtime import GpuRuntime
+    from mercury_engine.model.gpu.step import Backends
 
     name, config = found["name"], MODELS[found["name"]]
     runtime = GpuRuntime(random_network(config, "cuda"))
@@ -207,10 +211,17 @@ def _whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -
     if _is_wrong(found):
         print("    WRONG: no times")
         return
-    found["pass_us"] = us = pass_us(runtime, ROWS, CONTEXT)
-    print(f"  a pass in a graph {us:8.1f} µs, {found['floor_us'] / us:.0%} of the limit", flush=True)
+    found["pass_us"] = {}
+    for rows in PASSES:
+        found["pass_us"][rows] = us = pass_us(runtime, rows, CONTEXT)
+        print(f"  a pass of {rows:2} rows {us:8.1f} µs, {found['floor_us'] / us:.0%} of the limit", flush=True)
     if name != "quicksilver":
         return
+    whole_numbers = GpuRuntime(random_network(config, "cuda", int8=True), backends=Backends())
+    found["int8_pass_us"] = {rows: pass_us(whole_numbers, rows, CONTEXT) for rows in PASSES}
+    for rows, us in found["int8_pass_us"].items():
+        print(f"  of {rows:2} rows in int8 {us:8.1f} µs", flush=True)
+    del whole_numbers
     for tokens in (9, 32):
         found[f"answer_{tokens}_ms"] = ms = answer_ms(runtime, CONTEXT, tokens)
         print(f"  {tokens:2} tokens drafted, verified, on the host {ms:6.2f} ms, {1000 * tokens / ms:,.0f} tokens/s")
@@ -223,9 +234,11 @@ def _whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -
     print(f"  a million tokens ${dollars:.4f}: ${hourly} an hour / (3600 s x tokens/s)", flush=True)
     found["served"] = []
     for sessions in (1, 16, SESSIONS):
-        found["served"].append(each := served(SHIPPED, sessions))
+        found["served"].append(each := served(options.model, sessions))
         rate, answers = each["tokens_a_second"], each["sessions"] / each["seconds"]
-        print(f"  shipped model, {sessions:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s", flush=True)
+        print(
+            f"  {options.model.name}, {sessions:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s", flush=True
+        )
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -233,6 +246,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="bench.kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--shape", nargs="+", choices=("quicksilver", "dream-7b"), default=["quicksilver", "dream-7b"])
+    parser.add_argument("--model", type=Path, default=SHIPPED, help="served to clients (default: the shipped model)")
     parser.add_argument("--plot", type=Path, help="draw the roofline into this folder")
     parser.add_argument("--dollars-an-hour", type=float, default=3.5, help="of one GPU")
     parser.add_argument("--quick", action="store_true")

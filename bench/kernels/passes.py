@@ -14,7 +14,7 @@ from bench.kernels.clock import replayed_us
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.engine import Resources, open_engine
-from mercury_engine.model.config import QUICKSILVER, ModelConfig
+from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.gpu.pages import PageCache
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import Backends
@@ -26,6 +26,22 @@ from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
+
+QUICKSILVER = ModelConfig(
+    name="quicksilver",
+    width=896,
+    layers=24,
+    heads=14,
+    kv_heads=2,
+    head_width=64,
+    feed_forward=4864,
+    vocabulary=47_413,
+    context=2048,
+    qk_norm=False,
+    qkv_bias=True,
+    hints=False,
+    rope_theta=1e6,
+)
 
 DREAM = ModelConfig(
     name="dream-7b",
@@ -52,7 +68,9 @@ CANVAS = 32
 ROUNDS = 30
 
 
-def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.bfloat16) -> Network:
+def random_network(
+    config: ModelConfig, device: str, dtype: torch.dtype = torch.bfloat16, *, int8: bool = False
+) -> Network:
     """Random weights created on the device: times are real, answers are not."""
     random = torch.Generator(device).manual_seed(0)
 
@@ -60,7 +78,10 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
         return torch.randn(size, generator=random, device=device, dtype=dtype).mul_(0.02)
 
     def weight(outer: int, inner: int) -> Weight:
-        return normal(outer, inner), None
+        if not int8:
+            return normal(outer, inner), None
+        values = torch.randint(-127, 128, (outer, inner), generator=random, dtype=torch.int8, device=device)
+        return values, torch.full((outer,), 0.02 / 73, device=device)
 
     width, fed = config.width, config.feed_forward
     queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
@@ -84,7 +105,8 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
         )
 
     table = normal(config.vocabulary * (1 + HINTS if config.hints else 1), width)
-    head = (table[: config.vocabulary], None) if config.tied else weight(config.vocabulary, width)
+    tied = config.tied and not int8
+    head = (table[: config.vocabulary], None) if tied else weight(config.vocabulary, width)
     trust = normal(HINTS, width) if config.hints else None
     turned = rotations(torch.arange(config.context, device=device)[None], config)
     halves = tuple(part[0, 0, :, : config.head_width // 2].contiguous() for part in turned)

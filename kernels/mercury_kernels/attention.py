@@ -4,13 +4,15 @@ Shapes: B sequences, T rows of each, H query heads, K key heads, E head width, S
 sequence, W words of 32 rows, a whole number of pages.
 """
 
-# Triton: a launch takes options of the compiler that the kernel does not declare.
-# pyright: reportCallIssue=false
+# Triton: a launch takes options of the compiler that the kernel does not declare; its ranges are not those of Python.
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from mercury_kernels.launch import begin_early, counters, early_options, is_last
 
 PAGE = 64
 """The number of slots in a page, and of columns in a tile."""
@@ -48,8 +50,10 @@ def attend_kernel(
     lengths_ptr,
     counts_ptr,
     bits_ptr,
-    out_ptr,
+    parts_ptr,
     log_sums_ptr,
+    arrivals_ptr,
+    out_ptr,
     rows,
     most_pages,
     words,
@@ -61,8 +65,10 @@ def attend_kernel(
     WIDTH_TILE: tl.constexpr,
     ROW_TILE: tl.constexpr,
     PAGE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
-    """One tile of rows, with all query heads of one key head packed into it, over a part of the columns.
+    """One tile of rows, with all query heads of one key head packed into it, over a part of the columns. The last of
+    the programs that share a tile puts their parts together.
 
     Columns are the cached rows, which every row sees, then those of this pass, of which `bits` says who sees whom.
     Memory behind the last column of a tile was never written, and zero times NaN is NaN: loads are masked.
@@ -78,9 +84,6 @@ def attend_kernel(
     dims = tl.arange(0, WIDTH_TILE)
     is_dim = dims < WIDTH
     heads = KEY_HEADS * GROUP
-    q = tl.load(
-        q_ptr + (at * heads + head)[:, None] * WIDTH + dims[None, :], mask=is_row[:, None] & is_dim[None, :], other=0.0
-    )
     length, count = tl.load(lengths_ptr + sequence), tl.load(counts_ptr + sequence)
     own_pages = pages_ptr + sequence * most_pages
     cached_tiles = tl.cdiv(length, PAGE)
@@ -88,6 +91,11 @@ def attend_kernel(
     share = tl.cdiv(all_tiles, tl.num_programs(2))
     first, last = split * share, tl.minimum((split + 1) * share, all_tiles)
     inside = tl.arange(0, PAGE)
+    if EARLY:
+        begin_early()
+    q = tl.load(
+        q_ptr + (at * heads + head)[:, None] * WIDTH + dims[None, :], mask=is_row[:, None] & is_dim[None, :], other=0.0
+    )
     highest = tl.full([ROW_TILE], float("-inf"), tl.float32)
     weight = tl.zeros([ROW_TILE], tl.float32)
     mixed = tl.zeros([ROW_TILE, WIDTH_TILE], tl.float32)
@@ -115,43 +123,29 @@ def attend_kernel(
         visible = (((visible >> (inside[None, :] % 32)) & 1) != 0) & is_column[None, :]
         mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, visible, scale)
     mixed = mixed / tl.where(weight == 0, 1.0, weight)[:, None]
-    total_rows = tl.num_programs(0) // tiles * rows
-    place = (split * total_rows + at) * heads + head
-    tl.store(
-        out_ptr + place[:, None] * WIDTH + dims[None, :],
-        mixed.to(out_ptr.dtype.element_ty),
-        mask=is_row[:, None] & is_dim[None, :],
-    )
+    heads_of_all = tl.num_programs(0) // tiles * rows * heads
+    place, inside_of_all = at * heads + head, is_row[:, None] & is_dim[None, :]
     if SPLIT:
-        tl.store(log_sums_ptr + place, highest + tl.log2(weight), mask=is_row)
-
-
-@triton.jit(do_not_specialize=["rows_heads", "splits"])
-def merge_kernel(
-    parts_ptr,
-    log_sums_ptr,
-    out_ptr,
-    rows_heads,
-    splits,
-    SPLITS_TILE: tl.constexpr,
-    WIDTH: tl.constexpr,
-    WIDTH_TILE: tl.constexpr,
-):
-    """One head of one row: the mean of its parts, each weighted by what it has seen."""
-    at = tl.program_id(0)
-    split, dims = tl.arange(0, SPLITS_TILE), tl.arange(0, WIDTH_TILE)
-    place = split * rows_heads + at
-    log_sums = tl.load(log_sums_ptr + place, mask=split < splits, other=float("-inf"))
-    highest = tl.max(log_sums, 0)
-    weights = tl.exp2(log_sums - tl.where(highest == float("-inf"), 0.0, highest))
-    total = tl.sum(weights, 0)
-    parts = tl.load(
-        parts_ptr + place[:, None] * WIDTH + dims[None, :],
-        mask=(split < splits)[:, None] & (dims < WIDTH)[None, :],
-        other=0.0,
-    )
-    mixed = tl.sum(parts * weights[:, None], 0) / tl.where(total == 0, 1.0, total)
-    tl.store(out_ptr + at * WIDTH + dims, mixed.to(out_ptr.dtype.element_ty), mask=dims < WIDTH)
+        part = parts_ptr + place[:, None] * WIDTH + dims[None, :]
+        tl.store(part + split * heads_of_all * WIDTH, mixed, mask=inside_of_all)
+        tl.store(log_sums_ptr + split * heads_of_all + place, highest + tl.log2(weight), mask=is_row)
+        if not is_last(arrivals_ptr + tl.program_id(0) * KEY_HEADS + key_head, tl.num_programs(2)):
+            return
+        highest = tl.full([ROW_TILE], float("-inf"), tl.float32)
+        weight = tl.zeros([ROW_TILE], tl.float32)
+        mixed = tl.zeros([ROW_TILE, WIDTH_TILE], tl.float32)
+        for other in tl.range(0, tl.num_programs(2), loop_unroll_factor=4):
+            own = tl.load(part + other * heads_of_all * WIDTH, mask=inside_of_all, other=0.0, cache_modifier=".cg")
+            log_sum = tl.load(
+                log_sums_ptr + other * heads_of_all + place, mask=is_row, other=float("-inf"), cache_modifier=".cg"
+            )
+            raised = tl.maximum(highest, log_sum)
+            base = tl.where(raised == float("-inf"), 0.0, raised)
+            shrunk, added = tl.exp2(highest - base), tl.exp2(log_sum - base)
+            mixed = mixed * shrunk[:, None] + own * added[:, None]
+            weight, highest = weight * shrunk + added, raised
+        mixed = mixed / tl.where(weight == 0, 1.0, weight)[:, None]
+    tl.store(out_ptr + place[:, None] * WIDTH + dims[None, :], mixed.to(out_ptr.dtype.element_ty), mask=inside_of_all)
 
 
 def attend(
@@ -172,8 +166,7 @@ def attend(
     batch, rows, heads, width = q_BTHE.shape
     key_heads = k_SKE.shape[1]
     group, tile = heads // key_heads, row_tile(rows * (heads // key_heads))
-    out = torch.empty_like(q_BTHE)
-    parts, log_sums = out, out
+    out, parts, log_sums = torch.empty_like(q_BTHE), None, None
     if splits > 1:
         parts = torch.empty(splits, *q_BTHE.shape, dtype=torch.float32, device=q_BTHE.device)
         log_sums = torch.empty(splits, batch, rows, heads, dtype=torch.float32, device=q_BTHE.device)
@@ -188,6 +181,8 @@ def attend(
         bits_BTW,
         parts,
         log_sums,
+        counters(q_BTHE.device) if splits > 1 else None,
+        out,
         rows,
         pages_BP.shape[1],
         bits_BTW.shape[2],
@@ -201,19 +196,8 @@ def attend(
         PAGE=PAGE,
         num_warps=8 if width_tile > WIDTH_OF_FOUR_WARPS else 4,
         num_stages=2,
+        **early_options(batch * rows, q_BTHE.device),
     )
-    if splits > 1:
-        merge_kernel[(batch * rows * heads,)](
-            parts,
-            log_sums,
-            out,
-            batch * rows * heads,
-            splits,
-            SPLITS_TILE=triton.next_power_of_2(splits),
-            WIDTH=width,
-            WIDTH_TILE=width_tile,
-            num_warps=1,
-        )
     return out
 
 

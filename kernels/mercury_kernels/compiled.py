@@ -25,7 +25,9 @@ from triton.backends.compiler import GPUTarget
 
 from mercury_kernels.attention import PAGE, attend
 from mercury_kernels.head import Head, choose, logits
+from mercury_kernels.launch import DEPENDENT
 from mercury_kernels.linear import Weight, add_product, gated, project_heads
+from mercury_kernels.stream import begun
 
 CAPABILITIES = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """The KiB of shared memory that a program may have on each kind of GPU."""
@@ -53,14 +55,18 @@ class KernelShape(NamedTuple):
     int8: bool = False
 
 
-QUICKSILVER = KernelShape(512, 8, 2, 64, 1408, 16_384, hints=4)
+SMALL = KernelShape(512, 8, 2, 64, 1408, 16_384, hints=4)
+QUICKSILVER = KernelShape(896, 14, 2, 64, 4864, 47_413, head_norm=False, bias=True)
 SHAPES = {
     "bootstrap": KernelShape(192, 3, 1, 64, 512, 16_384, hints=4, int8=True),
+    "small": SMALL,
+    "small-int8": SMALL._replace(int8=True),
     "quicksilver": QUICKSILVER,
     "quicksilver-int8": QUICKSILVER._replace(int8=True),
+    "qwen-1.5b": KernelShape(1536, 12, 2, 128, 8960, 151_936, head_norm=False, bias=True),
     "dream-7b": KernelShape(3584, 28, 4, 128, 18_944, 152_064, head_norm=False, bias=True),
 }
-ROWS = (8, 40)
+ROWS = (1, 40)
 
 
 class Launch(NamedTuple):
@@ -107,7 +113,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
             return empty(outer, inner), None
         return empty(outer, inner, dtype=torch.int8), empty(outer, dtype=torch.float32)
 
-    stream, norm = empty(rows, shape.width, dtype=torch.float32), empty(shape.width)
+    norm = empty(shape.width)
     outer = (shape.heads + 2 * shape.key_heads) * shape.head_width
     bias = empty(outer) if shape.bias else None
     norms = (empty(shape.head_width), empty(shape.head_width)) if shape.head_norm else None
@@ -119,6 +125,7 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
     head = Head(norm, weight(shape.vocabulary, shape.width), trust, 1e-6)
     hints = whole(rows, shape.hints) if shape.hints else None
     with _recorded() as launches:
+        stream = begun(empty(shape.vocabulary, shape.width), whole(rows, 1 + shape.hints), norm)
         q = project_heads(
             stream,
             norm,
@@ -136,9 +143,9 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
             q_BTHE = q.reshape(batch, -1, shape.heads, shape.head_width)
             bits = whole(batch, rows, 2 * -(-rows // PAGE))
             attend(q_BTHE, k, v, whole(batch, pages), whole(batch), whole(batch), bits, splits=splits)
-        add_product(stream, empty(rows, queries), weight(shape.width, queries))
+        add_product(stream, empty(rows, queries), weight(shape.width, queries), None, norm)
         fed = gated(stream, norm, weight(2 * shape.feed_forward, shape.width), None, 1e-6)
-        add_product(stream, fed, weight(shape.width, shape.feed_forward))
+        add_product(stream, fed, weight(shape.width, shape.feed_forward), None, norm)
         choose(head, stream, whole(rows), hints, whole(-(-shape.vocabulary // 32)))
         logits(head, stream, whole(rows), hints)
     return launches
@@ -166,6 +173,8 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
     signature, constants, attributes = {}, {}, {}
     for index, parameter in enumerate(launch.kernel.params):
         value = launch.arguments[parameter.name]
+        if parameter.name == "EARLY":
+            value = value and divmod(capability, 10) >= DEPENDENT
         if parameter.is_constexpr or value is None:
             signature[parameter.name], constants[parameter.name] = "constexpr", value
             continue

@@ -14,7 +14,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels.linear import Weight, kind
+from mercury_kernels.launch import begin_early, early_options
+from mercury_kernels.linear import Weight, kind, lengths, parts_tile
+from mercury_kernels.plan import row_tile_for
+from mercury_kernels.stream import PART, Stream
 
 HINTS_TILE = 16
 
@@ -40,8 +43,8 @@ class HeadChoice(NamedTuple):
 
 @triton.jit(do_not_specialize=["wanted_rows"])
 def choose_kernel(
-    stream_ptr,
-    norm_ptr,
+    scaled_ptr,
+    squares_ptr,
     weight_ptr,
     scales_ptr,
     trust_ptr,
@@ -62,72 +65,71 @@ def choose_kernel(
     ALLOWED: tl.constexpr,
     LOGITS: tl.constexpr,
     HINTS_TILE: tl.constexpr,
+    PARTS_TILE: tl.constexpr,
+    PART: tl.constexpr,
     ROW_TILE: tl.constexpr,
     OUT_TILE: tl.constexpr,
     INNER_TILE: tl.constexpr,
     KIND: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """A part of the vocabulary for a tile of wanted rows: its logits, or a summary of them."""
     place = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
     part = tl.program_id(1)
     token = part * OUT_TILE + tl.arange(0, OUT_TILE)
     is_token = token < vocabulary
+    weight = weight_ptr + token[:, None].to(tl.int64) * inner
+    if EARLY:
+        begin_early()
     row = tl.load(wanted_ptr + place, mask=place < wanted_rows, other=-1)
     is_row = row >= 0
-    values = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
-    amounts = tl.zeros([ROW_TILE, HINTS_TILE], tl.float32)
-    squares = tl.zeros([ROW_TILE], tl.float32)
+    values = tl.zeros([OUT_TILE, ROW_TILE], tl.float32)
+    amounts = tl.zeros([HINTS_TILE, ROW_TILE], tl.float32)
     hint = tl.arange(0, HINTS_TILE)
     for start in range(0, inner, INNER_TILE):
         column = start + tl.arange(0, INNER_TILE)
         is_column = column < inner
+        w = tl.load(weight + column[None, :], mask=is_token[:, None] & is_column[None, :], other=0)
         x = tl.load(
-            stream_ptr + row[:, None] * inner + column[None, :], mask=is_row[:, None] & is_column[None, :], other=0.0
+            scaled_ptr + row[:, None] * inner + column[None, :], mask=is_row[:, None] & is_column[None, :], other=0.0
         )
-        squares += tl.sum(x * x, 1)
-        x = x * tl.load(norm_ptr + column, mask=is_column, other=0.0).to(tl.float32)[None, :]
-        x = x.to(KIND)
-        w = tl.load(
-            weight_ptr + token[:, None].to(tl.int64) * inner + column[None, :],
-            mask=is_token[:, None] & is_column[None, :],
-            other=0,
-        )
-        values = tl.dot(x, tl.trans(w.to(KIND)), values, input_precision="ieee")
+        x = tl.trans(x)
+        values = tl.dot(w.to(KIND), x, values, input_precision="ieee")
         if HINTS > 0:
             t = tl.load(
                 trust_ptr + hint[:, None] * inner + column[None, :],
                 mask=(hint < HINTS)[:, None] & is_column[None, :],
                 other=0.0,
             )
-            amounts = tl.dot(x, tl.trans(t.to(KIND)), amounts, input_precision="ieee")
-    length = tl.rsqrt(squares / inner + epsilon)
-    values = values * length[:, None]
+            amounts = tl.dot(t.to(KIND), x, amounts, input_precision="ieee")
+    length = lengths(squares_ptr, row, is_row, inner, epsilon, PARTS_TILE, PART)
+    values = values * length[None, :]
     if INT8:
-        values = values * tl.load(scales_ptr + token, mask=is_token, other=0.0)[None, :]
+        values = values * tl.load(scales_ptr + token, mask=is_token, other=0.0)[:, None]
     for number in tl.static_range(HINTS):
         hinted = tl.load(hints_ptr + row * HINTS + number, mask=is_row, other=-1)
-        amount = tl.sum(tl.where(hint[None, :] == number, amounts, 0.0), 1) * length
+        amount = tl.sum(tl.where(hint[:, None] == number, amounts, 0.0), 0) * length
         amount = tl.where(hinted == pad, 0.0, amount)
-        values += tl.where(token[None, :] == hinted[:, None], amount[:, None], 0.0)
+        values += tl.where(token[:, None] == hinted[None, :], amount[None, :], 0.0)
     if LOGITS:
-        inside = (place < wanted_rows)[:, None] & is_token[None, :]
-        tl.store(logits_ptr + place[:, None].to(tl.int64) * vocabulary + token[None, :], values, mask=inside)
+        inside = (place < wanted_rows)[None, :] & is_token[:, None]
+        tl.store(logits_ptr + place[None, :].to(tl.int64) * vocabulary + token[:, None], values, mask=inside)
     else:
         permitted = is_token
         if ALLOWED:
             word = tl.load(allowed_ptr + token // 32, mask=is_token, other=0)
             permitted = permitted & (((word >> (token % 32)) & 1) != 0)
-        values = tl.where(permitted[None, :], values, float("-inf"))
-        broken = tl.max((values != values).to(tl.int32), 1)
+        values = tl.where(permitted[:, None], values, float("-inf"))
+        broken = tl.max((values != values).to(tl.int32), 0)
         values = tl.where(values != values, float("-inf"), values)
-        highest, at = tl.max(values, 1, return_indices=True, return_indices_tie_break_left=True)
-        weights = tl.exp(values - tl.where(highest == float("-inf"), 0.0, highest)[:, None])
+        highest, at = tl.max(values, 0, return_indices=True, return_indices_tie_break_left=True)
+        weights = tl.exp(values - tl.where(highest == float("-inf"), 0.0, highest)[None, :])
         highest = tl.where(broken != 0, float("nan"), highest)
         own = place * tl.num_programs(1) + part
         is_place = place < wanted_rows
         tl.store(best_ptr + own, part * OUT_TILE + at, mask=is_place)
         tl.store(highest_ptr + own, highest, mask=is_place)
-        tl.store(sums_ptr + own, tl.sum(weights, 1), mask=is_place)
+        tl.store(sums_ptr + own, tl.sum(weights, 0), mask=is_place)
 
 
 @triton.jit(do_not_specialize=["wanted_rows"])
@@ -140,8 +142,11 @@ def summary_kernel(
     wanted_rows,
     parts,
     PARTS_TILE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """The choice of one row from all parts of the vocabulary."""
+    if EARLY:
+        begin_early()
     place = tl.program_id(0)
     part = tl.arange(0, PARTS_TILE)
     is_part = part < parts
@@ -161,16 +166,16 @@ def summary_kernel(
 
 
 def choose(
-    head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
+    head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
 ) -> Tensor:
     """The choices for the rows `wanted_W`, to be unpacked by `chosen`; rows numbered -1 are padding. `allowed_U` has
     a bit for each token."""
-    count, vocabulary = len(wanted_W), head.weight[0].shape[0]
+    count, vocabulary, device = len(wanted_W), head.weight[0].shape[0], wanted_W.device
     number = parts(vocabulary)
-    best_WP = torch.empty(count, number, dtype=torch.int32, device=stream_ND.device)
-    highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=stream_ND.device)
-    _launch(head, stream_ND, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
-    figures_2W = torch.empty(2, count, dtype=torch.float32, device=stream_ND.device)
+    best_WP = torch.empty(count, number, dtype=torch.int32, device=device)
+    highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=device)
+    _launch(head, stream, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
+    figures_2W = torch.empty(2, count, dtype=torch.float32, device=device)
     summary_kernel[(count,)](
         best_WP,
         highest_WP,
@@ -181,6 +186,7 @@ def choose(
         number,
         PARTS_TILE=triton.next_power_of_2(number),
         num_warps=4,
+        **early_options(count, device),
     )
     return figures_2W
 
@@ -190,28 +196,24 @@ def chosen(figures_2W: Tensor) -> HeadChoice:
     return HeadChoice(figures_2W[0].view(torch.int32), figures_2W[1])
 
 
-def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:
+def logits(head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:
     """The float32 logits themselves, from which `choose` would choose."""
-    logits_WV = torch.empty(len(wanted_W), head.weight[0].shape[0], dtype=torch.float32, device=stream_ND.device)
-    _launch(head, stream_ND, wanted_W, hints_NH, None, (None, None, None), logits_WV)
+    logits_WV = torch.empty(len(wanted_W), head.weight[0].shape[0], dtype=torch.float32, device=wanted_W.device)
+    _launch(head, stream, wanted_W, hints_NH, None, (None, None, None), logits_WV)
     return logits_WV
 
 
 def parts(vocabulary: int) -> int:
     """The number of parts into which the vocabulary is split."""
-    return triton.cdiv(vocabulary, _part(vocabulary))
+    return triton.cdiv(vocabulary, OUT_TILE)
 
 
-LARGE = 65_536
-
-
-def _part(vocabulary: int) -> int:
-    return 128 if vocabulary >= LARGE else 64
+OUT_TILE = 128
 
 
 def _launch(
     head: Head,
-    stream_ND: Tensor,
+    stream: Stream,
     wanted_W: Tensor,
     hints_NH: Tensor | None,
     allowed_U: Tensor | None,
@@ -220,11 +222,10 @@ def _launch(
 ) -> None:
     weight_VD, scales_V = head.weight
     vocabulary, inner = weight_VD.shape
-    row_tile = min(64, max(16, triton.next_power_of_2(len(wanted_W))))
+    row_tile = row_tile_for(len(wanted_W))
     hints = 0 if hints_NH is None or head.trust_HD is None else head.trust_HD.shape[0]
     choose_kernel[(triton.cdiv(len(wanted_W), row_tile), parts(vocabulary))](
-        stream_ND,
-        head.norm_D,
+        *stream[1:],
         weight_VD,
         scales_V,
         head.trust_HD,
@@ -243,10 +244,13 @@ def _launch(
         ALLOWED=allowed_U is not None,
         LOGITS=logits_WV is not None,
         HINTS_TILE=HINTS_TILE,
+        PARTS_TILE=parts_tile(inner),
+        PART=PART,
         ROW_TILE=row_tile,
-        OUT_TILE=_part(vocabulary),
+        OUT_TILE=OUT_TILE,
         INNER_TILE=min(64, max(16, triton.next_power_of_2(inner))),
         KIND=kind(head.norm_D.dtype),
         num_warps=4,
         num_stages=3,
+        **early_options(len(wanted_W), wanted_W.device),
     )

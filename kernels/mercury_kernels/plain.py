@@ -9,21 +9,22 @@ from torch.nn import functional
 
 from mercury_kernels.attention import PAGE
 from mercury_kernels.linear import Weight
+from mercury_kernels.stream import Stream
 
 
-def add_product(stream_NF: Tensor, x_ND: Tensor, weight: Weight, bias_F: Tensor | None = None) -> None:
-    stream_NF += functional.linear(x_ND, floats(weight, x_ND.dtype), bias_F)
+def add_product(stream: Stream, x_ND: Tensor, weight: Weight, bias_F: Tensor | None, norm_F: Tensor) -> None:
+    stream.values_ND.add_(functional.linear(x_ND, floats(weight, x_ND.dtype), bias_F))
+    stream.rescale(norm_F)
 
 
-def gated(stream_ND: Tensor, norm_D: Tensor, weight: Weight, bias_F: Tensor | None, epsilon: float) -> Tensor:
-    gate_NF, up_NF = functional.linear(normed(stream_ND, norm_D, epsilon), floats(weight, norm_D.dtype), bias_F).chunk(
-        2, 1
-    )
+def gated(stream: Stream, norm_D: Tensor, weight: Weight, bias_F: Tensor | None, epsilon: float) -> Tensor:
+    normed_ND = normed(stream.values_ND, norm_D, epsilon)
+    gate_NF, up_NF = functional.linear(normed_ND, floats(weight, norm_D.dtype), bias_F).chunk(2, 1)
     return functional.silu(gate_NF) * up_NF
 
 
 def project_heads(
-    stream_ND: Tensor,
+    stream: Stream,
     norm_D: Tensor,
     weight: Weight,
     bias_F: Tensor | None,
@@ -36,7 +37,7 @@ def project_heads(
     epsilon: float,
 ) -> Tensor:
     _, key_heads, width = k_SKE.shape
-    projected = functional.linear(normed(stream_ND, norm_D, epsilon), floats(weight, norm_D.dtype), bias_F)
+    projected = functional.linear(normed(stream.values_ND, norm_D, epsilon), floats(weight, norm_D.dtype), bias_F)
     projected_NHE = projected.unflatten(1, (-1, width))
     heads = projected_NHE.shape[1] - 2 * key_heads
     q_NHE, k_NKE, v_NKE = projected_NHE.split([heads, key_heads, key_heads], 1)

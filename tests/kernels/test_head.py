@@ -10,6 +10,7 @@ pytest.importorskip("triton")
 from mercury_engine.model.quantize import dequantize, quantize
 from mercury_kernels.head import Head, choose, chosen, logits
 from mercury_kernels.reference import greedy_confidence, rms_normed
+from mercury_kernels.stream import Stream
 from tests.kernels.on_device import DEVICE, PRECISIONS, bits, check_close, exact, random, whole
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy computes in the interpreter
@@ -52,9 +53,9 @@ def check(head, rows=6, *, wanted=None, hints=None, allowed=None, dtype=torch.fl
     wanted = list(range(rows)) if wanted is None else wanted
     given = None if hints is None else whole(hints)
     everything = plain(head, stream, hints)[wanted]
-    check_close(logits(head, stream, whole(wanted), given), everything, dtype)
+    check_close(logits(head, Stream.of(stream, head.norm_D), whole(wanted), given), everything, dtype)
     among = None if allowed is None else bits(allowed)
-    found = chosen(choose(head, stream, whole(wanted), given, among))
+    found = chosen(choose(head, Stream.of(stream, head.norm_D), whole(wanted), given, among))
     check_chosen(found, everything if allowed is None else np.where(allowed, everything, -np.inf), dtype)
 
 
@@ -90,7 +91,7 @@ def one_row(values, **given):
     width = len(values)
     values = torch.tensor(values, dtype=torch.float32, device=DEVICE)
     head = Head(torch.ones(width, device=DEVICE), (torch.diag(values), None), None, 0.0)
-    return chosen(choose(head, torch.ones(1, width, device=DEVICE), whole([0]), **given))
+    return chosen(choose(head, Stream.of(torch.ones(1, width, device=DEVICE), head.norm_D), whole([0]), **given))
 
 
 def test_equal_logits_go_to_the_lowest_id():
@@ -112,7 +113,7 @@ def test_row_without_distribution_chooses_nothing(bad):
     stream = torch.ones(3, 16, device=DEVICE)
     head = headed(100, 16)
     stream[1, 2] = bad
-    found = chosen(choose(head, stream, whole([0, 1, 2])))
+    found = chosen(choose(head, Stream.of(stream, head.norm_D), whole([0, 1, 2])))
     assert (found.ids_W >= 0).tolist() == [True, False, True]
     assert torch.isnan(found.probability_W).tolist() == [False, True, False]
 
@@ -121,6 +122,6 @@ def test_rows_of_fillers_or_without_allowed_tokens_choose_nothing():
     found = one_row([1.0] * 40, allowed_U=bits(np.zeros(40)))
     assert found.ids_W.tolist() == [-1]
     head = headed(100, 16)
-    filled = chosen(choose(head, random(2, 16), whole([1, -1])))
+    filled = chosen(choose(head, Stream.of(random(2, 16), head.norm_D), whole([1, -1])))
     assert filled.ids_W[0] >= 0
     assert filled.probability_W[0] > 0

@@ -20,6 +20,31 @@ def copy_kernel(from_ptr, to_ptr, stride, size):
     tl.store(to_ptr + at, tl.load(from_ptr + at, mask=at < size, other=0.0), mask=at < size)
 
 
+@triton.jit
+def last_copies_kernel(from_ptr, to_ptr, count_ptr, LAST: tl.constexpr):
+    at, target = tl.arange(0, 4), tl.program_id(0)
+    tl.store(to_ptr + target, tl.load(from_ptr + target))
+    before = tl.atomic_add(count_ptr, 1, sem="acq_rel")
+    if before == LAST:
+        tl.store(to_ptr + at, 2 * tl.load(to_ptr + at))
+
+
+def last_copies(last):
+    source, target, count = torch.arange(4.0), torch.zeros(4), torch.zeros(1, dtype=torch.int32)
+    with watched():
+        last_copies_kernel[(4,)](source, target, count, LAST=last)
+    return target.tolist()
+
+
+def test_who_counts_last_may_use_what_the_others_wrote():
+    assert last_copies(3) == [0, 2, 4, 6]
+
+
+def test_who_counts_before_another_must_not_use_what_that_writes():
+    with pytest.raises(Exception, match="two programs meet"):
+        last_copies(2)
+
+
 def copied(stride, size):
     target = torch.zeros(8)
     with watched():

@@ -6,12 +6,12 @@ Shapes: N rows of all sequences, W wanted rows, D width.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from mercury_engine.model.gpu.inputs import Inputs
 from mercury_engine.model.gpu.weights import Network
 from mercury_kernels import attention, head, linear, plain
+from mercury_kernels.stream import begun
 
 
 class _Products(NamedTuple):
@@ -46,12 +46,12 @@ def step(
 ) -> tuple[Tensor, Tensor | None]:
     """The stream of the wanted rows, and with `allowed_U` the choices after them; keys and values go to the cache."""
     products, attend, epsilon = PRODUCTS[backends.products], ATTENTIONS[backends.attention], network.config.norm_epsilon
-    gathered = network.table.index_select(0, inputs.gathered_NJ.flatten())
-    stream_ND = gathered.unflatten(0, inputs.gathered_NJ.shape).sum(1, dtype=torch.float32)
     batch, rows = inputs.bits_BTU.shape[:2]
-    for layer, (k_SKE, v_SKE) in zip(network.layers, stored_L2SKE, strict=True):
+    norms = [*(layer.norm for layer in network.layers), network.head.norm_D]
+    stream = begun(network.table, inputs.gathered_NJ, norms[0])
+    for layer, next_norm, (k_SKE, v_SKE) in zip(network.layers, norms[1:], stored_L2SKE, strict=True):
         q_NHE = products.project_heads(
-            stream_ND,
+            stream,
             layer.norm,
             layer.heads,
             layer.heads_bias,
@@ -74,11 +74,11 @@ def step(
             splits=splits,
         )
         mixed_NF = mixed.reshape(batch * rows, -1)
-        products.add_product(stream_ND, mixed_NF, layer.output, layer.output_bias)
-        fed_NF = products.gated(stream_ND, layer.fed_norm, layer.gated, layer.gated_bias, epsilon)
-        products.add_product(stream_ND, fed_NF, layer.down, layer.down_bias)
-    wanted_WD = stream_ND.index_select(0, inputs.wanted_W.clamp(min=0))
+        products.add_product(stream, mixed_NF, layer.output, layer.output_bias, layer.fed_norm)
+        fed_NF = products.gated(stream, layer.fed_norm, layer.gated, layer.gated_bias, epsilon)
+        products.add_product(stream, fed_NF, layer.down, layer.down_bias, next_norm)
+    wanted_WD = stream.values_ND.index_select(0, inputs.wanted_W.clamp(min=0))
     if allowed_U is None or not len(wanted_WD):
         return wanted_WD, None
     hints_NH = inputs.hints_NH if network.config.hints else None
-    return wanted_WD, head.choose(network.head, stream_ND, inputs.wanted_W, hints_NH, allowed_U)
+    return wanted_WD, head.choose(network.head, stream, inputs.wanted_W, hints_NH, allowed_U)
