@@ -105,8 +105,7 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
         return answer
     project = (question.project or Project()).with_files(files.values())
     if isinstance(rule, Signature):
-        lines = {(uri, files[uri].line_of(start)) for uri, start in places}
-        note = await _in_turns(calls_left(rule, home, files.values(), project, lines))
+        note = await _in_turns(calls_left(rule, home, files.values(), project, places))
     else:
         note = await _in_turns(note_of(rule, home, files.values(), project, places))
     if offer is not None:

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes
+from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import WORD, token_changes
-from mercury_ls.code.documents import CLOSED, Snapshot, cached
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
-from mercury_ls.code.modules import Project, family
+from mercury_ls.code.modules import Project, family, in_import, is_exported
 from mercury_ls.code.symbols import (
     SELVES,
     Symbol,
@@ -37,19 +37,19 @@ from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
     NAMED,
+    Argument,
     CalledArguments,
     Function,
     argument_of,
     callee,
     calls_by_name,
-    gives_receiver,
     is_called,
     named_by,
     rewritten,
     symbol_of,
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
-from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
+from mercury_ls.next_edit.kinds.rename.uses import Uses, bases_in, knows_imports
 from mercury_ls.next_edit.places import Place, named_from
 from mercury_ls.next_edit.rule import Rule, quoted
 from mercury_ls.next_edit.suppress import never
@@ -67,17 +67,27 @@ RESTS = frozenset(
 NAME_FIELDS = ("name", "declarator", "pattern", "left")
 DEFAULT_FIELDS = ("value", "right", "default_value")
 QUOTE = re.compile("[\"'`]")
-SHORT = 2
-CONSTRUCTORS = frozenset({"__init__", "constructor"})
+VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
+CONSTRUCTORS = {"__init__": ("cls",), "constructor": ("super", "this")}
+"""And what their class is called within itself, or in one that derives from it."""
+OVERRIDING = "overridden with other parameters"
+INHERITING = "inherited by classes whose calls cannot be judged"
+TRANSPARENT = re.compile(
+    r"@(?:\w+\.)*(?:abstractmethod|asynccontextmanager|cache|classmethod|contextmanager|final|lru_cache|override"
+    r"|staticmethod)\b"
+)
+"""Decorators that pass on the arguments that they are given, and no others."""
 ASSIGNING = frozenset({"assignment", "const_item", "const_spec", "static_item", "var_spec", "variable_declarator"})
 
 
 class Parameter(Struct, frozen=True):
-    """`passing` says how calls give it a value, if they have no choice; what is `rest` collects any number of them."""
+    """`passing` says how calls give it a value, if they have no choice; what is `rest` collects any number of them. Its
+    `default` is written out if it means the same everywhere."""
 
     name: str
     passing: str = ""
     is_required: bool = True
+    default: str = ""
 
 
 class Signature(Rule, frozen=True, kw_only=True):
@@ -94,6 +104,8 @@ class Signature(Rule, frozen=True, kw_only=True):
     new: tuple[Parameter, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     given: tuple[tuple[str, str], ...] = ()
+    doubt: str = ""
+    """Why nothing says what becomes of its calls."""
 
     @property
     def known_as(self) -> str:
@@ -112,11 +124,12 @@ class Signature(Rule, frozen=True, kw_only=True):
 
 class JudgedCall(Struct, frozen=True):
     """A call that may have to change: what follows is in `place`, if that is clear; without a text, a model writes the
-    `missing` arguments. A call that is not `certain` may be another function's."""
+    `missing` arguments. A call that is not `certain` may be another function's, and has no place."""
 
     call: CalledArguments
     certain: bool
     place: Place | None
+    arguments: tuple[Argument, ...] = ()
     missing: tuple[str, ...] = ()
 
 
@@ -172,19 +185,18 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
     states = [*takewhile(lambda state: text_of(_name_before(state[1])) == function, states)]
     texts = [text_of(listed), *(text_of(was) for _, was in states)]
     ages = [age for (age, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
-    if symbol.node is None or not ages or not scopes.declares(symbol.node) or _is_overloaded(symbol, home):
+    if symbol.node is None or not ages or not scopes.declares(symbol.node):
         return None
     was = states[-1][1]
     receiver, new = _parameters(listed, symbol, home)
     old_receiver, old = _parameters(was, symbol, home)
     renamed = _renamed(old, new)
-    if receiver != old_receiver or renamed is None:
+    if receiver != old_receiver:
         return None
+    doubt = _doubt(symbol, home) or ("nothing says which parameter became which" if renamed is None else "")
+    renamed = renamed or {}
     old = tuple(replace(parameter, name=renamed.get(parameter.name, parameter.name)) for parameter in old)
-    is_kept = [(p.name, p.passing) for p in old] == [(p.name, p.passing) for p in new[: len(old)]]
-    if is_kept and not any(parameter.is_required for parameter in new[len(old) :]):
-        return None
-    return Signature(
+    signature = Signature(
         function=function,
         named_at=named_at,
         receiver=receiver,
@@ -192,10 +204,32 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
         new=new,
         renamed=tuple(renamed.items()),
         given=tuple(_given_since(function, new, edits[len(edits) - ages[0] :])),
+        doubt=doubt,
         path=home.path,
         age=ages[0],
         since=len(edits),
     )
+    is_kept = [(p.name, p.passing) for p in old] == [(p.name, p.passing) for p in new[: len(old)]]
+    return None if is_kept and not signature.due else signature
+
+
+def _doubt(symbol: Symbol, home: Snapshot) -> str:
+    """Why nothing says which parameters calls have in mind: in C, declarations merely repeat each other."""
+    name, is_member = text_of(symbol.node), symbol.node is not None and scopes.is_member(symbol.node)
+    nodes = [scopes.node_at(home, at) for at in declarations(name, home, symbol)] if family(home.path) != "c" else []
+    declared = [node for node in nodes if node is not None and not _is_exported(node)]
+    if sum(scopes.is_member(node) == is_member for node in declared) > 1:
+        return f"{quoted(name)} is declared more than once"
+    is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
+    return "a decorator may change the arguments" if is_open else ""
+
+
+def _decorators(symbol: Symbol) -> list[str]:
+    """Those of a function of Python."""
+    around = symbol.node and symbol.node.parent and symbol.node.parent.parent
+    if around is None or around.type != "decorated_definition":
+        return []
+    return [text_of(child) for child in around.named_children if child.type == "decorator"]
 
 
 def _given_since(function: str, new: Sequence[Parameter], edits: Iterable[Edit]) -> Iterator[tuple[str, str]]:
@@ -252,10 +286,11 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
             parameters.append(Parameter(text_of(node), "rest", is_required=False))
             passing = "name"
         else:
-            has_default = any(node.child_by_field_name(field) for field in DEFAULT_FIELDS) or "optional" in node.type
+            value = next(filter(None, map(node.child_by_field_name, DEFAULT_FIELDS)), None)
+            is_required, default = value is None and "optional" not in node.type, _literal(value)
             # `a, b int` of Go are two.
             for named in node.children_by_field_name("name") or [node]:
-                parameters.append(Parameter(_name_of(named) or text_of(named), passing, not has_default))
+                parameters.append(Parameter(_name_of(named) or text_of(named), passing, is_required, default))
     return receiver, tuple(parameters)
 
 
@@ -264,15 +299,8 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     first = text_of(listed[0]) if listed else ""
     if not named_by(home):
         return first if RECEIVER.match(first) else ""
-    around = symbol.node and symbol.node.parent and symbol.node.parent.parent
-    decorated = around.named_children if around is not None and around.type == "decorated_definition" else []
-    is_static = any(text_of(decorator) == "@staticmethod" for decorator in decorated)
+    is_static = "@staticmethod" in _decorators(symbol)
     return first if symbol.owner is not None and not is_static and not first.startswith("*") else ""
-
-
-def _is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
-    """Whether its type, or the top of its file, declares the name more than once; in C that only repeats it."""
-    return family(home.path) != "c" and len(declarations(text_of(symbol.node), home, symbol)) > 1
 
 
 def _name_of(parameter: Node) -> str:
@@ -281,6 +309,14 @@ def _name_of(parameter: Node) -> str:
     while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
         named = inner
     return text_of(named) if WORD.fullmatch(text_of(named)) else ""
+
+
+def _literal(value: Node | None) -> str:
+    """The value as it is written, if it means the same everywhere: empty if it has names."""
+    waiting = [value] if value is not None else []
+    for node in waiting:
+        waiting += node.named_children
+    return "" if any("identifier" in node.type for node in waiting) else text_of(value)
 
 
 def _missing_in(parameters: Iterable[Parameter], others: Iterable[Parameter]) -> list[str]:
@@ -314,27 +350,18 @@ def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """The calls that are clear; of files that are not open, only those that certainly are of the function. What changes
-    in an argument that moves does so on the way."""
+    """The calls that certainly are of the function. What changes in an argument that moves does so on the way."""
     judged_calls = [*_judged(rule, snapshot, home, project)] if home is not None else []
-    places: list[tuple[CalledArguments, Place]] = []
+    places: list[Place] = []
     for judged in sorted(judged_calls, key=lambda judged: -judged.call.start):
         place = judged.place
-        if place is None or not (judged.certain or not _must_be_certain(snapshot)):
-            continue
-        is_written = place.text is not None
-        inner = [changed for changed in places if is_written and place.start <= changed[0].named_at < place.end]
-        for call, change in inner:
-            was, at = snapshot.text[call.named_at : call.end], call.named_at
-            now = was if change.text is None else was[: change.start - at] + change.text + was[change.end - at :]
-            place = replace(place, text=(place.text or "").replace(was, now, 1))
-        places = [changed for changed in places if changed not in inner]
-        places.append((judged.call, replace(place, bound=judged.certain and is_written)))
-    yield from (place for _, place in reversed(places))
-
-
-def _must_be_certain(snapshot: Snapshot) -> bool:
-    return snapshot.version == CLOSED and knows_imports(snapshot)
+        if place is not None and place.text is not None:
+            within = [inner for inner in places if place.start <= inner.start and inner.end <= place.end]
+            places = [inner for inner in places if inner not in within]
+            composed = rewritten(snapshot.text, judged.call, judged.arguments, within)
+            place = composed and replace(place, text=composed.text, bound=True)
+        places += [place] if place is not None else []
+    yield from reversed(places)
 
 
 def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
@@ -342,40 +369,55 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
     for function in _functions(rule, snapshot, home):
         uses = Uses(function.name, "", function.symbol, home, snapshot, project)
         others = [*_others(uses)]
-        around = _class_named(function.symbol.node)
-        for name in (function.name, *sorted(uses.other_names), *(["cls"] if around and home is snapshot else [])):
+        for name in (function.name, *sorted(uses.other_names), *CONSTRUCTORS.get(function.name, ())):
             for call in calls_by_name(name, snapshot):
-                node, is_alias, at = scopes.node_at(snapshot, call.named_at), name != function.name, call.named_at
-                if node is None or gives_receiver(function, node):
+                node, at = scopes.node_at(snapshot, call.named_at), call.named_at
+                if node is None:
                     continue
-                if name == "__init__" and qualifier_of(node) not in SELVES:
-                    continue  # it has the object in its brackets
-                if name == "cls":
-                    certain = enclosing(node) == around and not is_qualified(node)
-                else:
-                    certain = uses.is_called(name, at) if is_alias else uses.is_certain(at)
+                certain = _is_certain(function, uses, name, node)
                 if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
                     continue
-                may_be = not is_alias and is_called(function, snapshot, at)
-                may_be = may_be and (certain or not knows_imports(snapshot) or is_in_doubt(uses, at))
-                certain = certain and (may_be or function.symbol.local is None)
-                is_open = not certain and bool(others or not _is_named_alike(node, function.symbol))
-                if certain or may_be or (not is_alias and _must_be_certain(snapshot)):
-                    for judged in _changed_call(rule, call, snapshot, certain):
-                        yield replace(judged, place=None, missing=()) if is_open else judged
+                if certain or (name == function.name and _is_in_doubt(function, uses, at)):
+                    given = _with_receiver(rule) if _gives_receiver(function, uses, node) else rule
+                    yield from _changed_call(given, call, snapshot, certain)
 
 
-def _class_named(name: Node | None) -> Node | None:
-    """The class of Python that is declared by this name: in its methods `cls` is the class itself."""
-    around = name.parent if name is not None else None
-    return around if around is not None and around.type == "class_definition" else None
+def _is_certain(function: Function, uses: Uses, name: str, node: Node) -> bool:
+    """Whether this name of the function, of its alias or of the class whose constructor it is stands for it."""
+    at = uses.offset_of(node)
+    if name in CONSTRUCTORS.get(function.name, ()):
+        return _is_constructed(name, uses, node)
+    if name != function.name:
+        return uses.is_called(name, at)
+    is_local = function.symbol.local is not None
+    return uses.is_certain(at) and (not is_local or is_called(function, uses.snapshot, at))
 
 
-def _is_named_alike(node: Node, symbol: Symbol) -> bool:
-    """Whether an object of which nothing states the type is called like that of the method: `store` of `DiskStore`."""
-    whose = qualifier_of(node).replace("_", "").lower()
-    kind = type_name(symbol.owner).lower() if symbol.owner is not None else ""
-    return kind.startswith(whose) or whose.endswith(kind) or (len(whose) > SHORT and kind.endswith(whose))
+def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
+    """Whether the class around is the one whose constructor it is, or with `super` one right below it."""
+    around = enclosing(node)
+    if around is None or is_qualified(node):
+        return False
+    if name == "super":
+        return any(name == type_name(around) and base in uses.owners for name, base in bases_in(uses.snapshot))
+    is_new = name != "this" or (node.parent is not None and node.parent.type == "new_expression")
+    return is_new and around == uses.symbol.owner
+
+
+def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
+    """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
+    is_of_object = bool(function.receiver) and not function.receiver.startswith("cls")
+    return is_of_object and qualifier_of(node) in (uses.owners_named | uses.derived) - SELVES
+
+
+def _with_receiver(rule: Signature) -> Signature:
+    receiver = Parameter(rule.receiver, "position")
+    return replace(rule, old=(receiver, *rule.old), new=(receiver, *rule.new))
+
+
+def _is_in_doubt(function: Function, uses: Uses, at: int) -> bool:
+    """Whether nothing says that another function is called there."""
+    return is_in_doubt(uses, at) if knows_imports(uses.snapshot) else is_called(function, uses.snapshot, at)
 
 
 def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
@@ -401,39 +443,45 @@ def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, ce
     is_clear = not call.is_spread and (named_by(snapshot) or not any(call.names))
     told = _arguments(rule, call, snapshot, values) if is_clear else None
     arguments, came = told or ([], [])
-    if told is None:
-        if certain or not is_clear:
+    if told is not None and arguments == [*range(len(call.pieces))] and not rule.doubt:
+        return
+    if told is None or rule.doubt or not certain:
+        if certain or told is not None or not is_clear:
             yield JudgedCall(call, certain, None)
-    elif arguments != [*range(len(call.pieces))]:
-        missing = tuple(name for name in came if name not in values)
-        place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
-        if place is None or place.text != snapshot.text[place.start : place.end]:
-            place = place and replace(place, is_gap=bool(came) and place.start == place.end)
-            yield JudgedCall(call, certain, place, missing)
+        return
+    missing = tuple(name for name in came if name not in values)
+    place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
+    if place is None or place.text != snapshot.text[place.start : place.end]:
+        place = place and replace(place, is_gap=bool(came) and place.start == place.end)
+        yield JudgedCall(call, certain, place, tuple(arguments), missing)
 
 
 def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArguments) -> str:
-    """What to give to a new parameter: the variable of its name, or what another call was given by hand."""
+    """What to give to a new parameter: the variable of its name, or what another call was given by hand; and to one
+    that had a default, this."""
+    if (was := next((parameter for parameter in rule.old if parameter.name == name), None)) is not None:
+        return "" if rule.went else was.default
     if _is_known(name, snapshot, call):
         return name
     given = dict(rule.given).get(name, "")
-    words = {*WORD.findall(NAMED.sub("", given))} - KEYWORDS - CONSTANTS
+    words = {*VARIABLE.findall(NAMED.sub("", given))} - KEYWORDS - CONSTANTS
     return given if all(_is_known(word, snapshot, call) for word in words) else ""
 
 
 def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
     """What was edited, and the class if that was its constructor."""
     symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
-    yield Function(rule.function, symbol, rule.receiver)
     named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
-    if named is not None and rule.function in CONSTRUCTORS:
+    if rule.function != text_of(named):
+        yield Function(rule.function, symbol, rule.receiver)
+    if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         at = home.offset_of_byte(named.start_byte)
         yield Function(text_of(named), symbol_of(text_of(named), home, at, snapshot))
 
 
 def _arguments(
     rule: Signature, call: CalledArguments, snapshot: Snapshot, values: Mapping[str, str]
-) -> tuple[list[int | str], list[str]] | None:
+) -> tuple[list[Argument], list[str]] | None:
     """The arguments as they have to be, each the number of an old one or a new text, and the parameters that had none,
     which get these `values`. None if nothing says which argument is for which parameter."""
     has_names, new_names = named_by(snapshot), dict(rule.renamed)
@@ -449,9 +497,9 @@ def _arguments(
     if not kept <= by_position.keys() | by_name.keys():
         return None  # it is being written, or another function's
     order = {parameter.name: at for at, parameter in enumerate(rule.new)}
-    arguments: list[int | str] = []
-    moved: list[str] = []
-    named: list[tuple[int, int | str]] = [
+    arguments: list[Argument] = []
+    moved: list[Argument] = []
+    named: list[tuple[int, Argument]] = [
         (order.get(name, len(order)), at) for name, at in by_name.items() if name not in rule.went
     ]
     missing: list[str] = []
@@ -478,7 +526,7 @@ def _arguments(
         else:
             is_in_row = is_in_row and passing == "name"
             if piece is not None:
-                moved.append(f"{name}={snapshot.text[slice(*call.pieces[piece])]}")
+                moved.append((f"{name}=", piece))
             else:
                 before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
                 named.insert(before, (order[name], f"{name}={NAMED.sub('', value)}"))
@@ -524,35 +572,67 @@ def _is_variable(node: Node | None) -> bool:
 
 
 def calls_left(
-    rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, lines_offered: set[tuple[str, int]]
+    rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
-    """Names the calls beside the lines offered that need an argument, those that cannot be judged, and the methods that
-    override the function with other parameters; empty if there are none."""
+    """Names the calls that need an argument and are not among the `places_offered`, each a file and an offset, what
+    cannot be judged, and the classes that override the function or inherit the constructor; empty if there are none."""
     unclear: list[str] = []
-    overriding: list[str] = []
+    declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
-        functions = _functions(rule, file, home)
+        functions = [*_functions(rule, file, home)]
         uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
-        may_be_meant = not _must_be_certain(file) or (yield from sees(file, home, project))
-        for judged in sorted(_judged(rule, file, home, project), key=lambda judged: judged.call.start):
-            line = file.line_of(judged.call.named_at)
-            if (file.uri, line) in lines_offered:
-                continue
-            place = named_from(home, file, judged.call.named_at)
-            is_doubted = may_be_meant and any(is_in_doubt(use, judged.call.named_at) for use in uses)
-            if judged.certain or not _must_be_certain(file):
-                for name in judged.missing:
-                    needing.setdefault(name, []).append(place)
-                unclear += [place] if judged.place is None else []
-            elif is_doubted:
-                unclear.append(place)
+        may_be_meant = not knows_imports(file) or (yield from sees(file, home, project))
+        judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
+        offered = {_call_around(judged_calls, at) for uri, at in places_offered if uri == file.uri}
+        for judged in sorted(judged_calls, key=lambda judged: judged.call.start):
+            for name in () if judged.call in offered else judged.missing:
+                needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
+        unread = (at for pair in zip(functions, uses, strict=True) for at in _unread(*pair))
+        at_calls = (judged.call.named_at for judged in judged_calls if judged.place is None)
+        unclear += [named_from(home, file, at) for at in sorted({*at_calls, *unread})]
         if may_be_meant:
-            overriding += [named_from(home, file, at) for at in _overriding(rule, uses[0])]
+            declaring[OVERRIDING] += [named_from(home, file, at) for at in _overriding(rule, uses[0])]
+            declaring[INHERITING] += [named_from(home, file, at) for at in sorted(_inheriting(rule, uses[0]))]
         yield
-    needs = [f"needs an argument for {quoted(name)}: {listed_places(places)}" for name, places in needing.items()]
-    others = ("cannot be judged", unclear), ("overridden with other parameters", overriding)
-    return "; ".join([*needs, *(f"{what}: {listed_places(places)}" for what, places in others if places)])
+    needs = {f"needs an argument for {quoted(name)}": places for name, places in needing.items()}
+    doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
+    notes = {**needs, doubt: unclear, **declaring}
+    return "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
+
+
+def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArguments | None:
+    """The innermost of these calls in whose brackets an edit is offered."""
+    around = [judged.call for judged in judged_calls if judged.call.start <= offset <= judged.call.end]
+    return max(around, key=lambda call: call.start, default=None)
+
+
+def _unread(function: Function, uses: Uses) -> Iterator[int]:
+    """Where a file hands the function on as a value or under another name, or calls it in a way that is not read."""
+    file = uses.snapshot
+    for name in (function.name, *uses.other_names):
+        called = {call.named_at for call in calls_by_name(name, file)}
+        for at in scopes.mentions(file, name):
+            node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
+            if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
+                continue
+            if _is_value(node, uses.symbol) and _is_certain(function, uses, name, node):
+                yield at
+    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == function.name)
+    for imported in handed_on:
+        is_renamed = imported.alias not in (function.name, "*")
+        if is_renamed and uses.project.brings(file, imported, function.name, uses.home.path):
+            yield imported.start
+
+
+def _is_exported(node: Node) -> bool:
+    return is_exported(node) or (node.parent is not None and node.parent.type.startswith("export"))
+
+
+def _is_value(node: Node, symbol: Symbol) -> bool:
+    """Whether the name may be called by another one; that of a class mostly is a type."""
+    is_class, parent = symbol.node is not None and _names_type(symbol.node), node.parent
+    return not is_class or (parent is not None and parent.type in ASSIGNING and node in parent.named_children[1:])
 
 
 def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
@@ -571,6 +651,25 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
         is_alike = [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
         if not (takes_all or is_alike) and (uses.is_certain(at) or is_in_doubt(uses, at)):
             yield at
+
+
+def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
+    """Where classes of the file take over the constructor: what makes objects of them goes by their names."""
+    file, bases = uses.snapshot, dict(bases_in(uses.snapshot))
+    nodes = [node for at in scopes.mentions(file, rule.function) if (node := scopes.node_at(file, at)) is not None]
+    owners = [owner_of(node) for node in nodes if scopes.declares(node)]
+    own = {type_name(owner) for owner in owners if owner is not None} & uses.derived
+    for name in uses.derived if rule.function in CONSTRUCTORS else ():
+        above = [name]
+        while (base := bases.get(above[-1])) in uses.derived and base not in above:
+            above.append(base)
+        declared = (scopes.node_at(file, at) for at in scopes.mentions(file, name))
+        if own.isdisjoint(above):
+            yield from (uses.offset_of(node) for node in declared if node is not None and _names_type(node))
+
+
+def _names_type(node: Node) -> bool:
+    return node.parent is not None and node.parent.type in scopes.TYPES and scopes.names_it(node, node.parent)
 
 
 def label(rule: Signature) -> str:

@@ -115,6 +115,7 @@ async def check(scenario: Scenario, **known) -> None:
         assert answer.silence.startswith(scenario.reason)
     else:
         assert drawn_after(question.snapshot, answer) == due_after(scenario.drawn), answer.silence
+        assert scenario.note in (None, answer.offer.note)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)

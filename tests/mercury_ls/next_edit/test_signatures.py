@@ -111,7 +111,7 @@ from rows import Other, Rows
 def f(rows: Rows, other: Other):
     rows.read(«1, 2→2, 1»)
     other.read(1, 2)
-    Rows.read(rows, 1, 2)
+    Rows.read(rows, «1, 2→2, 1»)
     Rows().read(«1, 2→2, 1»)
 """,
     "a constructor": """
