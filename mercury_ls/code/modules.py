@@ -127,13 +127,23 @@ class Project:
             return False
         handed = self.imports(file) if file is not None else ()
         exports = [handed_on for handed_on in handed if handed_on.alias == name] or [
-            handed_on for handed_on in handed if handed_on.name == "*"
+            handed_on
+            for handed_on in handed
+            if handed_on.name == "*" and file is not None and not self._lacks(file, handed_on.module, name, home)
         ]
         answers = [
             self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in exports if file is not None
         ]
         direct = [export.name in (name, "*") for export in exports]
         return bool(answers) and all(answers) and all(direct)
+
+    def _lacks(self, importing: Snapshot, module: str, name: str, home: str) -> bool:
+        """True if a module, of which all names are handed on, certainly has none of this name."""
+        path = self.module(importing, module, home)
+        file = self.file(path) if path is not None and path != _unit(home) else None
+        if file is None or scopes.mentions(file, name):
+            return False
+        return not any(imported.name == "*" for imported in self.imports(file))
 
     def leads_by_default(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
         """True if the default export of a module is the class `name` of `home`, directly or by re-exports."""
