@@ -70,6 +70,8 @@ QUOTE = re.compile("[\"'`]")
 VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 CONSTRUCTORS = {"__init__": ("cls",), "constructor": ("super", "this")}
 """And what their class is called within itself, or in one that derives from it."""
+CLASS_OF_SELF = re.compile(r"\b(?:type\(self\)|self\.__class__)\(")
+"""A class of Python that may be derived from the one around."""
 OVERRIDING = "overridden with other parameters"
 INHERITING = "inherited by classes whose calls cannot be judged"
 TRANSPARENT = re.compile(
@@ -618,11 +620,20 @@ def _unread(function: Function, uses: Uses) -> Iterator[int]:
                 continue
             if _is_value(node, uses.symbol) and _is_certain(function, uses, name, node):
                 yield at
+    if function.name in CONSTRUCTORS:
+        around = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
+        classes = uses.owners_named | uses.derived
+        yield from (at for at, node in around if node is not None and _class_around(node) in classes)
     handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == function.name)
     for imported in handed_on:
         is_renamed = imported.alias not in (function.name, "*")
         if is_renamed and uses.project.brings(file, imported, function.name, uses.home.path):
             yield imported.start
+
+
+def _class_around(node: Node) -> str:
+    around = enclosing(node)
+    return type_name(around) if around is not None else ""
 
 
 def _is_exported(node: Node) -> bool:
