@@ -99,19 +99,22 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
     homes = {file.path: file for file in files.values()}
     signatures = changed_signatures(files.values(), question.edits)
     followed = (*renames(question.situation), *((rule, homes[rule.path]) for rule in signatures if rule.path in homes))
-    about = ((rule, home) for rule, home in followed if rule in made or not (offer or rule.age))
-    rule, home = next(about, (None, None))
-    if rule is None or home is None or (offer is not None and offer.kind != rule.kind):
-        return answer
     project = (question.project or Project()).with_files(files.values())
-    if isinstance(rule, Signature):
-        note = await _in_turns(calls_left(rule, home, files.values(), project, places))
-    else:
-        note = await _in_turns(note_of(rule, home, files.values(), project, places))
-    if offer is not None:
-        return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
-    rest = answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; ")
-    return replace(answer, silence="; ".join(filter(None, (note, rest)))) if note else answer
+    for rule, home in followed:
+        if offer is not None and rule not in made:
+            continue
+        if offer is not None and offer.kind != rule.kind:
+            return answer
+        if isinstance(rule, Signature):
+            note = await _in_turns(calls_left(rule, home, files.values(), project, places))
+        else:
+            note = await _in_turns(note_of(rule, home, files.values(), project, places))
+        if offer is not None:
+            return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
+        if note:
+            rest = answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; ")
+            return replace(answer, silence="; ".join(filter(None, (note, rest))))
+    return answer
 
 
 async def _rewritten_by(

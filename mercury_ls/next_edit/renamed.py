@@ -65,22 +65,29 @@ def _at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], pro
             yield rule
 
 
-def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozenset[str]]:
-    """For each symbol that the latest edit renamed, the names that a file using it must contain: its own, and that of
-    its type, or of the function whose parameter it is."""
-    learned = [rule for rule in rules(edits[-LATEST:]) if rule.age == 0]
-    return [
-        names
-        for rule in _at_declarations(learned, homes, Project())
-        if (names := _names_of_use(rule, homes[rule.path]))
-    ]
+class Sought(Struct, frozen=True):
+    """A symbol that other files may know: what uses it contains all of these names, and mostly imports the file at
+    `path`."""
+
+    names: frozenset[str]
+    path: str
 
 
-def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozenset[str]]:
-    """For each function of whose parameters the latest edit asks other arguments, the names that a file calling it must
-    contain."""
-    signatures = (each for each in changed_signatures(homes.values(), edits) if each.age == 0)
-    return [names for each in signatures if (names := names_of_calls(each, homes[each.path]))]
+def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[Sought]:
+    """The symbols that the edits renamed, by their old names and those of their types, or of the functions whose
+    parameters they are; the latest first."""
+    renamed = _at_declarations(rules(edits), homes, Project())
+    return _distinct(Sought(_names_of_use(rule, homes[rule.path]), rule.path) for rule in renamed)
+
+
+def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[Sought]:
+    """The functions of whose parameters the edits ask other arguments."""
+    signatures = changed_signatures(homes.values(), edits)
+    return _distinct(Sought(names_of_calls(each, homes[each.path]), each.path) for each in signatures)
+
+
+def _distinct(symbols: Iterable[Sought]) -> list[Sought]:
+    return [*dict.fromkeys(symbol for symbol in symbols if symbol.names)]
 
 
 def _names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:

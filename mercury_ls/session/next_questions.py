@@ -16,7 +16,7 @@ from mercury_ls.completion.offers import Offer
 from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought, sought_calls
+from mercury_ls.next_edit.renamed import Sought, may_use, renamed_symbols, sought, sought_calls
 from mercury_ls.session.open_files import OpenFiles, closed_file
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
@@ -66,10 +66,10 @@ class NextQuestions:
 
     @property
     def leads_elsewhere(self) -> bool:
-        """Whether other files may know what the latest edit changed."""
+        """Whether other files may know what the edits changed."""
         edits = self.edits
         homes = {document.path: document.snapshot() for document in self._files.documents.values()}
-        return bool(renamed_symbols(edits) or sought_calls(edits, homes))
+        return bool(renamed_symbols(edits) or sought(edits, homes) or sought_calls(edits, homes))
 
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
@@ -106,21 +106,20 @@ class NextQuestions:
         edits = self.edits
         neighbours = self._neighbours(snapshot, edits)
         homes = {file.path: file for file in (snapshot, *neighbours)}
-        renamed = sought(edits, homes)
-        open_files = (*neighbours, *self._open_mentioning(renamed, {file.uri for file in (snapshot, *neighbours)}))
-        if renamed:
-            paths = self._closed_paths(renamed, snapshot)
-            note, is_left = self._left_by_a_rename(snapshot, paths, asker), asker.renamer or not knows_imports(snapshot)
-            closed = self._read([] if is_left else paths[:MOST_USING], renamed)
-        elif called := sought_calls(edits, homes):
-            paths = self._closed_paths(called, snapshot)
-            most = MOST_USING if knows_imports(snapshot) else MOST_CLOSED
-            note = self._left_in_closed(paths, asker, most)
-            closed = self._read(paths[:most], called)
-        else:
-            changed = [frozenset({name}) for name in renamed_symbols(edits)]
-            note, closed = "", self._read(self._closed_paths(changed, snapshot)[:MOST_CLOSED], changed)
-        return (*open_files, *(closed if asker.closed else ())), note
+        renamed, called = sought(edits, homes), sought_calls(edits, homes)
+        known = frozenset(name for symbol in (*renamed, *called) for name in symbol.names)
+        used = [Sought(frozenset({name}), edits[-1].path) for name in renamed_symbols(edits) if name not in known]
+        near = {file.uri for file in (snapshot, *neighbours)}
+        open_files = (*neighbours, *self._open_mentioning([*renamed, *called], near))
+        knows = knows_imports(snapshot)
+        paths, paths_of_calls = self._closed_paths(renamed, snapshot), self._closed_paths(called, snapshot)
+        most = MOST_USING if knows else MOST_CLOSED
+        notes = [self._left_by_a_rename(snapshot, paths, asker)] if renamed else []
+        notes += [self._left_in_closed(paths_of_calls, asker, most)] if called else []
+        closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
+        closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
+        closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot)[:MOST_CLOSED], used))
+        return (*open_files, *(closed if asker.closed else ())), "; ".join(dict.fromkeys(filter(None, notes)))
 
     def _neighbours(self, snapshot: Snapshot, edits: Iterable[Edit]) -> list[Snapshot]:
         """The open documents used last, and those of the user's last edits: what is learned from an edit depends on
@@ -130,24 +129,24 @@ class NextQuestions:
         edited_paths = {edit.path for edit in edits} - {file.path for file in (snapshot, *recent)}
         return [*recent, *(document.snapshot() for document in documents.values() if document.path in edited_paths)]
 
-    def _open_mentioning(self, name_sets: Sequence[frozenset[str]], but: set[str]) -> Iterator[Snapshot]:
-        """The open documents in which all the names of one of these sets occur."""
+    def _open_mentioning(self, symbols: Sequence[Sought], but: set[str]) -> Iterator[Snapshot]:
+        """The open documents that may use one of these symbols by their text."""
         for uri, document in self._files.documents.items():
-            if uri not in but and _is_asked(document.text, name_sets):
+            if uri not in but and _may_use_any(document.text, symbols):
                 yield document.snapshot()
 
-    def _closed_paths(self, name_sets: Sequence[frozenset[str]], near: Snapshot) -> list[str]:
-        """Those that mention the file of the latest edit as well come first: they may import it."""
+    def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot) -> list[str]:
+        """Those that mention the file of a symbol as well come first: they may import it."""
         open_paths = {document.path for document in self._files.documents.values()}
-        modules = {_module(edit.path) for edit in self.edits[-1:]}
-        importing = self._files.workspace.mentioning([names | modules for names in name_sets], near.path)
-        paths = dict.fromkeys((*importing, *self._files.workspace.mentioning(name_sets, near.path)))
+        importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
+        mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
+        paths = dict.fromkeys((*mentioning(importing, near.path), *mentioning(names, near.path)))
         return [path for path in paths if path not in open_paths]
 
-    def _read(self, paths: Iterable[str], name_sets: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
+    def _read(self, paths: Iterable[str], symbols: Sequence[Sought]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""
         for path in paths:
-            if (text := self._files.workspace.text(path)) and _is_asked(text, name_sets):
+            if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
                 yield closed_file(path, text)
 
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
@@ -176,5 +175,5 @@ def _module(path: str) -> str:
     return file.parent.name if file.stem in FOLDER_MODULES or file.suffix == ".go" else file.stem
 
 
-def _is_asked(text: str, name_sets: Sequence[frozenset[str]]) -> bool:
-    return any(may_use(text, names) for names in name_sets)
+def _may_use_any(text: str, symbols: Sequence[Sought]) -> bool:
+    return any(may_use(text, symbol.names) for symbol in symbols)

@@ -173,6 +173,42 @@ async def test_many_places_are_one_offer(session, tmp_path):
     assert len(offer.edits) == 300
 
 
+AREA = "def area(w, h):\n    a = 1\n    b = 2\n    c = 3\n    d = 4\n    return w * a\n\n\nprint(area(1, 2))\n"
+AREA_USED = "from area import area\n\nprint(area(3, 4))\n"
+
+
+@pytest.mark.parametrize(("old", "new", "used"), [("area", "surface", 2), ("w, h", "h, w", 1), (", h", "", 1)])
+@pytest.mark.parametrize("later", ["3", "depth", "3 * 3"])
+async def test_edit_elsewhere_loses_no_closed_file(session, tmp_path, old, new, used, later):
+    session.questions.connect(NoEngine())
+    uri = await renamed(session, tmp_path, {"area.py": AREA, "b.py": AREA_USED}, old, new)
+    session.change(uri, 3, [((4, 8, 4, 9), later)], "utf-16")
+    offer = await asked(session, uri)
+    assert [edit.uri == uri for edit in offer.edits] == [True, *[False] * used]
+
+
+async def test_edit_elsewhere_loses_no_reason_for_silence(session, tmp_path):
+    session.questions.connect(NoEngine())
+    uri = await renamed(session, tmp_path, {"area.py": AREA, "b.py": AREA_USED}, "h)", "h, unit)")
+    session.change(uri, 3, [((4, 8, 4, 9), "depth")], "utf-16")
+    answer = await session.next_edits.ask(uri, 0, invoked=True)
+    assert answer.silence.startswith("needs an argument for `unit`: area.py:9, b.py:3")
+
+
+async def test_rename_and_other_parameters_both_lead_to_closed_files(session, tmp_path):
+    session.questions.connect(NoEngine())
+    sizes = "\n\ndef size(w, h):\n    return w\n"
+    used = "from area import size\n\nprint(size(3, 4))\n"
+    uri = await renamed(
+        session, tmp_path, {"area.py": AREA + sizes, "b.py": AREA_USED, "c.py": used}, "area", "surface"
+    )
+    session.change(uri, 3, [((11, 9, 11, 13), "h, w")], "utf-16")
+    offers = [await asked(session, uri)]
+    take(session, offers[0])
+    offers.append(await asked(session, uri))
+    assert sorted(len(offer.edits) for offer in offers) == [1, 3]
+
+
 async def test_file_too_large_for_definitions_is_searched_for_names(session, tmp_path):
     text = "from rows import load\n\nload(1)\n" + "total = 1\n" * 9000
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED, "large.py": text}, "load", "get")
@@ -341,4 +377,4 @@ def test_files_that_cannot_use_a_name_are_not_parsed(text, names, expected):
 def test_methods_named_like_a_keyword_of_another_language_are_sought():
     home = Document("", "rows.py", "", 1, "class Rows:\n    def find(self): ...\n").snapshot()
     edit = Edit("rows.py", 1, "    def match(self): ...\n", "    def find(self): ...\n")
-    assert sought([edit], {"rows.py": home}) == [{"match", "Rows"}]
+    assert [symbol.names for symbol in sought([edit], {"rows.py": home})] == [{"match", "Rows"}]
