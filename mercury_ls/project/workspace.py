@@ -146,6 +146,11 @@ class Workspace:
             self._walk = _advance(self._walk)
         return self._busy()
 
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing is left to scan or read until something changes."""
+        return not self._most or not self._busy()
+
     def changed(self, paths: Sequence[str]) -> None:
         """These files were created or changed: they are read next."""
         for path in paths:

@@ -17,6 +17,9 @@ from mercury_ls.session.stats import Stats
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3
+READING_PAUSE_SECONDS = 1.0
+"""How long reading the project waits for activity before it goes on by itself."""
+READING = "reading the project"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 
 
@@ -60,7 +63,7 @@ class Idle:
         self._files = questions.files
         self._stats = stats
         self._is_writing = is_writing
-        self.add("reading the project", self._read_on)
+        self.add(READING, self._read_on)
         self.add("writing the counts", self._count)
         self.add("letting the engine encode ahead", self.warm)
         self.add("learning which names exist", self.look_ahead)
@@ -71,11 +74,20 @@ class Idle:
 
     async def tend(self) -> None:
         while True:
-            await self.active.wait()
+            if not await self._is_used():
+                await self.chores[READING].run()
+                continue
             await self._quiet()
             for chore in self.chores.values():
                 if not self.active.is_set():
                     await chore.run()
+
+    async def _is_used(self) -> bool:
+        """Waits for activity; False if there is none while a part of the project still has to be read."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if self._files.workspace.is_read else READING_PAUSE_SECONDS):
+                return await self.active.wait()
+        return False
 
     async def _quiet(self) -> None:
         while self.active.is_set():

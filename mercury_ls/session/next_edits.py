@@ -61,8 +61,8 @@ class NextEdits:
         self._answered_at = 0
         self._lacked_engine = False
         """Whether the last answer was made while the engine was starting."""
-        self._has_gap = False
-        """Whether the offer might name more files once the project has been read."""
+        self._gap = ""
+        """Why the offer may lack files, which it may have once that is different."""
         self._ahead: asyncio.Task[Answer] | None = None
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
@@ -144,7 +144,8 @@ class NextEdits:
     @property
     def is_outdated(self) -> bool:
         """Whether there are edits, or files, that the offer does not know, or an engine that had no part in it."""
-        has_gained = (self._has_gap and not self._files.workspace.gap()) or (self._lacked_engine and self._is_ready)
+        has_read = bool(self._gap) and self._files.workspace.gap() != self._gap
+        has_gained = has_read or (self._lacked_engine and self._is_ready)
         return self.standing.is_outdated or has_gained
 
     def _reason_to_wait(self, request: NextEditRequest) -> str:
@@ -174,7 +175,7 @@ class NextEdits:
         if answer.offer is None:
             self.standing.drop()
             return replace(answer, silence=_silence_of(answer, note, request))
-        self._has_gap = bool(note and files.workspace.gap())
+        self._gap = files.workspace.gap() if note else ""
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=_joined_notes(note, answer.offer))
         edits = self.next_questions.edits
         if self.standing.put(offer, mark, edits[-1].path if edits else ""):

@@ -68,7 +68,7 @@ class Session:
         self.kept = RetentionWatch(self.stats, clock)
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
-        self.next_edits = NextEdits(self.files, self.questions, self.tally, self._note)
+        self.next_edits = NextEdits(self.files, self.questions, self.tally, self._note_next_edit)
         self.decisions: deque[str] = deque(maxlen=64)
         """The last lines of the log in which users look up why nothing was suggested."""
         self.roots: Sequence[str] = ()
@@ -98,6 +98,7 @@ class Session:
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
+        self.idle.active.set()
 
     def know_names(self, names: NameSources) -> None:
         """From another analyser; the one before ends in its own time."""
@@ -354,6 +355,11 @@ class Session:
             if self.tally.is_shown(answer.offer.id):
                 self.files.aftermath.shown(answer.offer.id)
         return answer
+
+    def _note_next_edit(self, uri: str, offset: int, outcome: str, began: float) -> None:
+        """To ask is activity as well: what the answer lacked is read now."""
+        self.idle.active.set()
+        self._note(uri, offset, outcome, began)
 
     def _note(self, uri: str, offset: int, outcome: str, began: float) -> float:
         """Keeps and logs what was decided; returns how many milliseconds that took."""

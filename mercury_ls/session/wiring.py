@@ -149,6 +149,7 @@ class Wiring:
         workspace = session.files.workspace
         workspace.removed(removed)
         workspace.changed([path for path in changed if path not in removed_uris])
+        session.idle.active.set()
         if workspace.branch_switched():
             session.branch_switched()
         names = {Path(path).name for path in changed}

@@ -251,6 +251,19 @@ async def test_unread_files_are_reported_and_made_up_for(session, tmp_path, monk
     assert offer.note == ""
 
 
+async def test_files_that_are_read_later_are_made_up_for_though_others_never_are(session, tmp_path, monkeypatch):
+    monkeypatch.setattr(proposals, "READING_SECONDS", 0.0)
+    uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
+    (tmp_path / "late.py").write_text("from rows import load\n\nload(1)\n")
+    (tmp_path / "large.py").write_text("total = 1\n" * (1 << 17))
+    session.files.workspace._walked_at = None
+    offer = await asked(session, uri)
+    assert (len(offer.edits), offer.note) == (1, "more files may use this name: the project is still being indexed")
+    await session.files.project_read(5.0)
+    offer = await asked(session, uri)
+    assert (len(offer.edits), offer.note) == (3, "more files may use this name: 1 of its files are not in the index")
+
+
 STRICT = "def check(row, strict=False, depth=1):\n    return row\n\n\ncheck(1, strict=True)\n"
 CALLED = "from a import check\n\ncheck(2, strict=True)\n"
 

@@ -369,6 +369,35 @@ async def test_background_work_that_failed_is_taken_up_again(session, engine, mo
     assert steps == [0.0, 2.0]
 
 
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_project_is_read_to_its_end_without_any_activity(session, monkeypatch, failing):
+    monkeypatch.setattr(idle_module, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(idle_module, "READING_PAUSE_SECONDS", 0.0)
+    steps, workspace = [], session.files.workspace
+
+    def step(now: float) -> bool:
+        steps.append(now)
+        if len(steps) <= failing:
+            raise RuntimeError("a bug of ours")
+        return len(steps) < 5
+
+    monkeypatch.setattr(workspace, "step", step)
+    monkeypatch.setattr(type(workspace), "is_read", property(lambda self: len(steps) >= 5))
+    tending = asyncio.create_task(session.idle.tend())
+    async with asyncio.timeout(10):
+        while len(steps) < 5:
+            session.clock.now += 1.0
+            await asyncio.sleep(0)
+    tending.cancel()
+
+
+async def test_asking_for_a_next_edit_is_activity(session):
+    await ask(session, "x = $0\n")
+    session.idle.active.clear()
+    await session.next_edits.ask(URI, 0)
+    assert session.idle.active.is_set()
+
+
 async def test_idle_session_warms_engine(session, engine):
     await ask(session, "x = $0\n")
     await session.idle.warm()
