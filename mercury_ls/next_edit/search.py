@@ -8,6 +8,7 @@ from mercury_ls.next_edit.settled import unsettled
 from mercury_ls.next_edit.situation import Situation
 
 MOST_CANDIDATES = 64
+TAKEN_BACK = "your edits cancel each other out: what you accepted in between stays"
 
 
 def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
@@ -23,7 +24,7 @@ def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
 def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
     """The same, step by step."""
     if not situation.edits:
-        return Silence("nothing has been edited yet")
+        return Silence(TAKEN_BACK if situation.accepted else "nothing has been edited yet")
     if reason := unsettled(situation.snapshot, situation.offset, situation.edits):
         return Silence(reason)
     yield

@@ -234,7 +234,7 @@ class OpenFiles:
         return [*open_snapshots, *(Document("", path, "", 0, text).snapshot() for path, text in nearest_closed)]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def closed_file(path: str, text: str) -> Snapshot:
     """A file that is not open, with its text on the disk."""
     return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()

@@ -319,6 +319,15 @@ async def test_client_that_cannot_show_closed_files_is_told_of_them(session, tmp
     assert offer.note == "9 closed files may use this name too"
 
 
+async def test_edit_that_is_taken_back_after_accepting_is_not_called_none(session, tmp_path):
+    uri = await renamed(session, tmp_path, {"area.py": AREA}, "w, h", "h, w")
+    take(session, await asked(session, uri))
+    session.change(uri, 9, [((0, 9, 0, 13), "w, h")], "utf-16")
+    session.questions.connect(NoEngine())
+    answer = await session.next_edits.ask(uri, 0, invoked=True)
+    assert answer.silence == "your edits cancel each other out: what you accepted in between stays"
+
+
 async def test_accepted_offer_is_no_edit_of_the_user(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n"}, "load", "get")
     take(session, await asked(session, uri))
