@@ -471,11 +471,10 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
 
 
 def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
-    """What was edited, and the class if that was its constructor."""
+    """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
     symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
     named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
-    if rule.function != text_of(named):
-        yield Function(rule.function, symbol, rule.receiver)
+    yield Function("constructor" if rule.function == text_of(named) else rule.function, symbol, rule.receiver)
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         at = home.offset_of_byte(named.start_byte)
         yield Function(text_of(named), symbol_of(text_of(named), home, at, snapshot))
