@@ -401,15 +401,19 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
     if around is None or is_qualified(node):
         return False
     if name == "super":
-        return any(name == type_name(around) and base in uses.owners for name, base in bases_in(uses.snapshot))
+        return any(derived == type_name(around) and base in uses.owners for derived, base in bases_in(uses.snapshot))
     is_new = name != "this" or (node.parent is not None and node.parent.type == "new_expression")
     return is_new and around == uses.symbol.owner
 
 
 def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
-    is_of_object = bool(function.receiver) and not function.receiver.startswith("cls")
-    return is_of_object and qualifier_of(node) in (uses.owners_named | uses.derived) - SELVES
+    is_of_class = function.receiver.startswith("cls") or "@classmethod" in _decorators(function.symbol)
+    return (
+        bool(function.receiver)
+        and not is_of_class
+        and qualifier_of(node) in (uses.owners_named | uses.derived) - SELVES
+    )
 
 
 def _with_receiver(rule: Signature) -> Signature:
