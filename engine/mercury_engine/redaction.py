@@ -1,12 +1,17 @@
-"""Finds keys, tokens and passwords in a text by their shape and by the names before them.
+"""Finds keys, tokens and passwords in a text by their shape, by the names before them, or because they are known.
 
-Both sides of the boundary need it: recording what the user types, and learning from a project's history.
+Both sides of the boundary need it: recording what the user types, learning from a project's history, and showing what
+somebody else's server says.
 """
 
 import math
 import re
+from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
+
+from msgspec import Struct
 
 NOT_WITHIN = r"(?<![A-Za-z0-9_])"
 TOKENS = re.compile(
@@ -73,3 +78,155 @@ def _looks_random(value: str) -> bool:
     """True for at least three bits of entropy per character, which prose and identifiers of this length rarely have."""
     shares = [count / len(value) for count in Counter(value).values()]
     return len(value) >= 12 and -sum(share * math.log2(share) for share in shares) >= 3.0
+
+
+class ForeignText(Struct, frozen=True):
+    """What a server, a gateway or a hub wrote. Only `Secrets.shown` makes words for people of it."""
+
+    _text: str = ""
+
+    @classmethod
+    def of(cls, data: bytes) -> "ForeignText":
+        return cls(data.decode(errors="replace"))
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __repr__(self) -> str:
+        return f"ForeignText({len(self._text)} characters)"
+
+    __str__ = __repr__
+
+
+SHOWN = 160
+PART = 8
+"""So many characters of a secret in a row are not shown either: whoever repeats it may have cut it."""
+PART_OF_CODE = 12
+LEAST_SECRET = 3
+LONGEST_ENCODED = 6
+"""Characters for one, as in JSON."""
+MOST_ENCODINGS = 3
+FORMED = 4096
+"""Within so many characters whatever has the form of a secret ends."""
+BLANK = re.compile(r"[^!-~]+")
+SAME = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ-_", "abcdefghijklmnopqrstuvwxyz+/")
+ENCODED = re.compile(
+    BLANK.pattern + r"|\\+(?:u00|x)(?P<json>[0-9a-f]{2})|\\+(?P<quoted>.)|%(?:25)*(?P<url>[0-9a-f]{2})"
+    r"|&(?:amp;)*(?P<html>\#[0-9]{1,7}|\#x[0-9a-f]{1,6}|[a-z]{1,10});",
+    re.IGNORECASE,
+)
+BLANK_END = re.compile(r"[^!-~]+\Z")
+SHORT_KEY = re.compile(NOT_WITHIN + r"sk-[\w-]{8,}")
+STARS = re.compile(r"\*{4,}")
+
+
+class Secrets:
+    """The keys, logins and headers with which somebody is asked, who must not show them to the user's company.
+
+    They are recognised as they are and in the encodings of base64, URLs, JSON and HTML, whole or in parts.
+    """
+
+    def __init__(self, headers: Iterable[str] = ()) -> None:
+        secrets = {secret for header in headers for secret in _secrets_in(header) if len(secret) >= LEAST_SECRET}
+        self._parts = {part for secret in secrets for form in _forms(secret) for part in _parts(form, PART)}
+        self._passwords = {part for secret in secrets for part in _telling_parts(secret)}
+        self._reach = max((len(secret) for secret in secrets), default=0) * LONGEST_ENCODED + FORMED
+
+    def shown(self, foreign: ForeignText, most: int = SHOWN) -> str:
+        """The beginning on one line, with what is secret or looks like it left out. It is cut last: a secret that is
+        cut is not recognised."""
+        limit = most + self._reach
+        text = " ".join(foreign._text.split(None, limit))[:limit]
+        return STARS.sub("…", self._masked(text)[:most])
+
+    def is_harmless(self, foreign: ForeignText) -> bool:
+        """Whether all of it may be shown, such as the name of a model."""
+        return self._masked(foreign._text) == foreign._text
+
+    def are_in(self, foreign: ForeignText) -> bool:
+        """Whether code repeats one."""
+        readings = _readings(foreign._text) if self._passwords else ()
+        return any(True for plain, _ in readings for _ in _found(plain, self._passwords))
+
+    def _masked(self, text: str) -> str:
+        characters = list(SHORT_KEY.sub(lambda key: "*" * len(key[0]), mask_secrets(text)))
+        for plain, places in _readings(text):
+            for start, end in _found(plain, self._parts):
+                secret = BLANK_END.sub("", text[places[start] : places[end]])
+                characters[places[start] : places[start] + len(secret)] = "*" * len(secret)
+        return "".join(characters)
+
+
+def _secrets_in(header: str) -> Iterator[str]:
+    """The value of a header, what follows a word such as Bearer, and the login that this may encode."""
+    yield header
+    yield (credential := header.rpartition(" ")[2])
+    with suppress(ValueError):
+        login = b64decode(credential, validate=True).decode("ascii")
+        if login.isprintable():
+            yield from (login, login.partition(":")[2])
+
+
+def _forms(secret: str) -> set[str]:
+    """The secret as a reading has it: itself, and the base64 of a text that it is in, wherever it begins."""
+    forms = {plain for plain, _ in _readings(secret)}
+    for before in range(3):
+        encoded = b64encode(bytes(before) + secret.encode()).decode()
+        own = encoded[-(-8 * before // 6) : 8 * (before + len(secret)) // 6]
+        forms |= {own.translate(SAME)} if len(own) > LEAST_SECRET else set()
+    return forms - {""}
+
+
+def _parts(form: str, length: int) -> Iterator[str]:
+    """All of that length, or the whole if it is no longer."""
+    return (form[at : at + length] for at in range(max(len(form) - length, 0) + 1))
+
+
+def _telling_parts(secret: str) -> Iterator[str]:
+    """By which it is recognised in code; none of what servers without keys are given as a key, which may be a word of
+    any code."""
+    is_token = tells_secrets(secret)
+    if is_token or _is_password(secret):
+        parts = (part for form in _forms(secret) for part in _parts(form, PART_OF_CODE))
+        yield from (part for part in parts if is_token or _is_password(part))
+
+
+def _found(plain: str, parts: Set[str]) -> Iterator[tuple[int, int]]:
+    for length in {len(part) for part in parts}:
+        for at in range(len(plain) - length + 1):
+            if plain[at : at + length] in parts:
+                yield at, at + length
+
+
+def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
+    """The text without blanks, and with characters instead of their encodings, which may be encoded themselves; and
+    where each character of that begins in the text, and where the last one ends."""
+    places = list(range(len(text) + 1))
+    for pattern in (BLANK, *[ENCODED] * MOST_ENCODINGS):
+        pieces, kept, last = [], [], 0
+        for match in pattern.finditer(text):
+            piece = _character(match)
+            pieces += (text[last : match.start()], piece)
+            kept += places[last : match.start()]
+            kept += places[match.start() : match.start() + len(piece)]
+            last = match.end()
+        text, places = "".join((*pieces, text[last:])), kept + places[last:]
+        yield text.translate(SAME), places
+        if not ENCODED.search(text):
+            return
+
+
+def _character(match: re.Match[str]) -> str:
+    kind = match.lastgroup
+    if kind == "html":
+        from html import unescape
+
+        character = unescape(f"&{match[kind]};")
+        return character if len(character) == 1 else ""
+    if kind == "quoted":
+        return match[kind]
+    return chr(int(match[kind], 16)) if kind else ""
+
+
+def _is_password(secret: str) -> bool:
+    return len(secret) >= 6 and bool(re.search(r"\d", secret) and re.search(r"[^\W\d]", secret))

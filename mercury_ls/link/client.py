@@ -14,6 +14,7 @@ import msgspec
 
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, InfillRequest, RequestError, TooLongError
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
 from mercury_ls.link.requests import prepared
@@ -47,6 +48,7 @@ PATIENCE_SECONDS = 2.0
 SILENCE_SECONDS = 4.0
 """A server sends its status at once, even while its engine is busy: one that does not is hanging, and is replaced."""
 CONNECT_SECONDS = 0.5
+LONGEST_REFUSAL = 400
 
 
 class EngineUnavailable(Exception):  # noqa: N818  a state of the world, not an error of the caller
@@ -147,7 +149,7 @@ class EngineClient:
         last: AnswerFrame | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
         async with self._exchange(path, request, until) as (connection, response):
-            frames, pieces = FrameReader(AnswerFrame), connection.body(response)
+            frames, pieces = FrameReader(AnswerFrame, connection.secrets), connection.body(response)
             while (piece := await _in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
                     if last.answer is not None and not last.answer.final:
@@ -178,7 +180,7 @@ class EngineClient:
             connection, response = await _in_time(self._send(path, body), until)
             try:
                 if response.status >= 400:
-                    raise EngineError(_refusal(await connection.read(response)))
+                    raise EngineError(_refusal(await connection.read(response), connection.secrets))
                 yield connection, response
             finally:
                 self._give_back(connection)
@@ -234,8 +236,8 @@ class EngineClient:
         try:
             response = await self._lease_of(connection, holder)
             if response.status >= 400:
-                raise EngineUnavailable(_refusal(await connection.read(response)))
-            frames = FrameReader(Status)
+                raise EngineUnavailable(_refusal(await connection.read(response), connection.secrets))
+            frames = FrameReader(Status, connection.secrets)
             async for piece in connection.body(response):
                 for status in frames.feed(piece):
                     self._publish(status)
@@ -373,13 +375,14 @@ def failed(failure: Failure) -> Exception:
     return FAILED.get(failure.kind, EngineError)(failure.detail)
 
 
-def _refusal(body: bytes) -> str:
+def _refusal(body: bytes, secrets: Secrets) -> str:
     """The server's own message, or the text of a proxy in between."""
     try:
         answer = msgspec.json.decode(body, type=dict[str, str])
-        return f"{answer['error']}: {answer['remedy']}"
-    except (msgspec.DecodeError, KeyError):
-        return body.decode(errors="replace")[:200]
+        text = ForeignText(f"{answer['error']}: {answer['remedy']}")
+    except (msgspec.DecodeError, KeyError, UnicodeDecodeError):
+        text = ForeignText.of(body)
+    return secrets.shown(text, LONGEST_REFUSAL)
 
 
 def _remote_address(text: str, token_file: str) -> Address:

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.link.wire import WireError
 
 HEAD_LIMIT = 64 << 10
 CHUNK_LIMIT = 4 << 20
 CONNECT_SECONDS = 5.0
+SHOWN = 80
 KEEP_ALIVE_SECONDS = 15
 """Keeps a lease from looking alive after a laptop slept or a network was lost."""
 
@@ -73,6 +75,7 @@ class Connection:
         self._writer = writer
         host = f"{address.host}:{address.port}" if address.host else "localhost"
         authorization = f"authorization: Bearer {address.token}\r\n" if address.token else ""
+        self.secrets = Secrets([f"Bearer {address.token}"] if address.token else [])
         self._common = f"host: {host}\r\n{authorization}"
         self._idle = True
 
@@ -86,12 +89,12 @@ class Connection:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"{method} {path} HTTP/1.1\r\n{self._common}{lines}content-length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
-        return _parse_head(await self._until(b"\r\n\r\n"))
+        return _parse_head(await self._until(b"\r\n\r\n"), self.secrets)
 
     async def body(self, response: Response) -> AsyncIterator[bytes]:
         """The pieces as they arrive. A connection whose response is not read to its end cannot be used again."""
         if response.headers.get("transfer-encoding") == "chunked":
-            while size := _chunk_size(await self._until(b"\r\n")):
+            while size := _chunk_size(await self._until(b"\r\n"), self.secrets):
                 yield (await self._exactly(size + 2))[:-2]
             while await self._until(b"\r\n") != b"\r\n":
                 pass  # trailers
@@ -121,22 +124,24 @@ class Connection:
             raise ConnectionResetError("the engine server closed the connection") from error
 
 
-def _parse_head(head: bytes) -> Response:
+def _parse_head(head: bytes, secrets: Secrets) -> Response:
     first, *lines = head.decode("latin-1").split("\r\n")[:-2]
     version, _, remainder = first.partition(" ")
     status = remainder[:3]
     if not version.startswith("HTTP/1.") or not status.isdigit():
-        raise WireError(f"the engine server sent {first[:80]!r}, which is not HTTP/1.1: check the address")
+        shown = secrets.shown(ForeignText(first), SHOWN)
+        raise WireError(f"the engine server sent {shown!r}, which is not HTTP/1.1: check the address")
     pairs = (line.partition(":") for line in lines)
     return Response(int(status), {name.lower(): value.strip().lower() for name, _, value in pairs})
 
 
-def _chunk_size(line: bytes) -> int:
+def _chunk_size(line: bytes, secrets: Secrets) -> int:
     digits = line.split(b";")[0].strip()
     try:
         size = int(digits, 16)
     except ValueError:
-        raise WireError(f"the engine server sent {line[:40]!r} instead of a chunk size") from None
+        shown = secrets.shown(ForeignText.of(line), SHOWN)
+        raise WireError(f"the engine server sent {shown!r} instead of a chunk size") from None
     if not 0 <= size <= CHUNK_LIMIT:
         raise WireError(f"the engine server sent a chunk of {size} bytes, over the limit of {CHUNK_LIMIT}")
     return size

@@ -19,6 +19,7 @@ from mercury_engine.api import (
     InfillRequest,
     RequestError,
 )
+from mercury_engine.redaction import ForeignText, Secrets
 
 PREFIX = f"/engine/v{PROTOCOL_VERSION}"
 CLIENT_HEADER = "mercury-client"
@@ -87,9 +88,10 @@ Value = TypeVar("Value")
 
 
 class FrameReader(Generic[Value]):
-    """Splits a stream of bytes into frames of one type."""
+    """Splits a stream of bytes into frames of one type. What is wrong with one is said without the secrets."""
 
-    def __init__(self, kind: type[Value]) -> None:
+    def __init__(self, kind: type[Value], secrets: Secrets | None = None) -> None:
+        self._secrets = secrets or Secrets()
         self._decode = msgspec.msgpack.Decoder(kind).decode
         self._rest = b""
 
@@ -108,7 +110,8 @@ class FrameReader(Generic[Value]):
         try:
             return self._decode(payload)
         except msgspec.DecodeError as error:
-            raise WireError(f"received a malformed frame ({error}): {NOT_AN_ENGINE}") from error
+            problem = self._secrets.shown(ForeignText(str(error)))
+            raise WireError(f"received a malformed frame ({problem}): {NOT_AN_ENGINE}") from None
 
 
 NOT_AN_ENGINE = f"check that a mercury-ls engine server of protocol {PROTOCOL_VERSION} listens at this address"

@@ -22,6 +22,7 @@ from msgspec import Meta, Struct
 from mercury_engine.addresses import is_here
 from mercury_engine.api import EngineError
 from mercury_engine.bounds import LARGEST
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.models import places
 from mercury_ls.serve.models import Report
 
@@ -152,6 +153,9 @@ def described(data: bytes, id: str, revision: str) -> Repository:
     places.check(file.name for file in files)
     if len(files) > MOST_FILES:
         raise EngineError(f"{id}: has {len(files):,} files, and {MOST_FILES:,} are the most; choose another model")
+    secrets = _secrets()
+    if wrong := next((file.name for file in files if not secrets.is_harmless(ForeignText(file.name))), ""):
+        raise EngineError(f"{id}: the hub says that it has {_shown(wrong)}, which cannot be a file; {AGAIN}")
     return Repository(
         id=answer.id,
         revision=answer.sha,
@@ -163,15 +167,21 @@ def described(data: bytes, id: str, revision: str) -> Repository:
 
 
 def _formed(form: re.Pattern[str], text: str, id: str, field: str) -> str:
-    if not form.fullmatch(text):
+    if not form.fullmatch(text) or not _secrets().is_harmless(ForeignText(text)):
         raise EngineError(f"{id}: the hub says that {field} is {_shown(text)}, which cannot be one; {AGAIN}")
     return text
 
 
 def _shown(foreign: object) -> str:
-    """A stranger's words in a message: on one line, and not many."""
+    """A stranger's words in a message: on one line, not many, and without the user's token."""
     text = repr(foreign) if isinstance(foreign, str) else str(foreign)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    shown = _secrets().shown(ForeignText(text), SHOWN + 1)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
+
+def _secrets() -> Secrets:
+    """What the hub is told of the user."""
+    return Secrets([library().utils.build_hf_headers().get("authorization", "")])
 
 
 def is_wanted(name: str) -> bool:
@@ -195,7 +205,9 @@ def _licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
     licence = card.get("license_name") if card.get("license") in (None, "other") else card.get("license")
     tagged = next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), "")
     stated = licence or card.get("license") or tagged
-    return stated if isinstance(stated, str) and LICENCE.fullmatch(stated) else ""
+    if not isinstance(stated, str) or not LICENCE.fullmatch(stated):
+        return ""
+    return stated if _secrets().is_harmless(ForeignText(stated)) else ""
 
 
 def _cached(id: str, revision: str) -> Repository:

@@ -17,6 +17,7 @@ from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
+from mercury_engine.redaction import ForeignText
 from mercury_engine.remote import asking
 from mercury_engine.remote.access import client_for
 from mercury_engine.remote.asking import Attempt
@@ -25,7 +26,6 @@ from mercury_engine.remote.health import (
     Trouble,
     link_trouble,
     status_trouble,
-    told,
     unknown_model,
     wrong_answer,
 )
@@ -37,6 +37,7 @@ from mercury_engine.remote.protocols import (
     WrongAnswerError,
     body,
     decoded,
+    is_name,
     model_names,
     protocol_named,
 )
@@ -279,18 +280,20 @@ class RemoteEngine:
 
     def _hears(self, stream: StreamedText, events: Events, data: bytes, exchange: Exchange) -> bool:
         """Whether there is more than before."""
-        address, before = self._record.address, (len(stream.text), stream.end)
+        address, secrets, before = self._record.address, self._client.secrets, (len(stream.text), stream.end)
         try:
             for event in chain(events.feed(data), events.finish() if exchange.done else ()):
                 if event.error:
-                    raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._client.secrets)}"))
+                    raise self._health.failed(Trouble(f"{address} gave up: {secrets.shown(event.error)}"))
                 stream.add(event)
                 if stream.is_endless:
                     break
+            if stream.is_endless and not stream.text:
+                raise WrongAnswerError("it goes on and on without any text")
         except WrongAnswerError as error:
-            raise self._health.failed(wrong_answer(address, str(error))) from None
-        if stream.is_endless and not stream.text:
-            raise self._health.failed(wrong_answer(address, "it goes on and on without any text"))
+            raise self._health.failed(wrong_answer(address, error, secrets)) from None
+        if secrets.are_in(ForeignText(stream.text)):
+            raise EngineError(f"{address} repeats a key of yours as code: nothing of that is shown")
         if exchange.done and not (stream.end or stream.is_endless):
             if not events.ended:
                 raise self._health.failed(link_trouble(address, BROKEN_OFF))
@@ -353,7 +356,8 @@ class RemoteEngine:
                 yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
         finally:
             exchange.close()
-        raise _RefusedError(wrong_answer(self._record.address, "nothing at all"))
+        nothing = WrongAnswerError("nothing at all")
+        raise _RefusedError(wrong_answer(self._record.address, nothing, self._client.secrets))
 
     def _trouble(self, path: str, exchange: Exchange, body: bytes) -> Trouble:
         status, headers, secrets = exchange.status, exchange.headers, self._client.secrets
@@ -368,11 +372,18 @@ class RemoteEngine:
         body = yield from self._ended(exchange, wait)
         if exchange.status in (401, 403, 429) or exchange.status >= 500:
             raise self._health.failed(self._trouble(path, exchange, body))
-        self._has = _listed(body) if exchange.status == 200 else []
+        self._has = self._listed(body) if exchange.status == 200 else []
         if self._has and not any(self._serves(name) for name in self._has):
             raise self._health.failed(unknown_model(self._record, self._has))
         self._health.checked = True
         self._health.worked()
+
+    def _listed(self, body: bytes) -> list[str]:
+        try:
+            names = model_names(decoded(body))
+        except WrongAnswerError:
+            return []
+        return [name for name in names if is_name(name, self._client.secrets, self._record.model)]
 
     def _serves(self, name: str) -> bool:
         """A server that has one model and ignores names may have another one that reads the same prompts; one that has
@@ -443,13 +454,6 @@ def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
     if len(request.spans) != 1:
         raise EngineError(f"{record.name} answers one place at a time")
     return request.spans[0]
-
-
-def _listed(body: bytes) -> list[str]:
-    try:
-        return model_names(decoded(body))
-    except WrongAnswerError:
-        return []
 
 
 def _context_in(body: bytes) -> int:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
-from mercury_engine.redaction import mask_secrets
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_engine.remote.http import LinkError
 from mercury_engine.remote.protocols import WrongAnswerError, decoded, text_at
 
@@ -19,7 +19,6 @@ LONGEST_DELAY = 60.0
 LONGEST_DELAY_HERE = 8.0
 """On this machine asking costs nothing, and a server that was started again should be noticed."""
 LONGEST_ASKED_FOR = 3600.0
-SHOWN = 160
 LISTED = 6
 
 
@@ -91,7 +90,8 @@ def link_trouble(address: str, error: LinkError) -> Trouble:
             return Trouble(f"{address} broke off: {error.detail}; see the server's own log")
 
 
-def wrong_answer(address: str, detail: str) -> Trouble:
+def wrong_answer(address: str, error: WrongAnswerError, secrets: Secrets) -> Trouble:
+    detail = error.told(secrets)
     return Trouble(f"{address} answers, but not with a completion ({detail}): is it the server that {ADDED} names?")
 
 
@@ -105,15 +105,15 @@ def status_trouble(
     headers: Mapping[str, str],
     body: bytes,
     *,
-    secrets: Sequence[str] = (),
+    secrets: Secrets,
     has: Sequence[str] = (),
 ) -> Trouble:
     """For an answer that is no success. What the server says is shown without keys and other headers."""
-    address, message = record.address, _message_of(body, secrets)
+    address, message = record.address, secrets.shown(_message_of(body))
     why = f": {message}" if message else ""
     match status:
         case 301 | 302 | 303 | 307 | 308:
-            where = told(headers.get("location", "another address"), secrets)
+            where = secrets.shown(ForeignText(headers.get("location", "another address")))
             return Trouble(
                 f"{address} redirects to {where}, where neither code nor keys are sent: add the model with its real "
                 "address"
@@ -156,24 +156,16 @@ def _listed(names: Sequence[str]) -> str:
     return f"it has {', '.join(names[:LISTED])}{unlisted}"
 
 
-def _message_of(body: bytes, secrets: Sequence[str]) -> str:
+def _message_of(body: bytes) -> ForeignText:
     """What the server says in the body of a refusal, without JSON or HTML around it."""
-    text = body[:4096].decode(errors="replace")
+    text = body.decode(errors="replace")
     try:
-        message = decoded(body[:4096])
+        message = decoded(body)
         error = message.get("error", message)
         text = error if isinstance(error, str) else text_at(error, "message", "detail") or text
     except WrongAnswerError:
-        text = re.sub(r"<[^>]*>", " ", text)
-    return told(text, secrets)
-
-
-def told(text: str, secrets: Sequence[str] = ()) -> str:
-    """What a server said, on one line, without keys, headers and anything else that looks secret."""
-    text = " ".join(text.split())
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return mask_secrets(text)[:SHOWN]
+        text = re.sub(r"<[^<>]*>", " ", text)
+    return ForeignText(text)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

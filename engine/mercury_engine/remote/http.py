@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import EngineError
+from mercury_engine.redaction import Secrets
 
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
@@ -114,6 +115,7 @@ class HttpClient:
         self.site = site_of(address)
         self.proxy = proxy
         self._headers = dict(headers or {})
+        self.secrets = Secrets([*self._headers.values(), proxy.authorization if proxy else ""])
         self.connect_seconds = connect_seconds
         self.silence_seconds = silence_seconds
         self._context = context
@@ -121,12 +123,6 @@ class HttpClient:
         self._open: set[Exchange] = set()
         self._closed = False
         self._lock = Lock()
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What must not be shown: the values of the headers, also without a word such as Bearer before them."""
-        values = {part for value in self._headers.values() for part in (value, value.rpartition(" ")[2])}
-        return tuple(sorted((value for value in values if len(value) > 2), key=len, reverse=True))
 
     @property
     def context(self) -> ssl.SSLContext:

@@ -14,8 +14,9 @@ from mercury_engine.api import EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for
 from mercury_engine.prompts.edits import edit_format_for
 from mercury_engine.record import ModelRecord
+from mercury_engine.redaction import ForeignText
 from mercury_engine.remote.access import client_for
-from mercury_engine.remote.health import link_trouble, told
+from mercury_engine.remote.health import link_trouble
 from mercury_engine.remote.http import HttpClient, LinkError
 from mercury_engine.remote.protocols import (
     Ask,
@@ -23,6 +24,7 @@ from mercury_engine.remote.protocols import (
     WrongAnswerError,
     body,
     decoded,
+    is_name,
     model_names,
     objects,
     protocol_named,
@@ -74,6 +76,7 @@ def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> ProbedServ
         server = _speaking(client, record, seconds) if record.protocol else _identified(client, record.address, seconds)
         if server is None or server.note:
             return server
+        server = _named(client, server, record.model)
         chosen = next((served for served in server.models if served.name == record.model), None)
         if chosen is None and not (server.models if record.model else server.models[1:]):
             chosen = next(iter(server.models), Served(record.model))
@@ -125,13 +128,20 @@ def _loaded(client: HttpClient, server: ProbedServer, chosen: Served) -> tuple[P
     return replace(server, models=tuple(served if model == chosen else model for model in server.models)), served
 
 
+def _named(client: HttpClient, server: ProbedServer, own: str = "") -> ProbedServer:
+    """With those of its models whose names may be shown."""
+    models = tuple(served for served in server.models if is_name(served.name, client.secrets, own))
+    return replace(server, models=models)
+
+
 def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[ProbedServer]:
     """The servers of this machine at the ports that they usually have. No model is loaded by this."""
 
     def look(port: int) -> ProbedServer | None:
         client = HttpClient(f"http://127.0.0.1:{port}", connect_seconds=seconds)
         try:
-            return _identified(client, f"http://127.0.0.1:{port}", seconds)
+            server = _identified(client, f"http://127.0.0.1:{port}", seconds)
+            return server and _named(client, server)
         except LinkError:
             return None
         finally:
@@ -173,7 +183,8 @@ def _llama_server(client: HttpClient, address: str, body: Mapping[str, Any], sec
     listed = _decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
     names = model_names(listed) or [text_at(body, "model_alias", "model_path")]
     models = tuple(_served(name, _context_of(body), text_at(body, "model_path")) for name in names)
-    return ProbedServer(address, f"llama-server {text_at(body, 'build_info')}".strip(), "llama", models)
+    version = client.secrets.shown(ForeignText(text_at(body, "build_info")))
+    return ProbedServer(address, f"llama-server {version}".strip(), "llama", models)
 
 
 def _context_of(props: Mapping[str, Any]) -> int:
@@ -189,7 +200,8 @@ def _ollama(client: HttpClient, address: str, body: Mapping[str, Any], seconds: 
     if listed is None or "models" not in listed:
         return None
     models = tuple(_served(name, OLLAMA_CONTEXT) for name in model_names(listed))
-    return ProbedServer(address, f"Ollama {body['version']}", "ollama", models)
+    version = client.secrets.shown(ForeignText(body["version"]))
+    return ProbedServer(address, f"Ollama {version}", "ollama", models)
 
 
 def _lm_studio(client: HttpClient, address: str, body: Mapping[str, Any], seconds: float) -> ProbedServer | None:
@@ -278,7 +290,7 @@ def _with_tokens(client: HttpClient, server: ProbedServer, chosen: Served) -> Pr
 
 def _completion_problem(client: HttpClient, protocol: str, model: str) -> str:
     """Why no token comes back; "" if one does."""
-    spoken = protocol_named(protocol)
+    spoken, secrets = protocol_named(protocol), client.secrets
     ask = Ask(prompt="x = ", suffix="\n", model=model, tokens=1, context=OLLAMA_CONTEXT, file="x.py", language="python")
     status = 0
     try:
@@ -289,7 +301,6 @@ def _completion_problem(client: HttpClient, protocol: str, model: str) -> str:
     except LinkError as error:
         return f"it does not complete: {error.detail}"
     except WrongAnswerError as error:
-        message = told(str(error), client.secrets)
-        return f"it does not complete: {message}" if status == 200 else f"it does not complete ({status})"
-    failed = told(next((event.error for event in said if event.error), ""), client.secrets)
+        return f"it does not complete: {error.told(secrets)}" if status == 200 else f"it does not complete ({status})"
+    failed = secrets.shown(next((event.error for event in said if event.error), ForeignText()))
     return f"it does not complete ({reply.status}): {failed}" if failed or reply.status != 200 else ""

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import EngineError, Snippet
+from mercury_engine.redaction import ForeignText, Secrets
 
 Shape = Literal["raw", "gap", "chat"]
 """A prompt with special tokens in it; the texts before and after the gap; or a message."""
@@ -21,7 +22,14 @@ ALTERNATIVE_TEMPERATURE = 0.6
 
 
 class WrongAnswerError(Exception):
-    """What arrived is no completion."""
+    """What arrived is no completion: why, after what is `quoted` of it."""
+
+    def __init__(self, why: str, quoted: ForeignText | None = None) -> None:
+        super().__init__(why)
+        self.quoted = quoted
+
+    def told(self, secrets: Secrets) -> str:
+        return f"{secrets.shown(self.quoted, SHOWN)!r} {self}" if self.quoted else str(self)
 
 
 class ServerProtocol(Struct, frozen=True, kw_only=True):
@@ -204,7 +212,7 @@ class Event(Struct, frozen=True):
     text: str = ""
     log_probs: tuple[float, ...] = ()
     end: Literal["", "stop", "length"] = ""
-    error: str = ""
+    error: ForeignText = ForeignText()
 
 
 class Events:
@@ -262,10 +270,10 @@ def decoded(data: bytes) -> dict[str, Any]:
     """The JSON object that the data is. What is in it may have any type."""
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is not JSON") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise WrongAnswerError("is not JSON", ForeignText.of(data)) from None
     if not isinstance(value, dict):
-        raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is no completion")
+        raise WrongAnswerError("is no completion", ForeignText.of(data))
     return value
 
 
@@ -284,7 +292,7 @@ def read(message: Mapping[str, Any]) -> Event | None:
     """None for a message that is neither text, nor an end, nor an error."""
     if error := message.get("error"):
         text = error if isinstance(error, str) else text_at(error, "message", "detail", "type")
-        return Event(error=(text or "an error without a message")[:SHOWN])
+        return Event(error=ForeignText(text or "an error without a message"))
     choice = next(iter(objects(message.get("choices"))), {})
     text, end = _text_of(message, choice), _end_of(message, choice)
     if text is None and not end and "choices" not in message:
@@ -333,3 +341,8 @@ def model_names(listed: Any) -> list[str]:
         return []
     names = (text_at(entry, "id", "model", "name") for entry in objects(listed.get("data") or listed.get("models")))
     return list(islice((name for name in names if 0 < len(name) <= LONGEST_NAME), MOST_MODELS))
+
+
+def is_name(text: str, secrets: Secrets, own: str) -> bool:
+    """Whether a server may call a model so: names are shown and kept. `own` is the one that the user gave."""
+    return text == own or secrets.is_harmless(ForeignText(text))

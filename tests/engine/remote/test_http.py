@@ -6,6 +6,7 @@ import pytest
 
 from bench.harness.servers import document, serving
 from mercury_engine.api import EngineError
+from mercury_engine.redaction import ForeignText
 from mercury_engine.remote import http
 from mercury_engine.remote.http import HttpClient, LinkError, Proxy, ServerSite, site_of
 from tests.engine.remote.tls import CERTIFICATES, with_tls
@@ -356,4 +357,4 @@ def test_unheard_answer_is_ended_by_next_request(monkeypatch):
 
 def test_secrets_are_never_shown():
     with client_of("http://127.0.0.1:1", headers={"Authorization": "Bearer s3cret", "X-Team": "blue"}) as client:
-        assert client.secrets == ("Bearer s3cret", "s3cret", "blue")
+        assert client.secrets.shown(ForeignText("no s3cret for blue")) == "no … for …"

@@ -8,6 +8,7 @@ import pytest
 from bench.harness.servers import document, free_port, lines_of, serving, streamed
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
+from mercury_engine.redaction import Secrets
 from mercury_engine.remote import probe as probing
 from mercury_engine.remote.http import Reply
 from mercury_engine.remote.probe import ProbedServer, Served, running
@@ -235,7 +236,7 @@ def test_certificate_or_proxy_in_the_way_is_reported(monkeypatch):
 class Replies:
     """Answers at once, without a connection."""
 
-    secrets = ()
+    secrets = Secrets()
 
     def __init__(self, answers) -> None:
         self.answers = answers

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from mercury_engine.api import EngineError, Snippet
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_engine.remote.protocols import (
     Ask,
     Event,
@@ -71,7 +72,7 @@ def test_answers_are_read_by_the_protocol_of_the_server(said, event):
     for wrong in wrongly_typed(message):
         with suppress(WrongAnswerError):
             for part in heard("application/json", msgspec.json.encode(wrong))[0]:
-                assert isinstance(part.text + part.error + part.end, str)
+                assert isinstance(part.text + Secrets().shown(part.error) + part.end, str)
                 assert all(-math.inf < value <= 0 for value in part.log_probs)
 
 
@@ -95,7 +96,7 @@ def test_stream_is_parsed_wherever_it_is_cut():
 
 def test_end_of_an_answer_is_told_from_its_interruption():
     found, _ = heard("text/event-stream", SAID, b'error: {"error":{"message":"slot unavailable"}}\n\n')
-    assert found[-1].error == "slot unavailable"
+    assert found[-1].error == ForeignText("slot unavailable")
     assert heard("text/event-stream", SAID) == ([Event("aé")], False)
     assert heard("application/x-ndjson", b'{"response":"a","done":false}\n') == ([Event("a")], False)
     assert heard("application/json; charset=utf-8", b'{\n "choices":', b'[{"text":"a"}]}') == (

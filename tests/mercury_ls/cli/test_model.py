@@ -304,6 +304,31 @@ def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):
         check(capsys, f"add {server.address} --yes", 1, f"set engine.address = '{server.address}' instead")
 
 
+class Gateway(dict):
+    """Answers everything with what it was asked."""
+
+    def get(self, path, other=None):
+        return lambda line, asked: document({"status": "ok", "data": [{"id": asked.headers}], **asked.headers})(
+            line, asked
+        )
+
+
+def test_key_is_not_printed_by_command_whose_server_repeats_it(home, capsys, monkeypatch):
+    key = "sk-proj-nothing-of-this-is-printed"
+    monkeypatch.setenv("KEY", key)
+    with serving_answers(Gateway()) as server:
+        written = ModelRecord(
+            name="theirs", kind="server", prompt="qwen", protocol="openai", address=server.address, key="env:KEY"
+        )
+        (home / "data/models/theirs").mkdir(parents=True)
+        write_record(written, home / "data/models/theirs")
+        for command in ("test theirs", "use theirs", f"add {server.address} --key env:KEY --name other --yes"):
+            with pytest.raises(SystemExit):
+                main(["model", *command.split()])
+            assert key[:16] not in "".join(capsys.readouterr())
+        assert server.asked[-1].headers["authorization"] == f"Bearer {key}"
+
+
 EVIL = "a\x1b[2J\x9b\u202e\n  licence      mit"
 
 

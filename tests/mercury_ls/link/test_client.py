@@ -575,8 +575,43 @@ async def test_remote_engine_is_asked_with_token(directory, scheme, monkeypatch)
         async with connected(directory, settings) as (client, _):
             (draft,) = await everything(client.infill(request()))
             assert draft.spans[0].text == "answer"
-        settings = remote_settings(directory, options, scheme, "wrong")
+        settings = remote_settings(directory, options, scheme, "guessed")
         assert "the bearer token is missing or wrong" in await why_unavailable(settings)
+
+
+TOKEN = "t0ken-of-the-engine-server"
+BAD_FRAME = b"\x82\xa5state\xba" + TOKEN.encode() + b"\xa6detail\xa1x"
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (b"HTTP/1.1 403 X\r\ncontent-length: 260\r\n\r\n" + b"no: ".ljust(190) + TOKEN.encode().ljust(70), "no: …"),
+        (b"Bearer " + TOKEN.encode() + b" HTTP\r\n\r\n", "sent '… HTTP', which is not HTTP/1.1"),
+        (
+            b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n" + TOKEN.encode() + b"\r\n",
+            "sent '…' instead of a chunk",
+        ),
+        (
+            b"HTTP/1.1 200 X\r\ncontent-length: %d\r\n\r\n" % (4 + len(BAD_FRAME))
+            + len(BAD_FRAME).to_bytes(4, "big")
+            + BAD_FRAME,
+            "Invalid enum value '…'",
+        ),
+    ],
+)
+async def test_gateway_that_repeats_token_is_not_quoted(directory, reply, reason):
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        address = "{}:{}".format(*server.sockets[0].getsockname())
+        settings = remote_settings(directory, daemon.Options(http=address), "http", TOKEN)
+        assert reason in (shown := await why_unavailable(settings))
+        assert TOKEN[:8] not in shown
 
 
 @pytest.mark.parametrize(

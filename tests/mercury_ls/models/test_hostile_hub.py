@@ -54,6 +54,29 @@ def stand_in(home, files, monkeypatch):
         yield served
 
 
+TOKEN = "hf_VxKqPzRtYwLmNbGhJdSaFcEuOiTrQw"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sha": f"Bearer {TOKEN}"},
+        {"id": f"org/{TOKEN}"},
+        {"siblings": [{"rfilename": f"{TOKEN}.safetensors", "size": 1}]},
+        {"siblings": [{"rfilename": "config.json", "size": 1, "blobId": "x" * 60 + TOKEN}]},
+        {"cardData": {"license": f"licence {TOKEN}"}},
+    ],
+)
+def test_hub_that_repeats_token_is_not_quoted(monkeypatch, wrong):
+    monkeypatch.setattr(hub.library().utils, "build_hf_headers", lambda: {"authorization": f"Bearer {TOKEN}"})
+    answer = {"id": ID, "sha": SHA, "siblings": []} | wrong
+    try:
+        shown = repr(hub.described(json.dumps(answer).encode(), ID, ""))
+    except EngineError as error:
+        shown = str(error)
+    assert TOKEN[:10] not in shown
+
+
 def written(home):
     return sorted(str(path.relative_to(home)) for path in home.rglob("*"))
 
