@@ -116,14 +116,22 @@ def project_files(roots: Iterable[str | Path]) -> list[Path]:
 def _file_source(path: Path, kind: str) -> _SettingsSource:
     from mercury_ls.settings import toml
 
-    origin = f"{kind} {path}"
+    origin, is_project = f"{kind} {path}", kind == "project file"
+    if is_project and not _is_inside(path):
+        remedy = "is a link that leads out of the project, so it is not read; write the settings there"
+        return _SettingsSource(origin=origin, problems=(SettingsProblem(str(path), "", remedy, kind),))
     try:
         table = toml.read(path)
     except FileNotFoundError:
         return _SettingsSource(origin=origin)
     except toml.UnreadableError as error:
         return _SettingsSource(origin=origin, problems=(SettingsProblem(error.where, "", error.remedy, kind),))
-    return _SettingsSource(origin=origin, values=tuple(_flatten(table)), is_project=kind == "project file")
+    return _SettingsSource(origin=origin, values=tuple(_flatten(table)), is_project=is_project)
+
+
+def _is_inside(path: Path) -> bool:
+    """Whether a project file is one of its project's own: what a link leads to may be a secret of the user's."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent))
 
 
 def _editor_source(options: Mapping[str, Any]) -> _SettingsSource:
@@ -196,18 +204,18 @@ class _Loading:
     def _take(self, source: _SettingsSource, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
-            return self._refuse(source, path, raw, _unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
+            return self._refuse(source, path, _unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
         if source.is_project and setting.personal:
             remedy = "is not allowed in a project file; set it in your user file or your editor's settings"
-            return self._refuse(source, path, raw, remedy)
+            return self._refuse(source, path, remedy, raw)
         if setting.kind is dict and source.is_typed:
             return self._take_table(source, path, raw)
         try:
             value = _convert(setting, raw, source.is_typed)
         except msgspec.ValidationError:
-            return self._refuse(source, path, raw, _mismatch_remedy(setting, raw))
+            return self._refuse(source, path, _mismatch_remedy(setting, raw), raw)
         except (ValueError, OSError) as error:
-            return self._refuse(source, path, raw, str(error))
+            return self._refuse(source, path, str(error), raw)
         if setting.kind is tuple:
             return self._add(source, path, value)
         self.values[path], self.origins[path] = value, source.origin
@@ -222,18 +230,19 @@ class _Loading:
     def _add(self, source: _SettingsSource, path: str, patterns: tuple[str, ...]) -> None:
         refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
         for pattern in refused:
-            self._refuse(
-                source, path, pattern, "is not allowed in a project file, which cannot exempt files; remove it"
-            )
+            remedy = "is not allowed in a project file, which cannot exempt files; remove it"
+            self._refuse(source, path, remedy, pattern)
         added = {pattern: None for pattern in patterns if pattern not in refused}
         before = self.values.get(path, ())
         self.values[path] = (*(p for p in before if p not in added), *added)
         self.origins[path] = f"{self.origins[path]}, {source.origin}" if before else source.origin
 
-    def _refuse(self, source: _SettingsSource, path: str, value: Any, remedy: str) -> None:
+    def _refuse(self, source: _SettingsSource, path: str, remedy: str, *values: Any) -> None:
+        """Without a value, for what is no setting of ours and may be somebody's secret."""
         self._refused += 1
         if self._refused <= MAX_PROBLEMS:
-            self.problems.append(SettingsProblem(_truncate(path), _shorten(value), remedy, source.origin))
+            shown = "".join(map(_shorten, values))
+            self.problems.append(SettingsProblem(_truncate(path), shown, remedy, source.origin))
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")

@@ -256,6 +256,41 @@ def test_files_that_cannot_be_read_are_named(write, tmp_path):
     check(load(tmp_path / "missing.toml"), [])
 
 
+SECRET = "cio0123456789abcdefTOKEN"
+CREDENTIALS = f"[registry]\ntoken = '{SECRET}'\n[suggest]\nkey = '{SECRET}'\n"
+
+
+@pytest.mark.parametrize("text", [CREDENTIALS, f"token = {SECRET}", "suggest.enabled = false"])
+def test_project_file_that_leads_out_of_its_project_is_not_read(write, tmp_path, text):
+    secret = write("home/.cargo/credentials.toml", text)
+    project, folder = tmp_path / "project" / config.PROJECT_FILE, tmp_path / "linked"
+    project.parent.mkdir()
+    folder.symlink_to(project.parent)
+    for target in (secret, Path("../home/.cargo/credentials.toml")):
+        project.symlink_to(target)
+        for file in (project, folder / config.PROJECT_FILE):
+            loaded = load(project_files=[file])
+            check(loaded, [f"{file}: is a link that leads out of the project"], suggest__enabled=True)
+            assert SECRET not in repr(loaded)
+        project.unlink()
+
+
+def test_project_file_may_be_a_link_within_its_project(write, tmp_path):
+    write("project/settings/mercury.toml", "suggest.enabled = false")
+    folder, project = tmp_path / "linked", tmp_path / "project" / config.PROJECT_FILE
+    project.symlink_to("settings/mercury.toml")
+    folder.symlink_to(project.parent)
+    for file in (project, folder / config.PROJECT_FILE):
+        check(load(project_files=[file]), [], suggest__enabled=False)
+
+
+def test_values_of_unknown_settings_are_not_repeated(write):
+    user = write("config.toml", CREDENTIALS)
+    for loaded in (load(user), load(project_files=[user]), load(options={"registry": {"token": SECRET}})):
+        assert "registry.token: is not a setting" in str(loaded.problems[0])
+        assert SECRET not in repr(loaded)
+
+
 BOMBS = {
     "brackets": "x = " + "[" * 3000 + "]" * 3000,
     "tables": "x = " + "{a = " * 900 + "1" + "}" * 900,
