@@ -18,6 +18,8 @@ LENGTH = frozenset({"length", "limit", "max_tokens", "model_length"})
 SHOWN = 120
 MOST_MODELS = 1000
 LONGEST_NAME = 500
+LEAST_LOG_PROB = -1e6
+"""Far below that of any token; an integer can be too large for a float."""
 ALTERNATIVE_TEMPERATURE = 0.6
 
 
@@ -331,7 +333,7 @@ def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iter
     tokens = logprobs or message.get("completion_probabilities") or message.get("logprobs")
     for token in tokens if isinstance(tokens, list) else ():
         value = token.get("logprob") if isinstance(token, dict) else token
-        if isinstance(value, int | float) and value <= 0:
+        if isinstance(value, int | float) and LEAST_LOG_PROB <= value <= 0:
             yield float(value)
 
 

@@ -76,6 +76,23 @@ def test_answers_are_read_by_the_protocol_of_the_server(said, event):
                 assert all(-math.inf < value <= 0 for value in part.log_probs)
 
 
+def with_log_prob(value: str) -> bytes:
+    probabilities = f'[{{"logprob": {value}}}, {{"logprob": -1}}]'
+    return f'{{"content": "x", "stop": true, "completion_probabilities": {probabilities}}}'.encode()
+
+
+@pytest.mark.parametrize("value", ["-" + "9" * 400, "9" * 400, "-1e308", "1e-9", "true"])
+def test_impossible_log_probability_is_none(value):
+    (event,), _ = heard("application/json", with_log_prob(value))
+    assert event.log_probs == (-1.0,)
+
+
+@pytest.mark.parametrize("value", ["-1e400", "-" + "9" * 9999, "NaN", "-Infinity"])
+def test_log_probability_that_is_no_number_is_refused(value):
+    with pytest.raises(WrongAnswerError):
+        heard("application/json", with_log_prob(value))
+
+
 def heard(kind: str, *pieces: bytes) -> tuple[list[Event], bool]:
     events = Events(kind)
     found = [event for piece in pieces for event in events.feed(piece)]
