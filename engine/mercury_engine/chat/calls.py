@@ -53,9 +53,13 @@ class Dialogue(Struct, frozen=True, eq=False):
 
     def render(self, request: ChatRequest) -> str:
         tools = () if request.tool_choice == "none" else request.tools
-        if self.has_tools:
-            return self.template.render(request.messages, tools)
-        return self.template.render([*_described(request.messages, tools)])
+        try:
+            if self.has_tools:
+                return self.template.render(request.messages, tools)
+            return self.template.render([*_described(request.messages, tools)])
+        except RecursionError:
+            nested = "a tool, or the arguments of an earlier call, are nested too deeply"
+            raise RequestError(f"{nested}: flatten them") from None
 
     def read(self, text: str, turn: int) -> ParsedAnswer:
         """Parse an answer; `turn` makes the ids of calls unique in a conversation."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mercury_engine.api import ChatRequest, Message, Tool, ToolCall
+from mercury_engine.api import ChatRequest, Message, RequestError, Tool, ToolCall
 from mercury_engine.chat.calls import HERMES, CallFormat, dialogue_of
 from mercury_engine.chat.template import ChatTemplate, Source
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -68,6 +68,21 @@ def test_calls_are_read_as_far_as_they_are_complete(tokens, text, said, calls):
     assert [(call.name, call.arguments) for call in heard.calls] == calls
     assert [len(call.id) for call in heard.calls] == [9] * len(calls)
     assert len({call.id for call in heard.calls}) == len(calls)
+
+
+@pytest.mark.parametrize("template", [WITH_TOOLS, CHATML])
+@pytest.mark.parametrize(("depth", "is_rendered"), [(200, True), (5_000, False), (50_000, False)])
+def test_tools_and_arguments_that_are_too_deep_are_refused(tokens, template, depth, is_rendered):
+    deep, spoken = '{"a":' * depth + "{}" + "}" * depth, dialogue(tokens, template)
+    for arguments, parameters in ((deep, "{}"), ("{}", deep)):
+        call, tools = ToolCall("1", "add", arguments), (Tool("add", "", parameters),)
+        messages = (Message("user", "Hi"), Message("assistant", "", (call,)))
+        request = ChatRequest(session="s", messages=messages, tools=tools)
+        if is_rendered or (arguments == deep and not spoken.has_tools):  # such a template has them as a text
+            assert deep.replace(" ", "") in spoken.render(request).replace(" ", "")
+        else:
+            with pytest.raises(RequestError, match="nested too deeply: flatten"):
+                spoken.render(request)
 
 
 def test_template_without_tools_has_them_in_system_message(tokens):
