@@ -13,6 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     options = parser().parse_args(arguments)
     from mercury_ls.cli.given import UsageError, check_settings
+    from mercury_ls.wording import harmless
 
     if os.path.expanduser("~") == "~":
         from mercury_ls.link.local import settle_home
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         module, _, function = options.run.partition(".")
         code = getattr(importlib.import_module(f"mercury_ls.cli.{module}"), function)(options)
     except UsageError as error:
-        sys.stderr.write(f"{options.command}: {error}\n")
+        sys.stderr.write(f"{options.command}: {harmless(str(error))}\n")
         code = 2
     except KeyboardInterrupt:
         code = 130

@@ -120,7 +120,8 @@ def log_handler(file: str) -> logging.Handler:
     try:
         return logging.FileHandler(file, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        sys.stderr.write(f"mercury-ls: cannot write log.file {file} ({error.strerror}): logging to standard error\n")
+        instead = f"cannot write log.file {file} ({error.strerror}): logging to standard error"
+        sys.stderr.write(f"mercury-ls: {one_line(instead)}\n")
         return logging.StreamHandler()
 
 

@@ -5,9 +5,10 @@ import math
 import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from mercury_ls import __version__
+from mercury_ls.wording import one_line
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -20,8 +21,15 @@ EXIT_CODES = {
 """The exit codes common to every command."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Repeats no argument so that a terminal obeys it."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(one_line(message))
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="mercury-ls",
         description="Code completion and next edits from a small model on your own machine, for any LSP editor.",
         epilog=f"`mercury-ls COMMAND --help` describes a command, with an example.\n\n{_exit_codes(EXIT_CODES)}",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mercury_ls.cli.given import UsageError, assigned, chosen_file, missing_file, report, start_log
+from mercury_ls.cli.given import UsageError, assigned, chosen_file, failed, missing_file, report, start_log
 
 if TYPE_CHECKING:
     from mercury_ls.lsp.protocol import LspProtocol
@@ -24,8 +24,7 @@ def lsp(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_serve(options))
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"mercury-ls: {error}\n")
-        return 1
+        return failed(options, error)
 
 
 async def _serve(options: argparse.Namespace) -> int:

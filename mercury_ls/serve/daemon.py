@@ -21,6 +21,7 @@ from mercury_ls.link.claim import Claim, claimed, end, has_gone, owner
 from mercury_ls.link.connection import Connection, connect
 from mercury_ls.link.wire import PREFIX, Status, WireError
 from mercury_ls.serve.race import first_of
+from mercury_ls.wording import harmless
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -91,7 +92,7 @@ def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -
 def reported(error: Exception, code: int) -> int:
     """Report the error: the exit code matters even if the log is on a full disk."""
     with suppress(OSError):
-        sys.stderr.write(f"mercury-ls serve: {error}\n")
+        sys.stderr.write(f"mercury-ls serve: {harmless(str(error))}\n")
     return code
 
 

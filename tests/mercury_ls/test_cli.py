@@ -56,6 +56,41 @@ def test_missing_place_is_refused_with_what_there_is(home, capsys, place, said):
     assert check(capsys, ["complete", place], 2, said) == ""
 
 
+BAD = "a\x1b[2J\x9b\u202e"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["complete", f"{BAD}.py:1:1"],
+        ["complete", f"{BAD}.py"],
+        ["complete", "a.py:1:1", "--set", BAD],
+        ["complete", "a.py:1:1", "--set", f"engine.{BAD}=1"],
+        ["complete", "a.py:1:1", "--config", BAD],
+        ["complete", "a.py:1:1", "--log-file", f"/nowhere/{BAD}"],
+        ["complete", "a.py:1:1", BAD],
+        [BAD],
+        ["config", "--config", BAD],
+        ["editor", BAD],
+        ["model", "use", BAD],
+        ["model", "add", BAD],
+        ["model", BAD],
+        ["serve", "--http", BAD],
+        ["serve", "--http", "127.0.0.1:0", "--project", BAD],
+        ["serve", "--team", BAD],
+        ["serve", "--new-token", BAD],
+        ["tune", BAD],
+        ["stats", "--days", BAD],
+    ],
+)
+def test_arguments_do_nothing_to_a_terminal(home, capsys, arguments):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    printed = "".join(capsys.readouterr())
+    assert printed
+    assert not {"\x1b", "\x9b", "\u202e"} & {*printed}
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_pipe_is_refused_instead_of_waited_for(home, capsys):
     os.mkfifo(home / "a.py")
