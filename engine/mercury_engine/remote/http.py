@@ -6,6 +6,7 @@ while the server reads the prompt, and urllib3 can shut down only what has been 
 """
 
 import http.client
+import re
 import socket
 import ssl
 import time
@@ -27,6 +28,9 @@ SILENCE_SECONDS = 60.0
 """A cold model on a slow machine reads a long prompt for that long before it says anything."""
 LARGEST = 4 << 20
 PIECE = 1 << 16
+LONGEST_HEAD = 1 << 14
+"""Of a proxy's answer."""
+HEAD_END = re.compile(rb"\r?\n\r?\n")
 IDLE = 4
 IDLE_SECONDS = 50.0
 """After a minute, routers forget a connection without a word."""
@@ -228,7 +232,7 @@ class _Connection(http.client.HTTPConnection):
             watch(self.sock)
             if proxy:
                 self._ask_for_tunnel(proxy)
-        except (OSError, http.client.HTTPException) as error:
+        except OSError as error:
             if proxy is None:
                 raise
             late = isinstance(error, TimeoutError)
@@ -244,11 +248,29 @@ class _Connection(http.client.HTTPConnection):
         authority = self._client.site.authority
         secret = f"Proxy-Authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
         self.sock.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{secret}\r\n".encode())
-        with http.client.HTTPResponse(self.sock, method="CONNECT") as response:
-            response.begin()
-        if response.status // 100 != 2:
-            why = "wants a user and a password" if response.status == 407 else "refuses the connection"
-            raise LinkError("proxy", f"{proxy.name} {why} ({response.status})")
+        status = self._status_of_tunnel(proxy)
+        if status // 100 != 2:
+            why = "wants a user and a password" if status == 407 else "refuses the connection"
+            raise LinkError("proxy", f"{proxy.name} {why} ({status})")
+
+    def _status_of_tunnel(self, proxy: Proxy) -> int:
+        """Of an answer that is there in time as a whole. What follows it is the server's, and is not read here."""
+        head, end, until = b"", None, time.monotonic() + self._client.connect_seconds
+        while end is None:
+            remaining = until - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError
+            self.sock.settimeout(remaining)
+            piece = self.sock.recv(PIECE, socket.MSG_PEEK)
+            if not piece or len(head) > LONGEST_HEAD:
+                raise LinkError("proxy", f"{proxy.name} does not answer (its answer has no end)")
+            end = HEAD_END.search(head + piece)
+            head += self.sock.recv(end.end() - len(head) if end else len(piece))
+        self.sock.settimeout(self._client.connect_seconds)
+        match = re.match(rb"HTTP/1\.[01] ([0-9]{3})\b", head)
+        if match is None:
+            raise LinkError("proxy", f"{proxy.name} does not answer (what it sends is not HTTP)")
+        return int(match[1])
 
 
 class Exchange:

@@ -316,12 +316,41 @@ def test_proxy_gets_its_password():
         assert [asked.headers.get("proxy-authorization") for asked in server.asked] == [None]
 
 
+def going_on(first, part):
+    def answer(line, asked):
+        line.send(first)
+        while True:
+            line.send(part)
+
+    return answer
+
+
+def cut_off(line, asked):
+    line.send("HTTP/1.1 200 OK\r\n")
+    raise ConnectionAbortedError
+
+
+def slow(line, asked):
+    """Each line is soon enough, and their end is not."""
+    line.send("HTTP/1.1 200 OK\r\n")
+    line.connection.settimeout(0.01)
+    while True:
+        line.send("A: b\r\n")
+        with suppress(TimeoutError):
+            line.connection.recv(1)
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         (lambda line, asked: line.whole("", 502), "refuses the connection (502)"),
-        (lambda line, asked: line.send("SSH-2.0-OpenSSH\r\n\r\n"), "does not answer (BadStatusLine)"),
-        (lambda line, asked: line.send("HTTP/1.1 200 OK\r\n" + "A: b\r\n" * 200), "does not answer (HTTPException)"),
+        (lambda line, asked: line.send("SSH-2.0-OpenSSH\r\n\r\n"), "does not answer (what it sends is not HTTP)"),
+        (lambda line, asked: line.whole("", 100), "refuses the connection (100)"),
+        (going_on("HTTP/1.1 200 OK\r\n", "A: b\r\n" * 200), "does not answer"),
+        (going_on("HTTP/1.1 200 OK\r\n", "a" * 60_000), "does not answer"),
+        (going_on("", "\0\n"), "does not answer"),
+        (cut_off, "does not answer (its answer has no end)"),
+        (slow, "does not answer within 0.05 s"),
         (lambda line, asked: line.is_left(), "does not answer within 0.05 s"),
     ],
 )
