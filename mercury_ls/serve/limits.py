@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import h11
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 256
@@ -16,6 +17,7 @@ HEAD_SECONDS = 10.0
 READ_SECONDS = 30.0
 """How long a client may read nothing while more was sent to it than buffers hold: by then it has hung, or vanished."""
 HEAD_BYTES = 16 << 10
+LENGTHS = {b"content-length", b"transfer-encoding"}
 TOO_LARGE = f"the head of the request is larger than {HEAD_BYTES} bytes\n"
 
 
@@ -73,10 +75,24 @@ class _Handshake(asyncio.Protocol):
             connection.data_received(self._early)
 
 
+class _StrictConnection(h11.Connection):
+    """Refuses a body with two lengths: who stands between may read the other one, and then another request."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and LENGTHS.issubset(name for name, _ in event.headers):
+            raise h11.RemoteProtocolError("a body has both a content-length and a transfer-encoding")
+        return event
+
+
 class LimitedConnection(H11Protocol):
     """Closes a connection whose client does not send its first request, or read its answer, in time. If there are too
     many connections, a new one replaces the oldest without a request, else the oldest idle one, else the oldest that
     waits for its client to send a body or to read: slow clients cannot keep others out."""
+
+    def __init__(self, config: Config, *states: Any, **options: Any) -> None:
+        super().__init__(config, *states, **options)
+        self.conn = _StrictConnection(h11.SERVER, HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

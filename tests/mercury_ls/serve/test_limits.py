@@ -5,6 +5,8 @@ import socket
 import ssl
 from contextlib import suppress
 
+import pytest
+
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import local
 from mercury_ls.link.connection import Address, connect
@@ -65,6 +67,21 @@ async def test_client_without_token_keeps_no_connection(directory, monkeypatch):
             await friend.read(await friend.send("GET", "/engine/v1/info", {}))
             assert friend.usable
         friend.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_body_with_two_lengths_is_refused(directory, method):
+    """A proxy in between may read the other one, and take the rest for a request of somebody else."""
+    options = daemon.Options(directory=directory, http=free_address(), token="secret")
+    async with serving(FakeEngine(), directory, options):
+        reader, writer = await asyncio.open_connection(*daemon.split_address(options.http))
+        lengths = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"
+        begun = f"{method} /health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n"
+        writer.write(f"{begun}{lengths}\r\n0\r\n\r\nGET /engine/v1/info HTTP/1.1\r\n\r\n".encode())
+        answer = await asyncio.wait_for(reader.read(), 10)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1 ") == 1
+        writer.close()
 
 
 def encrypted(directory):
