@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -66,27 +65,66 @@ class Endpoint(Struct, frozen=True):
     refuses: tuple[str, ...] = ()
 
 
+class Place:
+    """A request among those being read and answered."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self._sending: asyncio.Timeout | None = None
+        self._is_lost = False
+
+    async def read(self, scope: Scope, receive: Receive) -> bytes:
+        """The body, if its size and the time it takes are reasonable."""
+        try:
+            async with asyncio.timeout(BODY_SECONDS) as self._sending:
+                return await read_body(scope, receive, MOST_BODY)
+        except TimeoutError as error:
+            reason = "was not complete when others came" if self._is_lost else f"took longer than {BODY_SECONDS:.0f} s"
+            raise ApiError(408, f"the body {reason}: send it at once") from error
+        finally:
+            self._sending = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its client has not sent all of its body yet."""
+        return self._sending is not None and not self._sending.expired()
+
+    def lose(self) -> None:
+        self._is_lost = True
+        if self._sending is not None:
+            self._sending.reschedule(asyncio.get_running_loop().time())
+
+
 class Crowd:
-    """The number of requests being read and answered, for all clients and for each named user."""
+    """The requests being read and answered, of all clients and of each named user. If there are too many, a new one
+    replaces the oldest whose body has not arrived: slow clients cannot keep others out."""
 
     def __init__(self, limit: int | None = None, per_user: int | None = None) -> None:
         self.most = MOST_AT_ONCE if limit is None else limit
         self.per_user = self.most if per_user is None else per_user
-        self._now: Counter[str] = Counter()
+        self._places: dict[Place, None] = {}
 
     @contextmanager
-    def one_more(self, user: str) -> Iterator[None]:
-        whose = [("", self.most, "requests")] + ([(user, self.per_user, f"requests of {user}")] if user else [])
-        for name, limit, noun in whose:
-            if self._now[name] >= limit:
-                raise ApiError(429, f"{limit} {noun} are being answered: ask again in a moment")
-        names = [name for name, _, _ in whose]
-        self._now.update(names)
+    def one_more(self, user: str) -> Iterator[Place]:
+        self._make_room([*self._places], self.most, "requests")
+        if user:
+            own = [place for place in self._places if place.user == user]
+            self._make_room(own, self.per_user, f"requests of {user}")
+        place = Place(user)
+        self._places[place] = None
         try:
-            yield
+            yield place
         finally:
-            self._now.subtract(names)
-            self._now += Counter()  # keeps no names of users who left
+            self._places.pop(place, None)
+
+    def _make_room(self, places: Sequence[Place], limit: int, noun: str) -> None:
+        if len(places) < limit:
+            return
+        slowest = next((place for place in places if place.is_waiting), None)
+        if slowest is None:
+            raise ApiError(429, f"{limit} {noun} are being answered: ask again in a moment")
+        del self._places[slowest]
+        slowest.lose()
 
 
 class Answering:
@@ -105,8 +143,8 @@ class Answering:
             if self._decode is None:
                 await self._answer(EndpointCall(self.service, client, None, scope["id"]), send)
                 return
-            with self.crowd.one_more(client.user):
-                call = EndpointCall(self.service, client, self._decode(await read(scope, receive)))
+            with self.crowd.one_more(client.user) as place:
+                call = EndpointCall(self.service, client, self._decode(await place.read(scope, receive)))
                 await first_of(self._answer(call, send), disconnected(receive))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise refusal_of(error) from error
@@ -151,15 +189,6 @@ async def _send_events(events: AsyncGenerator[Struct], first: Struct | None, sen
 async def _send_event(send: Send, data: bytes, has_more: bool = True) -> None:
     await send({"type": "http.response.body", "body": b"data: " + data + b"\n\n", "more_body": has_more})
     await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
-
-
-async def read(scope: Scope, receive: Receive) -> bytes:
-    """The body, if its size and the time it takes are reasonable."""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await read_body(scope, receive, MOST_BODY)
-    except TimeoutError as error:
-        raise ApiError(408, f"the body took longer than {BODY_SECONDS:.0f} s: send it at once") from error
 
 
 def _client_of(scope: Scope) -> ApiClient:

@@ -196,18 +196,59 @@ async def test_too_many_at_once_are_told_to_come_back(monkeypatch):
         assert (await first)[0] == 200
 
 
-async def test_body_still_being_sent_takes_a_place_too(monkeypatch):
-    """300 bodies of 2 MB, sent but for their end, took 600 MB and shut everybody out."""
-    monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 1)
-    async with listening() as (service, port):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+async def begun(service, port, count):
+    """Requests whose bodies are not sent to their end."""
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+    for number, (_, writer) in enumerate(opened, 1):
         writer.write(post(length=1000))
-        while not service.metrics.registry.get_sample_value("mercury_http_running"):
+        while service.metrics.registry.get_sample_value("mercury_http_running") < min(number, endpoints.MOST_AT_ONCE):
             await asyncio.sleep(0)
-        assert (await answered(port, post()))[0] == 429
-        writer.close()
-        await none_running(service)
+    return opened
+
+
+async def test_body_still_being_sent_gives_its_place_to_newer_requests(monkeypatch):
+    """300 bodies of 2 MB, sent but for their end, took 600 MB; when they took the 64 places, everybody was shut out."""
+    monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 3)
+    async with listening(FakeEngine({"def area": "return w * h"})) as (service, port):
+        slow = await begun(service, port, 9)
+        for reader, _ in slow[:6]:
+            status, said, is_closed = await asyncio.wait_for(answer_from(reader), 10)
+            assert (status, said["error"]["code"], is_closed) == (408, "slow", True)
+            assert "was not complete when others came" in said["error"]["message"]
         assert (await answered(port, post()))[0] == 200
+        assert (await asyncio.wait_for(answer_from(slow[6][0]), 10))[0] == 408
+        for reader, writer in slow[7:]:
+            writer.write(b" " * (1000 - len(BODY)))
+            assert (await answer_from(reader))[0] == 200
+        for _, writer in slow:
+            writer.close()
+
+
+async def test_request_that_is_answered_keeps_its_place(monkeypatch):
+    monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 2)
+    held = Held()
+    async with listening(held.engine) as (service, port):
+        first = asyncio.create_task(answered(port, post()))
+        await held.holds()
+        ((reader, writer),) = await begun(service, port, 1)
+        second = asyncio.create_task(answered(port, post()))
+        assert (await answer_from(reader))[0] == 408
+        writer.close()
+        assert (await answered(port, post()))[0] == 429
+        held.let_go()
+        assert [(await first)[0], (await second)[0]] == [200, 200]
+
+
+async def test_named_user_has_places_of_their_own():
+    crowd = endpoints.Crowd(limit=3, per_user=1)
+    with crowd.one_more("ann"), crowd.one_more("bob"):
+        for user, message in (("ann", "1 requests of ann"), ("bob", "1 requests of bob")):
+            with pytest.raises(RefusedError, match=message), crowd.one_more(user):
+                pass
+        with crowd.one_more(""), pytest.raises(RefusedError, match="3 requests are"), crowd.one_more("cid"):
+            pass
+    with crowd.one_more("ann"):
+        pass
 
 
 async def test_health_and_figures_are_answered_while_all_places_are_taken(monkeypatch):
