@@ -77,6 +77,8 @@ PICKY = frozenset({400, 422, 500})
 """How servers refuse a field that they do not know, or cannot honour."""
 
 NO_TEXT = "no text in time"
+OVERLAP = 256
+"""In characters: by so much of an encoded key it is recognised, in whatever pieces it arrives."""
 
 Wait = Callable[[], float]
 
@@ -292,7 +294,7 @@ class RemoteEngine:
                 raise WrongAnswerError("it goes on and on without any text")
         except WrongAnswerError as error:
             raise self._health.failed(wrong_answer(address, error, secrets)) from None
-        if secrets.are_in(ForeignText(stream.text)):
+        if secrets.are_in(ForeignText(stream.text[max(before[0] - OVERLAP, 0) :])):
             raise EngineError(f"{address} repeats a key of yours as code: nothing of that is shown")
         if exchange.done and not (stream.end or stream.is_endless):
             if not events.ended:
