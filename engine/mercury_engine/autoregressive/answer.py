@@ -63,11 +63,17 @@ class Continuation:
         self.choices: list[Choice] = []
         self.names = names
         self.typed = question.prompt.forced.encode("utf-8", "replace")
-        self.ended = False
+        self.is_finished = False
+        """Whether the model has ended it, by a token or a stop."""
+        self._is_enough = False
         self._tokenizer = tokenizer
         self._forced = len(self.typed)
         self._spelled = bytearray()
         self._stop = re.compile("|".join(map(re.escape, question.prompt.stops)) or r"(?!)")
+
+    @property
+    def ended(self) -> bool:
+        return self.is_finished or self._is_enough
 
     @property
     def done(self) -> bool:
@@ -89,7 +95,9 @@ class Continuation:
         self.typed = self._tokenizer.remaining(self.typed, choice.token)
         spelled = self._tokenizer.token_bytes[choice.token]
         self._spelled += spelled
-        self.ended = not spelled or self._stops()
+        text, _ = _valid_start(self._spelled[self._forced :])
+        self.is_finished = not spelled or bool(self._stop.search(text))
+        self._is_enough = not self.is_finished and self._says_all(text)
 
     def filled(self, calibration: Calibration) -> Filled:
         """As it is now. Old text is replaced by a complete answer or not at all."""
@@ -97,7 +105,7 @@ class Continuation:
         if question.old and not self.done:
             return Filled(question.old)
         _, valid = _valid_start(self._spelled[self._forced :])
-        read = question.read(self.text, self.ended and valid)
+        read = question.read(self.text, self.is_finished and valid)
         text, complete = read.text, read.complete
         if self.names:
             text, complete = self.names.existing(text, complete=complete)
@@ -122,10 +130,8 @@ class Continuation:
         judged = self._judged(self.text)
         return bool(judged) and calibration.p_accept([*judged, *certain], complete=True) < HOPELESS
 
-    def _stops(self) -> bool:
-        text, _ = _valid_start(self._spelled[self._forced :])
-        if self._stop.search(text):
-            return True
+    def _says_all(self, text: str) -> bool:
+        """Whether something else begins, so that nothing needs to be generated any more."""
         return "\n" in text and self.question.mode != "region" and self.question.read(text, False).complete
 
     def _judged(self, text: str) -> list[float]:

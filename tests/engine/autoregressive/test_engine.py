@@ -49,6 +49,13 @@ def test_block_ends_where_its_statement_does():
     check("def area(self):$0\n" + rest, "\n    return self.width" + rest, "\n    return self.width", mode="block")
 
 
+def test_block_ends_before_the_next_statement():
+    rest = "\n\nself.height\n"
+    check("def area(self):\n    return $0" + rest, "self.width\n\nself = 1\n", "self.width", mode="block")
+    check("def area(self):$0\n", "\n    return self.width\n\ndef self.height", "\n    return self.width", mode="block")
+    check("def area(self):\n    $0\n", "self = 1\n    self", "self = 1\n    self", mode="block")
+
+
 def test_budget_ends_answer_unfinished():
     filled = check("x =$0", " self.width" * 9, "", complete=False, budget=0)
     assert filled.p_accept == 0
