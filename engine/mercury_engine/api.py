@@ -182,13 +182,15 @@ class Filled(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """The current text of every span after one forward; `step` 0 is the old text, if no forward ended in time.
-    `sent` says what went to another program, and where."""
+    """The current text of every span after one forward; `step` 0 is the old text, while the model has written nothing:
+    of the prompt so many tokens are `unread`, where that is known. `sent` says what went to another program, and where.
+    """
 
     step: int
     spans: tuple[Filled, ...]
     final: bool = False
     sent: str = ""
+    unread: int = 0
 
 
 class ToolCall(Struct, frozen=True):
@@ -278,7 +280,7 @@ class EngineInfo(Struct, frozen=True):
     `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
     model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
     as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
-    whether an answer may cost money.
+    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown.
     """
 
     engine: str
@@ -299,6 +301,7 @@ class EngineInfo(Struct, frozen=True):
     strong: bool = False
     grows: bool = False
     metered: bool = False
+    reads_per_second: float = 0.0
 
 
 class Engine(Protocol):

@@ -104,15 +104,16 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -
     """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
     what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
-    tokens = _tokens_for(is_weak, pace)
+    tokens, context = _tokens_for(is_weak, pace), _context_for(info, pace, settings)
+    reading_ms = 1000 * context.tokens / info.reads_per_second if info and info.reads_per_second else 0.0
     pause_ms = METERED_PAUSE_MS if info and info.metered else 0.0
     suggest, engine = settings.suggest, settings.engine
     return Budgets(
-        deadline_ms=engine.deadline_ms or _deadline_for(is_weak, pace, tokens),
+        deadline_ms=engine.deadline_ms or _deadline_for(is_weak, pace, tokens, reading_ms),
         pause_ms=suggest.delay_ms if suggest.delay_ms >= 0 else pause_ms,
         pause_after_miss_ms=0.0 if is_weak else PAUSE_AFTER_MISS_MS,
         tokens=suggest.max_tokens or tokens,
-        context=_context_for(info, pace, settings),
+        context=context,
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
         bar=bar_of(settings, CALIBRATED_BAR if info and info.calibrated else USUAL_BAR),
     )
@@ -123,12 +124,14 @@ def bar_of(settings: Settings, usual: float = USUAL_BAR) -> float:
     return usual if chosen < 0 else chosen
 
 
-def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int) -> float:
+def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int, reading_ms: float) -> float:
+    """Long enough for a context that has not been read yet."""
     if is_weak:
         return WEAK_DEADLINE_MS
     speed = pace.tokens_per_second
-    usual = pace.first_token_ms + (1000 * tokens / speed if speed else 0.0)
-    return min(max(SLOWEST_ANSWERS * usual, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
+    writing_ms = 1000 * tokens / speed if speed else 0.0
+    usual = pace.first_token_ms + writing_ms
+    return min(max(SLOWEST_ANSWERS * usual, reading_ms + writing_ms, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
 
 
 def _tokens_for(is_weak: bool, pace: EnginePace) -> int:
@@ -147,8 +150,10 @@ def _context_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) 
 
 
 def _usual_context(info: EngineInfo | None, pace: EnginePace) -> int:
-    """More only for a server that is known to read it quickly: a model on this machine's CPU does not."""
+    """What an engine that knows how quickly it reads says itself; more of a server that is known to read it quickly."""
     first_ms = pace.first_token_ms
+    if info is not None and info.reads_per_second:
+        return info.context_tokens
     if info is None or info.engine != "server" or not first_ms:
         return USUAL_CONTEXT
     return next((tokens for most_ms, tokens in READ_BY_FIRST_TOKEN_MS if first_ms <= most_ms), USUAL_CONTEXT)

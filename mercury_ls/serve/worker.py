@@ -72,7 +72,7 @@ class Worker:
         self._warming: _Warm | None = None
         self._stopping = False
         self._crashed = ""
-        self._notes: tuple[str, ...] = ()
+        self._published: tuple[object, ...] = ()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -180,7 +180,7 @@ class Worker:
     def _run_engine(self) -> None:
         try:
             engine = self._load_engine(self._report)
-            self._publish(Status("ready", info=engine.info()))
+            self._publish_info(engine)
         except Exception as error:
             log.error("the engine could not be loaded: %s", error, exc_info=not isinstance(error, EngineError))
             self._publish(Status("unavailable", _describe(error)))
@@ -188,7 +188,7 @@ class Worker:
         batch = engine.info().batch
         while (job := self._next(engine, batch)) is not None:
             job(engine)
-            self._publish_notes(engine)
+            self._publish_info(engine)
         with self._work:
             started = list(self._schedule)
         for stream in started:
@@ -198,11 +198,12 @@ class Worker:
     def _report(self, progress: float, detail: str) -> None:
         self._publish(Status("loading", detail, progress))
 
-    def _publish_notes(self, engine: Engine) -> None:
-        """Publish the engine's notes about what does not work as it should whenever they change."""
+    def _publish_info(self, engine: Engine) -> None:
+        """Publish what the engine says of itself whenever its notes about what does not work as it should change, or how
+        much it reads."""
         info = engine.info()
-        if info.notes != self._notes:
-            self._notes = info.notes
+        if (info.notes, info.context_tokens) != self._published:
+            self._published = info.notes, info.context_tokens
             self._publish(Status("ready", "; ".join(info.notes), info=info))
 
     def _publish(self, status: Status) -> None:
@@ -212,7 +213,7 @@ class Worker:
     def _next(self, engine: Engine, batch: int) -> Job | None:
         while True:
             if self._end_closed_and_late(engine):
-                self._publish_notes(engine)
+                self._publish_info(engine)
             with self._work:
                 if self._stopping:
                     return None

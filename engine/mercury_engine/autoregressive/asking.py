@@ -24,7 +24,7 @@ LONGEST_HEAD = 256
 class Asking:
     """Knows the prompts of one model. A record of a next-edit model that also fills names both: `sweep+qwen`."""
 
-    def __init__(self, record: ModelRecord, tokenizer: PretrainedTokenizer, budget: int) -> None:
+    def __init__(self, record: ModelRecord, tokenizer: PretrainedTokenizer, budget: Callable[[], int]) -> None:
         self._tokenizer = tokenizer
         self._budget = budget
         self._count: Callable[[str], int] = lru_cache(COUNTED)(lambda text: len(tokenizer.encode(text)))
@@ -48,7 +48,7 @@ class Asking:
         if span.mode == "region":
             assert self._edits is not None
             single = replace(request, spans=(span,))
-            edit_prompt = self._edits.ask(single, budget=self._budget, count=self._count)
+            edit_prompt = self._edits.ask(single, budget=self._budget(), count=self._count)
             prompt, read = edit_prompt.prompt, partial(_rewritten, edit_prompt, old)
         else:
             assert self._dialect is not None
@@ -56,7 +56,7 @@ class Asking:
                 self._dialect,
                 request,
                 span,
-                budget=self._budget,
+                budget=self._budget(),
                 count=self._count,
                 split=self._split,
                 suffix_lines=self._dialect.suffix_lines,

@@ -6,22 +6,18 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
+from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, DraftSituation, Report, choose
-from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-
-CHUNKS = (256, 128, 64, 32)
-CHUNK_MS = 250.0
-"""A chunk of the prompt takes no longer than this, if it need not: a keystroke may have to wait for it."""
 
 LOOKED_UP = 200
 """Characters before the answer of which earlier occurrences are looked up."""
@@ -39,11 +35,12 @@ class AutoregressiveDecoder(Struct, frozen=True, eq=False):
     costs: Costs
     acceptance: Acceptance
     report: Report
+    pace: ReadingPace
     drafting: bool = True
 
-    @property
-    def chunk(self) -> int:
-        return next((rows for rows in CHUNKS if self.costs.of(rows) <= CHUNK_MS), CHUNKS[-1])
+    def next_ms(self, unread: int) -> float:
+        """What the next forward takes where so many tokens are yet to be read."""
+        return max(float(self.costs.of(1)), self.pace.milliseconds(min(unread, self.pace.chunk())))
 
 
 class AutoregressiveDecoding:
@@ -92,10 +89,12 @@ class AutoregressiveDecoding:
 
     def _advance(self) -> Passes[None]:
         """One pass: a chunk of the prompt, or the best action once at most a chunk is left."""
-        decoder, chunk = self._decoder, self._decoder.chunk
+        decoder, chunk = self._decoder, self._decoder.pace.chunk()
         if self._rivals is not None:
             yield from self._choose_name(self._rivals)
-        elif not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
+        elif not (
+            yield from decoder.pace.read(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)
+        ):
             situation = DraftSituation(
                 pending=self.pending,
                 remaining=decoder.acceptance.length(self.answer.question.mode),

@@ -1,7 +1,7 @@
 """The engine for other people's autoregressive models: reads what changed of a prompt, and decodes greedily."""
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
@@ -14,6 +14,7 @@ from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, Engin
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
+from mercury_engine.autoregressive.reading import IDLE_SECONDS, ReadingPace
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
@@ -23,19 +24,15 @@ from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
-from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
-from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, opened_with
+from mercury_engine.model.runtime import Passes, Resources, Runtime, opened_with
 from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-
-CPU_PROMPT = 2048
-"""Tokens of the longest prompt on a CPU: two cores take four seconds for it, once, with half a billion parameters."""
 
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
@@ -81,6 +78,7 @@ class AutoregressiveEngine:
         *,
         calibration: Calibration | None = None,
         costs: Costs | None = None,
+        pace: ReadingPace | None = None,
         drafting: bool = True,
         room: Room | None = None,
         talker: Talker | None = None,
@@ -103,10 +101,14 @@ class AutoregressiveEngine:
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
+        if pace is None:
+            pace = ReadingPace(clock)
+            pace.measure(runtime)
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
-        self._decoder = AutoregressiveDecoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
-        self._budget = _prompt_tokens(runtime, record)
-        self._asking = Asking(record, tokenizer, self._budget)
+        self._decoder = AutoregressiveDecoder(
+            runtime, tokenizer, chooser, costs, Acceptance(), self.report, pace, drafting
+        )
+        self._asking = Asking(record, tokenizer, self._prompt_tokens)
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         session = self._session(request)
@@ -115,7 +117,7 @@ class AutoregressiveEngine:
     def in_format(self, record: ModelRecord) -> "AutoregressiveEngine":
         """The same model, asked as another record of it says."""
         other = copy(self)
-        other._record, other._asking = record, Asking(record, self._decoder.tokenizer, self._budget)
+        other._record, other._asking = record, Asking(record, self._decoder.tokenizer, other._prompt_tokens)
         return other
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
@@ -142,7 +144,7 @@ class AutoregressiveEngine:
             engine="autoregressive",
             model=self._record.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
-            context_tokens=self._budget,
+            context_tokens=self._prompt_tokens(),
             characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
@@ -153,14 +155,21 @@ class AutoregressiveEngine:
             chats=self._talker is not None,
             strong=True,
             grows=True,
+            reads_per_second=round(self._decoder.pace.per_second, 1),
         )
+
+    def _prompt_tokens(self) -> int:
+        """As many as are read quickly; a record that names a context means all of it."""
+        context = self._decoder.runtime.config.context
+        room = context - min(LONGEST_ANSWER, context // 4)
+        return room if self._record.context else self._decoder.pace.prompt(room)
 
     def _answer(self, request: InfillRequest, session: EngineSession) -> Steps[Draft]:
         """One span after the other, each as if it were the only one. At least one forward runs, whatever the deadline,
         so that reading a long prompt gets on."""
-        started, step = self._clock(), 0
+        started, forwards = self._clock(), 0
         filled = [Filled(request.old(span)) for span in request.spans]
-        draft = Draft(1, tuple(filled))
+        draft = Draft(0, tuple(filled))
         decodings: list[AutoregressiveDecoding] = []
         try:
             for number in range(len(request.spans)):
@@ -169,14 +178,16 @@ class AutoregressiveEngine:
                 for decoding in self._attempts(session, question, request.seed, names):
                     decodings.append(decoding)
                     passes = decoding.run()
-                    while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
-                        step += 1
+                    while (not forwards or self._goes_on(request, decoding, started)) and (
+                        yield from until_pause(passes)
+                    ):
+                        forwards += 1
                         filled[number] = self._filled(decoding, request)
-                        if draft.spans != tuple(filled):  # the same draft again is nothing new
-                            draft = Draft(step, tuple(filled))
+                        draft = _next_draft(draft, decoding, filled)
                         yield draft
                     filled[number] = self._filled(decoding, request)
-            yield Draft(step + 1, tuple(filled), final=True)
+                    draft = _next_draft(draft, decoding, filled)
+            yield replace(draft, final=True)
         finally:
             session.remember(map(_past_answer, decodings))
             self._sessions.trim()
@@ -222,8 +233,10 @@ class AutoregressiveEngine:
         return sources
 
     def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
-        chunk = self._decoder.chunk
-        while (yield from prefill(session, sequence(question.ids), self.report, leave=1, chunk=chunk)):
+        pace = self._decoder.pace
+        while (
+            yield from pace.read(session, sequence(question.ids), self.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))
+        ):
             self._sessions.trim()
             yield
 
@@ -239,8 +252,7 @@ class AutoregressiveEngine:
             return False
         if request.deadline_ms is None:
             return True
-        rows = min(decoding.pending, self._decoder.chunk)
-        return bool((self._clock() - started) * 1000 + self._decoder.costs.of(rows) < request.deadline_ms)
+        return (self._clock() - started) * 1000 + self._decoder.next_ms(decoding.pending) < request.deadline_ms
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
@@ -266,10 +278,11 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     return tokenizer
 
 
-def _prompt_tokens(runtime: Runtime, record: ModelRecord) -> int:
-    """A record that names a context means all of it."""
-    room = runtime.config.context - min(LONGEST_ANSWER, runtime.config.context // 4)
-    return min(room, CPU_PROMPT) if on_cpu(runtime) and not record.context else room
+def _next_draft(draft: Draft, decoding: AutoregressiveDecoding, filled: Sequence[Filled]) -> Draft:
+    """What there is after a forward: the same draft again if that is nothing new."""
+    if not (draft.step or decoding.answer.choices):
+        return Draft(0, tuple(filled), unread=decoding.pending - 1)
+    return draft if draft.step and draft.spans == tuple(filled) else Draft(draft.step + 1, tuple(filled))
 
 
 def _past_answer(decoding: AutoregressiveDecoding) -> PastAnswer:

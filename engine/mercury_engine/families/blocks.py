@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 import numpy as np
 
 from mercury_engine.families.context import Around
-from mercury_engine.families.progress import NOTHING_YET, Encoded, FamilyModel, FillProgress, FillTarget
+from mercury_engine.families.progress import Encoded, FamilyModel, FillProgress, FillTarget
 from mercury_engine.families.slots import Settled, Slots
 from mercury_engine.model.runtime import Rows
 
@@ -28,7 +28,7 @@ def encode(
     encoded.keep(min(encoded.common(ids) // block, max(0, whole - model.family.shift)) * block)
     while (start := len(encoded.ids)) < whole * block:
         logits_V = _store(model, encoded, ids[start : min(whole * block, start + max(1, AT_ONCE // block) * block)])
-        yield NOTHING_YET
+        yield FillProgress(unread=whole * block - len(encoded.ids))
     return logits_V
 
 

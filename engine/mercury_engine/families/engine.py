@@ -109,15 +109,19 @@ class FamilyEngine:
         self._forward_ms = 0.0
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
-        started, step = self._clock(), 0
+        started, step, unread = self._clock(), 0, 0
         filled = [Filled(request.old(span)) for span in request.spans]
+        is_late = False
         for number, span in enumerate(request.spans):
             if span.mode not in self._model.family.answers or span.start != span.end:
                 continue
-            for filled[number] in self._answer(request, span, started):
-                step += 1
-                yield Draft(step, tuple(filled))
-        yield Draft(step + 1, tuple(filled), final=True)
+            for answered, unread in self._answer(request, span, started):
+                is_late = not step and answered is None
+                if answered is not None:
+                    step += 1
+                    filled[number] = answered
+                yield Draft(step, tuple(filled), unread=unread)
+        yield Draft(0 if is_late else step + 1, tuple(filled), final=True, unread=unread)
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         if self._talker is None:
@@ -152,18 +156,19 @@ class FamilyEngine:
             strong=True,
         )
 
-    def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:
-        """The answer so far after each forward, until it is complete or the time is up."""
+    def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[tuple[Filled | None, int]]:
+        """The answer so far after each forward, until it is complete or the time is up; None while the text is read,
+        of which so many tokens are left."""
         text, target = self._around(request, span), self._asked(request, span)
         for progress in self._passes(request, span, text, target):
             filled = self._present(request, span, text, progress)
             if request.slots:
                 filled = replace(filled, slots=tuple(self._slots(text, progress)))
-            yield filled
+            yield filled if progress.slots or progress.done else None, progress.unread
             if filled.complete or (request.effort == "instant" and filled.text):
                 return
             if self._is_hopeless(request, progress):
-                yield Filled("")
+                yield Filled(""), 0
                 return
             if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
                 return

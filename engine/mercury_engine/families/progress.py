@@ -33,13 +33,15 @@ class FillTarget(Struct, frozen=True):
 class FillProgress(Struct, frozen=True):
     """After a forward: the tokens settled from the left, whether they are the whole answer, and the token that
     probably follows them, -1 if unknown. `at_best` are the probabilities of all tokens of the answer if the open
-    ones turn out certain; `slots` are the tokens of all slots, None where one is open."""
+    ones turn out certain; `slots` are the tokens of all slots, None where one is open. Before there are any, so many
+    tokens of the text are `unread`."""
 
     settled: Sequence[Settled] = ()
     done: bool = False
     next: int = -1
     at_best: Sequence[float] = ()
     slots: Sequence[Settled | None] = ()
+    unread: int = 0
 
 
 NOTHING_YET = FillProgress()

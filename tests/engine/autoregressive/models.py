@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
+from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
@@ -24,8 +25,10 @@ MIDDLE, END = TOKENIZER.special("<|fim_middle|>"), TOKENIZER.special("<|endoftex
 CONFIG = msgspec.structs.replace(TINY, hints=False, context=768)
 
 
-def engine(runtime, record=FIM, *, costs=FLAT, **options):
-    return AutoregressiveEngine(runtime, TOKENIZER, record, costs=costs, **options)
+def engine(runtime, record=FIM, *, costs=FLAT, pace=None, **options):
+    """Reads in no time, unless a `pace` is given."""
+    pace = pace or ReadingPace(lambda: 0.0)
+    return AutoregressiveEngine(runtime, TOKENIZER, record, costs=costs, pace=pace, **options)
 
 
 def decoded(answering, asked):

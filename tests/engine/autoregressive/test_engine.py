@@ -2,11 +2,13 @@
 
 import math
 import re
+from itertools import count
 
 import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
+from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
@@ -115,18 +117,36 @@ def test_last_draft_comes_before_deadline():
 
 
 def test_draft_with_nothing_new_is_the_same_again():
-    *drafts, _ = engine(Scripted("x = self.width"), drafting=False).infill(request("a = 1\n" * 150 + "x = $0\n"))
-    assert drafts[0] is drafts[1]
-    assert drafts[-2] is not drafts[-1]
+    *drafts, _ = engine(Scripted("x = '€'"), drafting=False).infill(request("x = $0\n"))
+    texts = [draft.spans[0].text for draft in drafts]
+    half = texts.index("'")
+    assert drafts[half] is drafts[half + 1]
+    assert drafts[half - 1] is not drafts[half]
 
 
 def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
     runtime = Scripted("x = self")
-    answering, asked = engine(runtime, clock=Clock()), request("a = 1\n" * 80 + "x = $0\n", deadline_ms=5)
-    for _ in range(9):
-        found = final(answering, asked)
-    assert found.spans[0].text == "self"
+    answering, asked = reading_slowly(runtime), request("a = 1\n" * 160 + "x = $0\n", deadline_ms=1)
+    lasts = [final(answering, asked) for _ in range(20)]
+    unread = [draft.unread for draft in lasts if not draft.step]
+    assert unread == sorted(unread, reverse=True)
+    assert unread[0] > unread[-1] > 0
+    assert lasts[-1].spans[0].text == "self"
     assert max(runtime.reads) <= 256
+
+
+def reading_slowly(runtime, **options):
+    """Each forward over a prompt takes a second: only chunks of the least size are read in time."""
+    return engine(runtime, clock=Clock(), pace=ReadingPace(count().__next__), **options)
+
+
+def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_token():
+    answering = reading_slowly(Scripted("x = self.width"), drafting=False)
+    *drafts, last = answering.infill(request("a = 1\n" * 160 + "x = $0\n"))
+    reading = [draft for draft in drafts if draft.unread]
+    assert [draft.step for draft in reading] == [0] * len(reading)
+    assert len(reading) > 1
+    assert (drafts[len(reading)].step, last.step > 1, last.unread) == (1, True, 0)
 
 
 def test_warming_leaves_one_token_to_read():

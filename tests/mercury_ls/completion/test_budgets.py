@@ -42,6 +42,16 @@ def test_paid_model_waits_a_moment_and_asks_for_nothing_ahead():
     check(metered, EnginePace(), deadline_ms=5000, pause_ms=150, tokens=128, context=2048, ahead=False)
 
 
+def test_context_and_deadline_follow_how_quickly_the_engine_reads():
+    def reading(tokens, per_second):
+        return replace(STRONG, engine="autoregressive", context_tokens=tokens, reads_per_second=per_second)
+
+    check(reading(512, 40), EnginePace(), deadline_ms=12_800, pause_ms=0, tokens=128, context=512, ahead=True)
+    check(reading(512, 150), EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=512, ahead=True)
+    check(reading(8192, 9000), EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=8192, ahead=True)
+    check(reading(512, 10), EnginePace(), deadline_ms=15_000, pause_ms=0, tokens=128, context=512, ahead=True)
+
+
 def test_figures_are_reported():
     budgets = budgets_for(replace(STRONG, metered=True), pace_of(400, 40), Settings())
     asked = "asked after 150 ms for 100 tokens within 11.6 s, not ahead of the user"

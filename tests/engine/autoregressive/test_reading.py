@@ -1,0 +1,87 @@
+"""What follows from how quickly prompts are read: the length of one, and of the part that goes into a forward."""
+
+import numpy as np
+
+from mercury_engine.autoregressive.reading import IDLE_SECONDS, LAST, ReadingPace
+from mercury_engine.decode.batching import run_unbatched
+from mercury_engine.decode.policy import Report
+from mercury_engine.decode.sessions import EngineSession
+from mercury_engine.tokens.prefix import HintedPrefix
+from tests.engine.autoregressive.models import Scripted
+
+
+class SlowReader(Scripted):
+    """Reads so many tokens in a second, by its own clock, the first ones more slowly."""
+
+    def __init__(self, per_second):
+        super().__init__("")
+        self.per_second = per_second
+        self.now = 0.0
+        self.logits = 0
+
+    def forward(self, rows, cache):
+        self.now += len(rows.ids_R) / self.per_second + (not self.reads)
+        self.logits += len(rows.wanted)
+        return super().forward(rows, cache)
+
+    def clock(self):
+        return self.now
+
+
+def measured(per_second):
+    runtime = SlowReader(per_second)
+    pace = ReadingPace(runtime.clock)
+    pace.measure(runtime)
+    assert not runtime.logits
+    return pace, runtime
+
+
+def read(pace, runtime, count):
+    """Another prompt."""
+    prefix = HintedPrefix.without_hints([0] * count, np.arange(count))
+    session = EngineSession(runtime.cache())
+    list(run_unbatched(runtime, _read_all(pace, session, prefix)))
+    assert session.cache.length == count - 1
+
+
+def _read_all(pace, session, prefix):
+    while (yield from pace.read(session, prefix, Report(), leave=1, chunk=pace.chunk())):
+        yield
+
+
+def check(per_second, *, prompt, chunk, idle):
+    pace, _ = measured(per_second)
+    assert (pace.prompt(100_000), pace.chunk(), pace.chunk(IDLE_SECONDS)) == (prompt, chunk, idle)
+
+
+def test_prompt_and_chunks_are_as_long_as_this_machine_reads_in_time():
+    check(20, prompt=512, chunk=32, idle=32)
+    check(147, prompt=512, chunk=64, idle=256)
+    check(300, prompt=1024, chunk=128, idle=256)
+    check(900, prompt=4096, chunk=256, idle=256)
+    check(50_000, prompt=8192, chunk=256, idle=256)
+
+
+def test_prompt_is_no_longer_than_the_model_reads():
+    pace, _ = measured(50_000)
+    assert pace.prompt(3000) == 3000
+    assert ReadingPace().prompt(3000) == 3000
+
+
+def test_pace_follows_the_prompts_that_are_read():
+    pace, runtime = measured(300)
+    assert pace.prompt(100_000) == 1024
+    runtime.per_second = 60
+    for _ in range(LAST):
+        read(pace, runtime, 200)
+    assert round(pace.per_second) == 60
+    assert pace.prompt(100_000) == 512
+
+
+def test_prompt_keeps_its_length_while_the_pace_changes_little():
+    pace, runtime = measured(420)
+    assert pace.prompt(100_000) == 2048
+    runtime.per_second = 340
+    for _ in range(LAST):
+        read(pace, runtime, 200)
+    assert pace.prompt(100_000) == 2048
