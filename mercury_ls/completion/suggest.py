@@ -31,9 +31,11 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target, at_cursor
 from mercury_ls.settings.schema import SuggestSettings
+from mercury_ls.wording import counted
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
 LATE = "late: the deadline passed before there was a draft, since the engine was busy, or needs more time"
+READING = "late: the model is still reading the code around the cursor, {} to go"
 EMPTY = "empty: the model adds nothing here"
 
 EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
@@ -203,9 +205,10 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         final=draft.final,
         sent=draft.sent,
         slots=filled.slots,
+        unread=draft.unread,
     )
     if not draft.step:
-        return replace(answer, silence=LATE)
+        return replace(answer, silence=READING.format(counted(draft.unread, "token")) if draft.unread else LATE)
     if question.grows and not filled.complete:
         filled = replace(filled, text=_beginning(filled.text, span.mode, is_last=draft.final))
     if not filled.text.strip():

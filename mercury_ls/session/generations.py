@@ -165,7 +165,7 @@ class Generation:
 
     def _fail(self, reason: str) -> None:
         """What stands already stays on offer."""
-        self._update(replace(self.answer, silence="" if self.stands else reason, step=0, final=True))
+        self._update(replace(self.answer, silence="" if self.stands else reason, step=0, unread=0, final=True))
 
     def _update(self, answer: Answer) -> None:
         if self.is_over:

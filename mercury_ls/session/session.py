@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -188,6 +189,8 @@ class Session:
                 self._learn_from(generation)
             if generation and answer and answer.offers and request.selected is None:
                 self._show(generation, answer.offers)
+            elif generation and generation.is_over and generation.answer.unread and request.selected is None:
+                self._follow(self._ask_until_read(generation, place))
         source = source if answer.source == "model" else answer.source
         yield self._decided(request, replace(answer, source=source, final=True), began)
 
@@ -303,6 +306,26 @@ class Session:
                     ahead.is_ahead = True
                     await ahead.end()
 
+    async def _ask_until_read(self, late: Generation, place: RequestPlace) -> None:
+        """Asks again where the model was still reading, as long as it gets on and the text stays; the client hears when
+        there is something."""
+        unread = math.inf
+        while 0 < late.answer.unread < unread and self._is_still_at(place):
+            unread = late.answer.unread
+            again = self._begin(place.snapshot, place.offset, place.invoked)
+            if isinstance(again, Silence):
+                return
+            with again.awaited():
+                while not (again.stands or again.is_over):
+                    await again.news(again.answer)
+                if again.stands:
+                    self.on_growth(place.snapshot.uri)
+                await again.end()
+            late = again
+
+    def _is_still_at(self, place: RequestPlace) -> bool:
+        return place.is_current and self.files.documents.get(place.snapshot.uri) is place.document
+
     def _follow_text(self, current: Snapshot, cursor: int) -> None:
         """What contradicts the text is stopped; how far it was right is learned first."""
         for generation in self.generations.contradicted(current, cursor):
@@ -326,10 +349,14 @@ class Session:
 
     def _show(self, generation: Generation, offers: Sequence[Offer]) -> None:
         """It is what the user sees from now on."""
+        self._on_screen = generation
+        self._follow(self._follow_written(generation, offers[0].edit.text))
+
+    def _follow(self, work: Coroutine[None, None, None]) -> None:
+        """Only what was asked for last is followed."""
         if self._following is not None:
             self._following.cancel()
-        self._on_screen = generation
-        self._following = asyncio.ensure_future(self._follow_written(generation, offers[0].edit.text))
+        self._following = asyncio.ensure_future(work)
 
     def _follow_shown(self, snapshot: Snapshot, offset: int) -> None:
         """What became of the suggestion on the screen, if the user has typed something else or all of it."""

@@ -30,13 +30,15 @@ export class Ghost {
   }
 
   /**
-   * There is more of what is on the screen: the editor asks again, and keeps it there meanwhile. Where nothing was typed
-   * it asks only providers that it has not asked yet, and only an answer to an automatic question replaces what it shows.
+   * There is more of what is on the screen, or something at last: the editor asks again, and what there is stays
+   * meanwhile. Where nothing was typed it asks only providers that it has not asked yet, and only an answer to an
+   * automatic question replaces what it shows.
    */
   async grown(uri: string): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const provider = editor && this.connection().provider(editor.document);
-    if (provider && editor.document.uri.toString() === uri && this.isAt(uri, editor.selection.active.line)) {
+    const waits = editor && (this.isAt(uri, editor.selection.active.line) || this.isUnanswered(editor));
+    if (provider && waits && editor.document.uri.toString() === uri) {
       this.growing += 1;
       const again = vscode.languages.registerInlineCompletionItemProvider(SELECTOR, provider);
       await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', NEWEST).then(undefined, () => undefined);
@@ -90,6 +92,12 @@ export class Ghost {
     const moved = editor?.document.version === this.asked?.version && !cursor?.isEqual(this.asked!.position);
     const here = this.offered.some((one) => one.uri === uri && one.start.line === line);
     return here && cursor?.line === line && !moved;
+  }
+
+  /** Whether the last answer, to a question asked just here, was that there is nothing yet. */
+  private isUnanswered(editor: vscode.TextEditor): boolean {
+    const isHere = this.asked?.version === editor.document.version && this.asked.position.isEqual(editor.selection.active);
+    return this.offered.length === 0 && isHere;
   }
 
   /** The editor takes a part by this command of its own; the server hears how much stands there then. */

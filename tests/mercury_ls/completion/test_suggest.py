@@ -12,8 +12,8 @@ from tests.marked import marked
 
 
 class Says:
-    def __init__(self, filled: Filled, step: int) -> None:
-        self._draft = Draft(step, (filled,), final=True)
+    def __init__(self, filled: Filled, step: int, unread: int) -> None:
+        self._draft = Draft(step, (filled,), final=True, unread=unread)
 
     async def infill(self, request):
         yield self._draft
@@ -32,10 +32,12 @@ async def last(question: Question, engine: "Says | SaysInTurn") -> Answer:
     return [answer async for answer in suggest(question, target, engine)][-1]
 
 
-async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = False, step: int = 1, **known) -> None:
+async def check(
+    text: str, expected: str, p: float = 0.5, *, complete: bool = False, step: int = 1, unread: int = 0, **known
+) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
     question = question_of("def f(x):\n    $0\n", **known)
-    answer = await last(question, Says(Filled(text, (p,), p, complete), step))
+    answer = await last(question, Says(Filled(text, (p,), p, complete), step, unread))
     shown = [offer.edit.text for offer in answer.offers]
     if expected.startswith("- "):
         assert not shown, shown
@@ -78,6 +80,12 @@ async def test_judge_decides_before_bar():
 async def test_lack_of_any_forward_in_time_is_reported_as_late():
     await check("", "- late: the deadline passed before there was a draft", 0.0, step=0)
     await check("", "- late: the deadline passed before there was a draft", 0.0, step=0, invoked=True)
+    await check(
+        "", "- late: the model is still reading the code around the cursor, 540 tokens to go", 0.0, step=0, unread=540
+    )
+    await check(
+        "", "- late: the model is still reading the code around the cursor, 1 token to go", 0.0, step=0, unread=1
+    )
 
 
 def test_request_names_span_within_its_window():

@@ -35,6 +35,10 @@ class Pen:
         self._step += 1
         self._drafts.put_nowait(Draft(self._step, (Filled(text, (p,) * 4, p, final),), final=final))
 
+    def read_until(self, unread: int, *, final: bool = False) -> None:
+        """A forward that only reads."""
+        self._drafts.put_nowait(Draft(0, (Filled(""),), final=final, unread=unread))
+
     def fail(self) -> None:
         self._drafts.put_nowait(EngineError("no memory"))
 
@@ -337,6 +341,65 @@ async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(des
     assert "unsure" in again.result().silence
     assert len(desk.pens) == 1
     await typist.ask(invoked=True)
+    assert len(desk.pens) == 2
+
+
+async def test_place_whose_prompt_was_not_read_in_time_is_asked_again_until_it_is(desk, typist):
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    desk.pens[0].read_until(900)
+    desk.pens[0].read_until(600, final=True)
+    await settled()
+    assert asked.result().silence.startswith("late: the model is still reading the code around the cursor, 600 tokens")
+    desk.pens[1].read_until(200, final=True)
+    await settled()
+    desk.pens[2].write("compute(y)", final=True)
+    await settled()
+    assert typist.grew == [URI]
+    assert texts(await typist.ask()) == ["compute(y)"]
+    assert len(desk.pens) == 3
+
+
+async def test_late_place_is_asked_again_only_while_it_is_read_and_the_text_stays(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].read_until(600, final=True)
+    await settled()
+    desk.pens[1].read_until(600, final=True)
+    await settled()
+    assert len(desk.pens) == 2
+    await typist.ask()
+    desk.pens[2].read_until(400, final=True)
+    await settled()
+    typist.type("compute")
+    desk.pens[3].read_until(100, final=True)
+    await settled()
+    assert len(desk.pens) == 4
+    assert typist.grew == []
+
+
+async def test_late_place_is_left_for_the_one_that_is_asked_next(desk, typist, monkeypatch):
+    monkeypatch.setattr(generations, "LINGER_SECONDS", 0.0)
+    typist.open("x = $0\ny = \n")
+    await typist.ask()
+    desk.pens[0].read_until(600, final=True)
+    await settled()
+    desk.pens[1].read_until(400)
+    await settled()
+    typist.cursor = len("x = \ny = ")
+    await typist.ask()
+    assert [pen.is_closed for pen in desk.pens] == [True, True, False]
+
+
+async def test_late_place_that_is_asked_again_waits_for_the_running_answer(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].read_until(600, final=True)
+    await settled()
+    asked = await typist.ask()
+    desk.pens[1].write("compute(y)", final=True)
+    await settled()
+    assert texts(asked) == ["compute(y)"]
     assert len(desk.pens) == 2
 
 
