@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from bench.next_edit.cases import Case
 from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
+from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
@@ -89,7 +90,11 @@ class _WorkDone(Struct, frozen=True):
 
 def _work(engine: Engine) -> _WorkDone | None:
     """The forwards of an answer; for an engine that does not report them, the number of its last draft counts."""
-    return _WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
+    return (
+        _WorkDone(engine.report.forwards, engine.report.settled)
+        if isinstance(engine, MercuryEngine | AutoregressiveEngine)
+        else None
+    )
 
 
 class Contender(Struct, frozen=True):
@@ -181,6 +186,15 @@ def _steady(settings: Settings) -> Settings:
 
 
 async def _last_answer(session: Session, ask: InlineRequest) -> Answer:
+    """All of it, as a client gets it that asks again when there is more."""
+    answer = await _answered(session, ask)
+    if answer.offer is None:
+        return answer
+    await session.written()
+    return await _answered(session, ask)
+
+
+async def _answered(session: Session, ask: InlineRequest) -> Answer:
     answer = Answer(silence="no answer")
     async with aclosing(session.inline(ask)) as answers:
         async for latest in answers:

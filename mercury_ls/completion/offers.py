@@ -71,8 +71,9 @@ class Offer(Struct, frozen=True):
 
 class Answer(Struct, frozen=True):
     """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from, `sent`
-    says what went to another program for it, `slots` are the draft's, for those who watch it. While there is no draft, so many tokens of the prompt are `unread`, where that is known. `unshown` is what a model
-    proposed as well, and what follows says whether that was right; `evidence` is what was known of the draft."""
+    says what went to another program for it, `slots` are the draft's, for those who watch it. While there is no draft,
+    so many tokens of the prompt are `unread`, where that is known. `unshown` is what a model proposed as well, and what
+    follows says whether that was right; `evidence` is what was known of the draft."""
 
     offers: tuple[Offer, ...] = ()
     silence: str = ""

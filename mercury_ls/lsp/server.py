@@ -77,7 +77,8 @@ class Server(LanguageServer):
             self.wiring.analysers = (EditorAnalyser(self.protocol.ask, self.place_of),)
         self.session = self.wiring.session(_roots_of(params), options, self.engine_changed)
         self.session.idle.add("following the settings", self.follow_user_file)
-        self.session.on_growth = self.tell_growth
+        if self.of_mercury.get("grows") is True:
+            self.session.on_growth = self.tell_growth
         if "editorPluginInfo" in (json_object(options) or {}):  # by which Copilot's clients introduce themselves
             self.dialect = "copilot"
         self.plugin_version = str((json_object(options) or {}).get("pluginVersion", ""))
@@ -276,8 +277,7 @@ class Server(LanguageServer):
 
     def tell_growth(self, uri: str) -> None:
         """A client that asks again gets more of what it shows."""
-        if self.of_mercury.get("grows") is True:
-            self.protocol.notify("mercury/didGrow", {"uri": uri})
+        self.protocol.notify("mercury/didGrow", {"uri": uri})
 
     async def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Does the work, and lets the client show that something is done if it takes longer than a moment."""

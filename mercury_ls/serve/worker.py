@@ -199,8 +199,8 @@ class Worker:
         self._publish(Status("loading", detail, progress))
 
     def _publish_info(self, engine: Engine) -> None:
-        """Publish what the engine says of itself whenever its notes about what does not work as it should change, or how
-        much it reads."""
+        """Publish what the engine says of itself when its notes about what does not work as it should, or how much it
+        reads, have changed."""
         info = engine.info()
         if (info.notes, info.context_tokens) != self._published:
             self._published = info.notes, info.context_tokens

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Generator, Sequence, Set
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 
 from msgspec.structs import replace
 
@@ -68,10 +68,12 @@ class Generation:
             if not (self._waiting or self.is_over):
                 asyncio.get_running_loop().call_later(LINGER_SECONDS, self._leave)
 
-    async def news(self, latest: Answer) -> None:
-        """Returns once the answer is another than the `latest` that the caller has seen."""
-        while self.answer is latest and not self.is_over:
-            await self._news.wait()
+    async def news(self, latest: Answer, until: float | None = None) -> None:
+        """Returns once the answer is another than the `latest` that the caller has seen, or at a time of the loop."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                while self.answer is latest and not self.is_over:
+                    await self._news.wait()
 
     async def end(self) -> None:
         with self.awaited():

@@ -21,6 +21,7 @@ from mercury_ls.names.members import NameSources
 from mercury_ls.session.gate import Gate
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes, name_of
+from mercury_ls.session.requests import EXPLICIT_SECONDS
 from mercury_ls.session.stats import Kind
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
@@ -31,8 +32,6 @@ LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
 MOST_MISSES = 4
 """In a row, after which a next-edit model is not asked more rarely still."""
-EXPLICIT_MS = 5000.0
-"""How long somebody who asked by hand waits at least."""
 
 
 class Questions:
@@ -134,7 +133,7 @@ class Questions:
         return replace(
             question,
             bar=self.budgets.bar,
-            deadline_ms=max(self.budgets.deadline_ms, EXPLICIT_MS if invoked else 0.0),
+            deadline_ms=max(self.budgets.deadline_ms, 1000 * EXPLICIT_SECONDS if invoked else 0.0),
             members=self.names.about(snapshot, offset),
             judge=self.judge("inline"),
             missed=self.files.aftermath.missed(snapshot, offset),

@@ -1,11 +1,19 @@
 """What a client asks for, and where that is in a text that goes on changing."""
 
+import asyncio
+import math
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
+
+EXPLICIT_SECONDS = 5.0
+"""How long somebody who asked by hand waits at least."""
+UNHEARD_SECONDS = 1.0
+"""How long a client waits that is not told when an answer grows."""
 
 
 class InlineRequest(Struct, frozen=True, kw_only=True):
@@ -47,6 +55,24 @@ class NextEditRequest(Struct, frozen=True):
     offset: int
     invoked: bool = False
     asker: Asker = ANYONE
+
+
+class Patience:
+    """How long a request waits for the end of an answer whose first lines stand: one that was made by hand from its own
+    beginning, another only where the client is not told when the answer `grows`."""
+
+    def __init__(self, invoked: bool, *, grows: bool) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._asked_until = self._clock() + EXPLICIT_SECONDS if invoked else -math.inf
+        self._more = 0.0 if grows or invoked else UNHEARD_SECONDS
+        self.until: float | None = None
+        """By the loop's clock, once something stands."""
+
+    def lasts(self) -> bool:
+        """Asked once something stands."""
+        if self.until is None:
+            self.until = max(self._asked_until, self._clock() + self._more)
+        return self._clock() < self.until
 
 
 class RequestPlace(Struct, frozen=True):

@@ -27,9 +27,9 @@ from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles, PrivacyRules
 from mercury_ls.session.outcomes import Outcomes
-from mercury_ls.session.questions import EXPLICIT_MS, Questions
+from mercury_ls.session.questions import Questions
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.requests import InlineRequest, RequestPlace, after_selected
+from mercury_ls.session.requests import EXPLICIT_SECONDS, InlineRequest, Patience, RequestPlace, after_selected
 from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
@@ -74,8 +74,8 @@ class Session:
         """The last lines of the log in which users look up why nothing was suggested."""
         self.roots: Sequence[str] = ()
         self._last_change = ("", 0)
-        self.on_growth: Callable[[str], None] = lambda uri: None
-        """Called when there is more than the client of this document was told."""
+        self.on_growth: Callable[[str], None] | None = None
+        """Called when there is more than the client of this document was told; None if it would not ask again."""
         self._on_screen: Generation | None = None
         self._following: asyncio.Future[None] | None = None
         self._forgotten = 0
@@ -167,7 +167,7 @@ class Session:
         self.questions.names.want(place.snapshot, place.offset)
         self._follow_shown(place.snapshot, place.offset)
         generation, source = self.generations.fitting(place.snapshot, place.offset, request.invoked), "type-through"
-        answer = None
+        answer, patience = None, Patience(request.invoked, grows=self.on_growth is not None)
         while answer is None:
             if generation is None:
                 generation, source = await self._begun(place, request.invoked), "model"
@@ -175,12 +175,15 @@ class Session:
                 answer = Answer(silence=generation.reason)
                 break
             with generation.awaited():
-                while (answer := self._answer_of(generation, place)) is None and not generation.is_over:
+                while True:
+                    answer = self._answer_of(generation, place)
+                    if generation.is_over or (answer and not (answer.offers and patience.lasts())):
+                        break
                     latest = generation.answer
                     if latest.step:
                         self.questions.tell(latest)
                         yield latest
-                    await generation.news(latest)
+                    await generation.news(latest, patience.until)
             if answer is None:  # it was for less text than there is by now
                 generation = None
             elif answer.offers and request.invoked:
@@ -263,7 +266,7 @@ class Session:
     async def _with_alternatives(self, generation: Generation, place: RequestPlace, answer: Answer) -> Answer:
         """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
         at the same place gets all of them."""
-        seconds = EXPLICIT_MS / 1000
+        seconds = EXPLICIT_SECONDS
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
@@ -285,14 +288,14 @@ class Session:
                 latest = generation.answer
                 if latest.offer and not latest.offer.edit.text.endswith(shown_text) and generation is self._on_screen:
                     shown_text = latest.offer.edit.text
-                    self.on_growth(uri)
+                    self._tell_growth(uri)
                 if generation.is_over:
                     break
                 await generation.news(latest)
         self._learn_from(generation)
         if any(not alternative.is_over for alternative in generation.alternatives):
             await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
-            self.on_growth(uri)
+            self._tell_growth(uri)
         await asyncio.sleep(AHEAD_SECONDS)
         offer = generation.answer.offer
         base, document = generation.question.snapshot, self.files.documents.get(uri)
@@ -319,9 +322,18 @@ class Session:
                 while not (again.stands or again.is_over):
                     await again.news(again.answer)
                 if again.stands:
-                    self.on_growth(place.snapshot.uri)
+                    self._tell_growth(place.snapshot.uri)
                 await again.end()
             late = again
+
+    def _tell_growth(self, uri: str) -> None:
+        if self.on_growth is not None:
+            self.on_growth(uri)
+
+    async def written(self) -> None:
+        """Returns once all of what is on the screen is written."""
+        if self._on_screen is not None:
+            await self._on_screen.end()
 
     def _is_still_at(self, place: RequestPlace) -> bool:
         return place.is_current and self.files.documents.get(place.snapshot.uri) is place.document

@@ -1,5 +1,6 @@
 import asyncio
 import math
+import threading
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.serve.in_process import InProcessClient
+from mercury_ls.session import requests
+from mercury_ls.session.session import Session
 from mercury_training.evaluate.programs import executor
 from mercury_training.rows.fim_rows import FimRow
 
@@ -64,6 +67,35 @@ def test_likely_answer_is_shown_and_given():
     found = ask(Says("width * height", 0.9), AREA)
     assert (found.shown, found.answer, found.p_accept) == ("width * height", "width * height", 0.9)
     assert (found.cost.passes, found.cost.drafts) == (2, ("w", "width * height"))
+
+
+class Grows(Says):
+    """Writes the second line once somebody waits for it."""
+
+    def __init__(self, waited: threading.Event) -> None:
+        super().__init__("", 0.9)
+        self._waited = waited
+
+    def infill(self, request):
+        yield Draft(1, (Filled("total = 1\n    to", (0.9,) * 4, 0.9),))
+        self._waited.wait(10)
+        yield Draft(2, (Filled("total = 1\n    total += 2", (0.9,) * 8, 0.9, True),), final=True)
+
+    def info(self):
+        return replace(super().info(), strong=True, grows=True)
+
+
+def test_block_counts_as_a_whole_although_its_first_line_stands_earlier(monkeypatch):
+    waited, written = threading.Event(), Session.written
+
+    def waits(session):
+        waited.set()
+        return written(session)
+
+    monkeypatch.setattr(Session, "written", waits)
+    monkeypatch.setattr(requests, "UNHEARD_SECONDS", 0.0)
+    block = row("def area(width, height):\n    $0\n", "total = 1\n    total += 2", kind="multi_line")
+    assert ask(Grows(waited), block).shown == block.middle
 
 
 def test_answer_under_bar_is_given_only_when_asked_outright():

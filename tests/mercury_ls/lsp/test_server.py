@@ -680,7 +680,7 @@ async def test_outcome_of_a_next_edit_is_counted(client, method, params, counted
 async def test_growth_is_told_to_clients_that_ask_again(client, grows):
     await client.initialize({**INLINE, "experimental": {"mercury": {"grows": grows}}})
     uri = client.open("a.py", TEXT)
-    client.server.started.on_growth(uri)
+    client.server.started._tell_growth(uri)
     assert client.told("mercury/didGrow") == ([{"uri": uri}] if grows else [])
 
 

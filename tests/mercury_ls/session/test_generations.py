@@ -11,7 +11,7 @@ from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.session import generations
+from mercury_ls.session import generations, requests
 from mercury_ls.session import session as session_module
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import InlineRequest, Session
@@ -431,6 +431,42 @@ async def test_first_line_is_shown_once_it_stands_and_the_rest_when_taken(desk, 
     asked = await typist.ask()
     assert texts(asked) == [BLOCK.removeprefix("total = 0")]
     assert len(desk.pens) == 1
+
+
+async def test_request_by_hand_waits_for_the_whole_answer_but_not_for_ever(desk, typist, monkeypatch):
+    monkeypatch.setattr(session_module, "ALTERNATIVES_SECONDS", 0.0)
+    typist.open("def f(items):\n    $0\n")
+    asked = await typist.ask(invoked=True)
+    desk.pens[0].write("total = 0\n    for it")
+    await settled()
+    assert not asked.done()
+    desk.pens[0].write(BLOCK, final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == [BLOCK]
+    monkeypatch.setattr(requests, "EXPLICIT_SECONDS", 0.0)
+    typist.session.generations.clear()
+    asked = await typist.ask(invoked=True)
+    desk.pens[-1].write("total = 0\n    for it")
+    await asyncio.wait([asked])
+    assert texts(asked) == ["total = 0"]
+
+
+async def test_client_that_is_told_of_no_growth_waits_a_moment_for_the_whole_answer(desk, typist, monkeypatch):
+    typist.session.on_growth = None
+    typist.open("def f(items):\n    $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("total = 0\n    for it")
+    await settled()
+    assert not asked.done()
+    desk.pens[0].write(BLOCK, final=True)
+    await settled()
+    assert texts(asked) == [BLOCK]
+    monkeypatch.setattr(requests, "UNHEARD_SECONDS", 0.0)
+    typist.session.generations.clear()
+    asked = await typist.ask()
+    desk.pens[1].write("total = 0\n    for it")
+    await settled()
+    assert texts(asked) == ["total = 0"]
 
 
 async def test_client_that_hears_of_growth_gets_all_by_asking_again(desk, typist):
