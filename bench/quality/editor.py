@@ -90,11 +90,8 @@ class _WorkDone(Struct, frozen=True):
 
 def _work(engine: Engine) -> _WorkDone | None:
     """The forwards of an answer; for an engine that does not report them, the number of its last draft counts."""
-    return (
-        _WorkDone(engine.report.forwards, engine.report.settled)
-        if isinstance(engine, MercuryEngine | AutoregressiveEngine)
-        else None
-    )
+    is_counted = isinstance(engine, MercuryEngine | AutoregressiveEngine)
+    return _WorkDone(engine.report.forwards, engine.report.settled) if is_counted else None
 
 
 class Contender(Struct, frozen=True):

@@ -292,17 +292,22 @@ PARTS = {
     "ffn_down": "mlp.down_proj",
 }
 STARCODER_PARTS = {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
+CHAT_FILE = "tokenizer_config.json"
+CHAT_TEMPLATES = {"default": "tokenizer.chat_template", "tool_use": "tokenizer.chat_template.tool_use"}
+LONGEST_TEMPLATES = 1 << 20
+ROLES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 HALF = float(np.finfo(np.float16).max)
 
 
 def describe(path: Path, target: Path) -> int:
-    """Write config and tokenizer into a folder; return the number of parameters."""
+    """Write config, tokenizer and chat template into a folder; return the number of parameters."""
     file = read_gguf(path)
     config = _config_of(file)
     _check_fit(file, _names(file), config)
     tokenizer = tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
     tokenizer.save(str(target / TOKENIZER_FILE))
+    (target / CHAT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(_chat_config(file)), indent=2))
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
@@ -368,6 +373,25 @@ def tokenizer_of(file: GgufFile) -> Any:
         raise
     except EngineError as error:
         raise ModelError(f"{file.path}: {error}; or add the model from its published checkpoint") from error
+
+
+def _chat_config(file: GgufFile) -> dict[str, Any]:
+    """How the model chats, as is published beside a tokenizer: templates, and the special tokens by their roles."""
+    fields, tokens = file.fields, _strings(file, "tokens")
+    ids = {role: fields.get(f"tokenizer.ggml.{key}_token_id") for role, key in ROLES.items()}
+    config: dict[str, Any] = {role: tokens[id] for role, id in ids.items() if type(id) is int and 0 <= id < len(tokens)}
+    templates = {
+        name: template
+        for name, field in CHAT_TEMPLATES.items()
+        if isinstance(template := fields.get(field), str) and template
+    }
+    if sum(map(len, templates.values())) > LONGEST_TEMPLATES:
+        raise ModelError(f"{file.path}: its chat template has more than {LONGEST_TEMPLATES:,} characters; {AGAIN}")
+    if templates.keys() == {"default"}:
+        config["chat_template"] = templates["default"]
+    elif templates:
+        config["chat_template"] = [{"name": name, "template": template} for name, template in templates.items()]
+    return config
 
 
 def _scores(file: GgufFile, count: int) -> list[float]:

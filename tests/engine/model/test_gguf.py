@@ -13,6 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from mercury_engine.api import EngineError
+from mercury_engine.chat.template import Source, read_source
 from mercury_engine.model import gguf
 from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelError
@@ -139,6 +140,23 @@ def test_tokenizer_is_made_from_the_tokens_of_the_file(tmp_path):
     assert [token["content"] for token in added] == LETTERS[4:7]
 
 
+def check_chat(tmp_path, more, expected):
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(**more), list(tensors(weights(), "llama"))))
+    describe(tmp_path / "a.gguf", tmp_path)
+    assert read_source(tmp_path) == expected
+
+
+def test_chat_template_and_special_tokens_are_kept(tmp_path):
+    end = LETTERS[4]
+    named = {"tokenizer.ggml.eos_token_id": 4, "tokenizer.ggml.bos_token_id": 10**6}
+    check_chat(tmp_path, named, None)
+    template = {"tokenizer.chat_template": "{{ messages }}"}
+    names = {"eos_token": end, "chat_template": "{{ messages }}"}
+    check_chat(tmp_path, named | template, Source("{{ messages }}", "{{ messages }}", names))
+    tools = {"tokenizer.chat_template.tool_use": "{{ tools }}"}
+    check_chat(tmp_path, named | template | tools, Source("{{ messages }}", "{{ tools }}", {"eos_token": end}))
+
+
 def test_tokenizer_from_scored_pieces(tmp_path):
     own = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [-1.0] * len(LETTERS)}
     (tmp_path / "a.gguf").write_bytes(file_of(fields(**own), list(tensors(weights(), "llama"))))
@@ -193,6 +211,7 @@ def check_refused(tmp_path, data, said):
         ({"llama.attention.key_length": 7}, "head_dim is 7"),
         ({"llama.attention.head_count": 32, "llama.attention.key_length": 2}, "has the shape"),
         ({"llama.block_count": 1000}, "num_hidden_layers is 1000, and there are"),
+        ({"tokenizer.chat_template": " " * (1 << 21)}, "its chat template has more than 1,048,576 characters"),
         ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0}, "a value of the wrong kind"),
     ],
 )
