@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.quality.measure import QualityRun, measure
-from mercury_ls.settings import models
+from mercury_engine import model_folders
 
 HERE = Path(__file__).parent
 BASELINE = HERE / "baseline.json"
@@ -87,19 +87,19 @@ def main() -> None:
 
 
 def measured(engines: Sequence[str] | None = None) -> Baseline:
-    names = (models.FAKE, *models.shipped()) if engines is None else engines
+    names = (model_folders.FAKE, *model_folders.shipped()) if engines is None else engines
     return {name: figures_of(asyncio.run(measure(_work_of(name)))) for name in names}
 
 
 def _work_of(engine: str) -> QualityRun:
-    limit = None if engine == models.FAKE else ROWS_OF_A_MODEL
+    limit = None if engine == model_folders.FAKE else ROWS_OF_A_MODEL
     return QualityRun(engine=engine, fim=(SETS / "fim.jsonl",), next_edit=(SETS / "next_edit.jsonl",), limit=limit)
 
 
 def figures_of(found: Mapping[str, Any]) -> Figures:
     (completions,) = (contenders[found["engine"]] for contenders in found["fim"].values())
     (next_edits,) = found["next_edit"].values()
-    moving = () if found["engine"] == models.FAKE else BY_COST
+    moving = () if found["engine"] == model_folders.FAKE else BY_COST
     steady = {name: how for name, how in COMPLETIONS.items() if name not in moving}
     return {
         **watched("completions", completions, steady),

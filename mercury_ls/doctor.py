@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mercury_engine import model_folders
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.installation import with_extra
 from mercury_engine.record import ModelRecord, read_record
@@ -26,7 +27,6 @@ from mercury_ls.serve import daemon, tuned
 from mercury_ls.serve.models import verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
-from mercury_ls.settings import models
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import STRONGER, abbreviated, counted, one_line, remarks
@@ -223,11 +223,11 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", f"chosen by the engine at {loaded.settings.engine.address}")
         return
     try:
-        folder = models.resolve(name)
+        folder = model_folders.resolve(name)
     except EngineError as error:
         yield MODEL.finding(model=name, remedy=error)
         return
-    if folder is None and name == models.FAKE:
+    if folder is None and name == model_folders.FAKE:
         yield Finding("model", "fake, as engine.model says: it only copies from the context")
     elif folder is None:
         yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
@@ -279,7 +279,7 @@ def _missing_for_gpu() -> str:
 
 def _tunings(loaded: Loaded) -> Iterator[Finding]:
     try:
-        folder = models.resolve(loaded.settings.engine.model)
+        folder = model_folders.resolve(loaded.settings.engine.model)
     except EngineError:
         return
     for tuning in tuned.installed(tuned.home()).values():

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 
 from mercury_engine.installation import with_extra
+from mercury_engine.record import read_record
 from mercury_engine.redaction import mask_secrets
 from mercury_engine.tuning_data import File, Material, Tuning, send
 from mercury_ls import wording
@@ -60,6 +61,8 @@ def project_of(path: str, *, is_deleted: bool = False) -> str:
 
 def tune(root: str, privacy: Privacy, order: TuneOrder, place: Path, train: Train | None = None) -> Tuning:
     """Train in a process of its own, and install the result in `place` if it is better."""
+    if record := read_record(order.model):
+        raise TuningError(f"{record.name} was added, and only models that ship can be tuned: set engine.model to auto")
     if train is None:
         if importlib.util.find_spec("torch") is None:
             raise TuningError(f"tuning needs torch, which is not installed: {with_extra('train')}")

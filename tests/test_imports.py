@@ -36,7 +36,17 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-BOUNDARY = {"addresses", "api", "bounds", "installation", "prompts", "redaction", "record", "tuning_data"}
+BOUNDARY = {
+    "addresses",
+    "api",
+    "bounds",
+    "installation",
+    "model_folders",
+    "prompts",
+    "redaction",
+    "record",
+    "tuning_data",
+}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
@@ -52,11 +62,12 @@ ORDER = {
             "redaction",
             "tuning_data",
             "record",
+            "model_folders",
             "fake_chat",
             "fake",
             "prompts",
         ),
-        *("tokens", "model", "decode", "chat", "autoregressive", "families", "remote", "engine", "export"),
+        *("tokens", "model", "decode", "chat", "autoregressive", "families", "remote", "engine", "opening", "export"),
     ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train"),

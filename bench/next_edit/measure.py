@@ -27,8 +27,8 @@ from msgspec.structs import replace
 
 from bench.harness.measures import machine
 from bench.next_edit.cases import Case, cases, verdict
+from mercury_engine import model_folders
 from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
-from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.budgets import USUAL_BAR
@@ -41,7 +41,6 @@ from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 
@@ -100,11 +99,9 @@ def main() -> None:
 def engine_of(name: str) -> Local | None:
     if name == "none":
         return None
-    if name == "fake":
-        return Local(FakeEngine())
-    from mercury_engine.engine import open_engine
+    from mercury_engine.opening import open_model
 
-    return Local(open_engine(models.resolve("auto") if name == "shipped" else Path(name)))
+    return Local(open_model(model_folders.resolve("auto" if name == "shipped" else name)))
 
 
 async def measure(rows: Iterable[Case], engine: Local | None, bar: float) -> list[Outcome]:

@@ -18,12 +18,12 @@ from pathlib import Path
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import LeftToRight
 from bench.quality.llama import LlamaPeer, dense_weights, write_gguf
+from mercury_engine import model_folders
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 
@@ -31,8 +31,8 @@ from mercury_training.evaluate.baselines import BASELINES
 def model_folder(engine: str) -> Path | None:
     """The folder of the model that `local` or a path names; None if none is installed or no model is wanted."""
     if engine == "local":
-        return models.resolve(Wiring(user_file=NO_FILE).load().engine.model)
-    return models.resolve(engine) if engine != models.FAKE else None
+        return model_folders.resolve(Wiring(user_file=NO_FILE).load().engine.model)
+    return model_folders.resolve(engine) if engine != model_folders.FAKE else None
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
             raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
         return WITH_OUR_WEIGHTS[peer](folder, stack)
     try:
-        folder = models.resolve(peer)
+        folder = model_folders.resolve(peer)
     except EngineError as error:
         known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES])
         raise EngineError(f"{name}: not one of the peers {known}: {error}") from error

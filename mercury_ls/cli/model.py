@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_ls.cli.given import UsageError, chosen_file, failed, load_settings, settings_in_effect
 from mercury_ls.link import local
@@ -18,7 +19,7 @@ from mercury_ls.models.add import AddOrder, Plan, described
 from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
-from mercury_ls.settings import models, toml
+from mercury_ls.settings import toml
 from mercury_ls.settings.assign import assign
 from mercury_ls.settings.load import user_file
 from mercury_ls.wording import abbreviated, lines, one_line
@@ -152,21 +153,21 @@ def _report_other(message: str) -> int:
 @_explained
 def remove(options: argparse.Namespace) -> int:
     name = options.model
-    if name not in models.added():
+    if name not in model_folders.added():
         if freed := library.discard(Path(name).name):
             print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
             return 0
-        shipped = " (it ships with mercury-ls)" if name in models.shipped() else ""
-        installed = ", ".join(models.added()) or "none"
+        shipped = " (it ships with mercury-ls)" if name in model_folders.shipped() else ""
+        installed = ", ".join(model_folders.added()) or "none"
         return failed(options, f"{name} is no model that was added{shipped}: there are {installed}")
     in_use = load_settings(options).settings.engine.model == name
     if in_use:
-        assign(chosen_file(options) or user_file(), "engine.model", models.AUTO)
+        assign(chosen_file(options) or user_file(), "engine.model", model_folders.AUTO)
     freed = library.remove(name)
     print(f"removed {name}, which frees {megabytes(freed)}")
     if in_use:
         print("it was in use: the model that ships is chosen instead (engine.model = auto)")
-        choose.switch(models.AUTO)
+        choose.switch(model_folders.AUTO)
     return 0
 
 

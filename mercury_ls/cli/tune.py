@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 
 from mercury_engine.api import EngineError
+from mercury_engine.model_folders import resolve
 from mercury_ls import tuning
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect
 from mercury_ls.link import local
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.serve import tuned
-from mercury_ls.settings.models import resolve
 from mercury_ls.wording import readable
 
 

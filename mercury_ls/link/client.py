@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mercury_engine import model_folders
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, InfillRequest, RequestError, TooLongError
 from mercury_engine.redaction import ForeignText, Secrets
@@ -28,7 +29,6 @@ from mercury_ls.link.wire import (
     WireError,
     encode,
 )
-from mercury_ls.settings import models
 
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
@@ -325,7 +325,7 @@ class EngineClient:
     def _other_model(self, status: Status) -> str:
         """A note if the server runs another model, which it keeps."""
         settings = self._settings
-        if settings.address or status.info is None or models.answers(settings.model, status.info):
+        if settings.address or status.info is None or model_folders.answers(settings.model, status.info):
             return ""
         return (
             f"the engine server is running with {status.info.model}, not with engine.model = {settings.model}: "

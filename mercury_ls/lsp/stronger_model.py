@@ -13,8 +13,8 @@ import msgspec
 from lsprotocol import types as lsp
 from msgspec import Struct
 
+from mercury_engine import model_folders
 from mercury_ls.lsp.server import Server
-from mercury_ls.settings import models
 from mercury_ls.settings.load import user_file
 from mercury_ls.wording import abbreviated, one_line
 
@@ -80,7 +80,7 @@ class StrongerModel:
     def _is_wanted(self) -> bool:
         """Whether the user has left the choice of a model to us, and can be asked."""
         engine, window = self._server.started.settings.engine, self._server.protocol.client_capabilities.window
-        is_ours = engine.model == models.AUTO and not engine.address and not models.added()
+        is_ours = engine.model == model_folders.AUTO and not engine.address and not model_folders.added()
         can_be_asked = window is not None and window.show_message is not None
         mark = self._mark
         return engine.offer_stronger and is_ours and can_be_asked and mark is not None and not mark.exists()

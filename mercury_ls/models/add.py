@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine import model_folders
 from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import ModelRecord
@@ -29,7 +30,6 @@ from mercury_ls.models.sources import (
 from mercury_ls.models.supplies import SPARE_DISK, Supply, free_disk, supplied
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
-from mercury_ls.settings import models
 from mercury_ls.wording import counted, millions, readable
 
 Precision = Literal["int8", "int4"]
@@ -97,7 +97,7 @@ def add(
     agrees. A model is asked in its format before it is there.
     """
     source, usual = parse(order.source)
-    name = checked_name(order.name or usual, models.installed())
+    name = checked_name(order.name or usual, model_folders.installed())
     if isinstance(source, ServerSource):
         return _add_server(source, name, order, network, agreed)
     if server_options := [f"--{field.replace('_', '-')}" for field in FOR_SERVERS if getattr(order, field)]:
@@ -174,7 +174,7 @@ def bytes_of(parameters: int, precision: str) -> int:
 
 
 def _check_room(plan: Plan, supply: Supply) -> None:
-    home, has = models.added_home(), free_disk()
+    home, has = model_folders.added_home(), free_disk()
     needs = supply.writes + plan.keeps + SPARE_DISK
     if needs > has:
         raise EngineError(
@@ -291,7 +291,7 @@ def _asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelReco
         protocol, prompt = served.protocol, offered.prompt if offered else ""
         record = replace(record, model=model, context=offered.context if offered else 0)
     if order.local:
-        models.resolve(order.local)
+        model_folders.resolve(order.local)
     return replace(record, protocol=protocol, prompt=order.prompt or added.next_edit_format(record.model) or prompt)
 
 

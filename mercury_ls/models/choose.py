@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_ls.link.wire import Status
 from mercury_ls.serve import added, daemon
 from mercury_ls.serve.models import Report
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 
 PATIENCE_SECONDS = 2.0
@@ -42,9 +42,9 @@ def switch(
             break
         sleep(POLL_SECONDS)
         status_now = _current(status)
-    if status_now is None or status_now.info is None or models.answers(name, status_now.info):
+    if status_now is None or status_now.info is None or model_folders.answers(name, status_now.info):
         return ""
-    return models.FAKE if status_now.info.engine == models.FAKE else status_now.info.model
+    return model_folders.FAKE if status_now.info.engine == model_folders.FAKE else status_now.info.model
 
 
 def _current(status: Callable[[], Status | None]) -> Status | None:

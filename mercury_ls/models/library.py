@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord, read_record, write_record
 from mercury_ls.link import local
 from mercury_ls.models import places
-from mercury_ls.settings import models
 
 MADE = "model"
 """Where in its hidden folder a model is made."""
@@ -35,7 +35,7 @@ class MeasuredSpeed(Struct, frozen=True):
 def records() -> dict[str, ModelRecord]:
     """The models that were added. A record that cannot be read costs nobody the others."""
     records = {}
-    for name, folder in models.added().items():
+    for name, folder in model_folders.added().items():
         try:
             record = read_record(folder)
         except EngineError as error:
@@ -61,7 +61,7 @@ def workplace(name: str, source: str) -> Iterator[Path]:
 
 def left(name: str, source: str) -> Path | None:
     """What an earlier attempt left of the same source, to read from."""
-    folder = places.inside(models.added_home(), _hidden(name))
+    folder = places.inside(model_folders.added_home(), _hidden(name))
     mark = folder / MARK
     return folder if mark.is_file() and mark.read_text(encoding="utf-8") == source else None
 
@@ -69,7 +69,7 @@ def left(name: str, source: str) -> Path | None:
 @contextmanager
 def _locked() -> Iterator[Path]:
     """The folder of the models, for one process at a time."""
-    home = models.added_home()
+    home = model_folders.added_home()
     home.mkdir(parents=True, exist_ok=True)
     with places.inside(home, ".lock").open("a") as lock:
         try:
@@ -87,7 +87,7 @@ def _has_weights(folder: Path) -> bool:
 
 def finish(record: ModelRecord, draft: Path, place: Path) -> Path:
     """Give the model that was made its name: from here on it is there."""
-    target = places.inside(models.added_home(), record.name)
+    target = places.inside(model_folders.added_home(), record.name)
     if target.exists():
         raise EngineError(f"{record.name} was added meanwhile: give another name with --name")
     write_record(record, draft)
@@ -100,7 +100,7 @@ def finish(record: ModelRecord, draft: Path, place: Path) -> Path:
 def remove(name: str) -> int:
     """The bytes that this frees. The record goes first: what is half removed is no model. Of a link only the link goes:
     what it leads to is not ours."""
-    folder = models.added()[name]
+    folder = model_folders.added()[name]
     if folder.is_symlink():
         freed = 0
         folder.unlink()
@@ -115,7 +115,7 @@ def remove(name: str) -> int:
 
 def discard(name: str) -> int:
     """Removes what an interrupted `model add` left; the bytes that this frees, 0 if there is nothing."""
-    folder = places.inside(models.added_home(), _hidden(name))
+    folder = places.inside(model_folders.added_home(), _hidden(name))
     if not folder.exists():
         return 0
     with _locked():

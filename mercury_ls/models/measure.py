@@ -8,6 +8,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine import model_folders
 from mercury_engine.api import Engine, EngineInfo, Filled, InfillRequest
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
@@ -16,7 +17,6 @@ from mercury_ls.models.hub import megabytes
 from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import STRONGER
 
@@ -58,7 +58,7 @@ class ModelMeasurement(Struct, frozen=True):
 
 def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
-    folder = models.resolve(name)
+    folder = model_folders.resolve(name)
     before, started = local.resident_memory(), time.perf_counter()
     with added.opened(name, settings, report) as engine:
         result = measure(engine, 1000 * (time.perf_counter() - started))
@@ -66,7 +66,7 @@ def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
         result = replace(result, verdict=verdict_on(engine, record, settings.privacy.allow_network))
     used = local.resident_memory() - before
     result = replace(result, measured=replace(result.measured, memory=max(used, 0) or result.info.bytes))
-    library.note(folder.name if folder else models.FAKE, result.measured)
+    library.note(folder.name if folder else model_folders.FAKE, result.measured)
     return result
 
 

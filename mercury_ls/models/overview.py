@@ -6,11 +6,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine import model_folders
 from mercury_engine.record import ModelRecord
 from mercury_ls.models import library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import columns, millions, one_line
 
@@ -42,8 +42,8 @@ OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licen
 
 def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
-    chosen = None if settings.engine.address else models.resolve(settings.engine.model)
-    rows = [*map(_shipped, models.shipped().values()), *map(_of_record, library.records().values())]
+    chosen = None if settings.engine.address else model_folders.resolve(settings.engine.model)
+    rows = [*map(_shipped, model_folders.shipped().values()), *map(_of_record, library.records().values())]
     for at, row in enumerate(rows):
         costs = library.measurements().get(row.name, library.MeasuredSpeed())
         in_use = chosen is not None and chosen.name == row.name

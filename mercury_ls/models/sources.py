@@ -7,9 +7,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_ls.models import places
-from mercury_ls.settings import models
 
 HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
 HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
@@ -105,7 +105,9 @@ def checked_name(name: str, names: Iterable[str]) -> str:
     if not NAME.fullmatch(name):
         raise EngineError(f"{name!r} is no name for a model: use letters, digits, `.`, `_` and `-`, at most 100")
     places.check([name])
-    other = next((other for other in (models.AUTO, models.FAKE, *names) if other.lower() == name.lower()), None)
+    other = next(
+        (other for other in (model_folders.AUTO, model_folders.FAKE, *names) if other.lower() == name.lower()), None
+    )
     if other:
         raise EngineError(
             f"{other} is the name of an installed model: give another one with --name, or remove it first with "

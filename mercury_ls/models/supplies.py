@@ -8,13 +8,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub, places
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import GgufFile, Hub, ModelFolder, Source
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
-from mercury_ls.settings import models
 
 SPARE_DISK = 200_000_000
 GGUF_HEAD = 16 << 20
@@ -210,5 +210,5 @@ def _from_gguf(file: Path, draft: Path) -> Supply:
 
 
 def free_disk() -> int:
-    home = models.added_home()
+    home = model_folders.added_home()
     return shutil.disk_usage(next(folder for folder in (home, *home.parents) if folder.exists())).free

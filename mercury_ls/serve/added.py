@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.bounds import small_bytes
 from mercury_engine.record import Kind, ModelRecord
-from mercury_ls.serve.models import Report, loader, open_added, resources
+from mercury_ls.serve.models import Report, loader, resources
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -204,6 +204,8 @@ def served(record: ModelRecord, network: bool) -> Iterator[Engine]:
 @contextmanager
 def made(folder: Path, record: ModelRecord, settings: Settings) -> Iterator[Engine]:
     """The engine of a model that is about to be added."""
+    from mercury_engine.opening import open_added
+
     yield open_added(folder, record, resources(settings.engine))
 
 

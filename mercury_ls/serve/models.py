@@ -1,17 +1,14 @@
 """Opens the engine that the setting `engine.model` names."""
 
-import json
-import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine, EngineError
+from mercury_engine.model_folders import resolve
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
 from mercury_ls.serve.tuned import TunedEngine, home
-from mercury_ls.settings.models import resolve
 
 if TYPE_CHECKING:
     from mercury_engine.model.runtime import Resources
@@ -37,9 +34,11 @@ def verify(folder: Path) -> None:
     if record := read_record(folder):
         _verify_added(folder, record)
         return
-    _check_layout(folder)
     from mercury_engine.model import export
+    from mercury_engine.opening import check_layout
     from mercury_engine.tokens.tokenizer import Tokenizer
+
+    check_layout(folder)
 
     export.read(folder)
     Tokenizer.load(folder / export.TOKENIZER_FILE)
@@ -58,20 +57,18 @@ def _verify_added(folder: Path, record: ModelRecord) -> None:
 
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report, *, network: bool = False) -> Engine:
     """Open a model; `network` allows a server on another machine."""
-    if folder is None:
-        from mercury_engine.fake import FakeEngine
+    from mercury_engine import opening
+    from mercury_engine.engine import MercuryEngine, open_engine
 
-        return FakeEngine()
-    from mercury_engine.engine import open_engine
-
-    report(0.1, f"reading {folder.name}")
     means = resources(settings)
-    if record := read_record(folder):
-        if record.kind == "server":
-            return _open_server(record, settings, report, network=network)
-        return open_added(folder, record, means)
-    _check_layout(folder)
-    plain = open_engine(folder, means)
+    if folder is None:
+        return opening.open_model(folder)
+    report(0.1, f"reading {folder.name}")
+    if (record := read_record(folder)) and record.kind == "server":
+        return _open_server(record, settings, report, network=network)
+    plain = opening.open_model(folder, means)
+    if not isinstance(plain, MercuryEngine):
+        return plain
 
     def open_tuned(adapter: Path) -> Engine:
         return open_engine(folder, means, adapter=adapter, costs=plain.costs)
@@ -83,31 +80,6 @@ def resources(settings: "EngineSettings") -> "Resources":
     from mercury_engine.model.runtime import Resources
 
     return Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
-
-
-def _check_layout(folder: Path) -> None:
-    """Refuse a checkpoint in its published format. Damage is left to the engine to report."""
-    try:
-        published = "architectures" in json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError, TypeError, RecursionError):
-        return
-    if published:
-        spelled = os.path.join(os.curdir, folder)
-        raise EngineError(
-            f"{spelled} is a checkpoint as it was published: "
-            f"`mercury-ls model add {shlex.quote(spelled)}` makes a model of it"
-        )
-
-
-def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Engine:
-    """Open an added model: each kind imports only what it runs on."""
-    if record.kind == "diffusion":
-        from mercury_engine.families.engine import open_family
-
-        return open_family(folder, record, resources)
-    from mercury_engine.autoregressive.engine import open_autoregressive
-
-    return open_autoregressive(folder, record, resources)
 
 
 def _open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:

@@ -312,7 +312,7 @@ def _absolute_path(path: str, is_typed: bool) -> str:
 def _checked_model(value: str) -> str:
     """Refuse a model that does not exist: all of the user's editors share one engine and would be left without it."""
     from mercury_engine.api import EngineError
-    from mercury_ls.settings.models import resolve
+    from mercury_engine.model_folders import resolve
 
     try:
         resolve(value)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.installation import with_extra
+from mercury_engine.model_folders import resolve
 from mercury_ls.serve import daemon
-from mercury_ls.settings.models import resolve
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig, TeamError, read_config
 from mercury_ls.wording import counted

@@ -5,7 +5,7 @@ That is the one variable for all of them: the name or the folder of a model that
 
 import os
 
-from mercury_ls.settings.models import FAKE, installed
+from mercury_engine.model_folders import FAKE, installed
 
 __all__ = ["FAKE", "MODELS", "SHIPPED", "STEADY", "named"]
 

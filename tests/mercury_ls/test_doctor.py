@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from mercury_engine import model_folders
 from mercury_engine.fake import FakeEngine
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls import doctor
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
 from mercury_ls.serve import daemon
-from mercury_ls.settings import models
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings, Settings
 
@@ -27,7 +27,7 @@ def directory(directory, monkeypatch):
 @pytest.fixture
 def folder(tmp_path):
     """The model that comes with mercury-ls, to be damaged."""
-    (whole,) = list(models.installed().values())[:1]
+    (whole,) = list(model_folders.installed().values())[:1]
     for path in whole.iterdir():
         (tmp_path / path.name).symlink_to(path)
     return tmp_path

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mercury_engine.record import ModelRecord, write_record
 from mercury_engine.tuning_data import Figure, File, Material, Tuning, send
 from mercury_ls.cli import main
 from mercury_ls.link.local import lock_file
@@ -116,6 +117,13 @@ def test_installed_model_stays_if_training_fails(root, tmp_path):
         tune(str(root), privacy, order(tmp_path), place, trainer(root, True, code=1))
     tune(str(root), privacy, order(tmp_path), place, trainer(root, False))
     assert len(tuned.installed(place)) == 1
+
+
+def test_added_model_cannot_be_tuned(root, tmp_path):
+    (tmp_path / "model").mkdir()
+    write_record(ModelRecord(name="coder", kind="fim", prompt="qwen"), tmp_path / "model")
+    with pytest.raises(TuningError, match="coder was added, and only models that ship can be tuned: set engine.model"):
+        tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
 
 
 def test_leftovers_of_killed_trainings_go_and_living_ones_stay(root, tmp_path):

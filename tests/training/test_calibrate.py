@@ -14,9 +14,11 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.export import read
 from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE
 from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_engine.opening import open_model
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
+from tests.engine.test_opening import CPU, added
 from tests.training.small import TOKENIZER, exported, fim_row
 
 
@@ -75,10 +77,14 @@ def row(number):
 
 def calibrated(tmp_path):
     """A random model, asked four rows."""
+    main(["--model", str(exported(tmp_path)), "--set", str(rows_in(tmp_path))])
+
+
+def rows_in(tmp_path):
     folder = tmp_path / "sets"
     folder.mkdir()
     (folder / "fim.jsonl").write_bytes(b"".join(msgspec.json.encode(row(n)) + b"\n" for n in range(4)))
-    main(["--model", str(exported(tmp_path)), "--set", str(folder)])
+    return folder
 
 
 def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
@@ -129,6 +135,21 @@ def test_coefficients_land_beside_weights_and_under_their_checksums(tmp_path, ca
     assert COPY_BIAS_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     read(tmp_path / "int8")
+
+
+def test_added_model_gets_coefficients_but_no_copy_bias(tmp_path, capsys):
+    folder, model = rows_in(tmp_path), added(tmp_path / "tiny")
+    assert not open_model(model, CPU).info().calibrated
+    main(["--model", str(model), "--set", str(folder)])
+    assert "answers, 0 right" in capsys.readouterr().out
+    assert (model / CALIBRATION_FILE).exists()
+    assert not (model / COPY_BIAS_FILE).exists()
+    assert open_model(model, CPU).info().calibrated
+
+
+def test_engine_without_weights_has_nothing_to_calibrate(tmp_path):
+    with pytest.raises(SystemExit, match="fake has no weights: name an installed model or its folder"):
+        main(["--model", "fake", "--set", str(rows_in(tmp_path))])
 
 
 def test_rows_that_are_too_few_leave_the_model_as_it_was(tmp_path):

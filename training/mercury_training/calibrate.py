@@ -1,8 +1,8 @@
-"""Fits P(accept) and the copy bias of a model: `python -m mercury_training.calibrate --model FOLDER --set SET`.
+"""Fits P(accept) and the copy bias of a model: `python -m mercury_training.calibrate --model NAME --set SET`.
 
-Writes `copy_bias.json` and `confidence.json` beside the weights. Use other rows than those that the model is evaluated
-on: a set cut with `mercury_training.evaluate.sets build --apart-from`. A fit to half of the rows is tested on the other
-half; then all of them are used. No copy bias is written if it does not help.
+Writes `copy_bias.json` and `confidence.json` beside the weights; an added model has no copy bias. Use other rows than
+those that the model is evaluated on: a set cut with `mercury_training.evaluate.sets build --apart-from`. A fit to half
+of the rows is tested on the other half; then all of them are used. No copy bias is written if it does not help.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mercury_engine.api import Filled
+from mercury_engine import model_folders
+from mercury_engine.api import Engine, Filled
 from mercury_engine.decode import confidence, copy_bias
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
 from mercury_engine.decode.canvas import fuse
@@ -28,8 +29,10 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
-from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, write_fitted
+from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, read_fitted, write_fitted
 from mercury_engine.model.runtime import Runtime
+from mercury_engine.opening import check_layout, open_model
+from mercury_engine.record import read_record
 from mercury_engine.tokens.layout import LayoutRow, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -91,7 +94,7 @@ class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="mercury_training.calibrate", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--model", required=True, metavar="NAME|FOLDER")
     parser.add_argument("--set", type=Path, required=True, metavar="DIR", help="a folder with a fim.jsonl")
     parser.add_argument("--limit", type=int, metavar="N", help="N rows, drawn at random, always the same")
     options = parser.parse_args(arguments)
@@ -99,20 +102,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _calibrate(options.model, options.set, options.limit)
 
 
-def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
+def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     rows = sample(read_rows(folder / "fim.jsonl"), limit)
-    runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
-    halves = rows[::2], rows[1::2]
-    bias = _useful_copy_bias(*(list(copy_observations(runtime, tokenizer, half)) for half in halves))
-    fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
+    if (model := model_folders.resolve(name)) is None:
+        raise TrainingError(f"{name} has no weights: name an installed model or its folder")
+    halves, bias = (rows[::2], rows[1::2]), None
+    is_added = read_record(model) is not None
+    if is_added:
+        engine = open_model(model)
+        fitting, held_out = (list(_added_observations(engine, half)) for half in halves)
+    else:
+        check_layout(model)
+        runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
+        bias = _useful_copy_bias(*(list(copy_observations(runtime, tokenizer, half)) for half in halves))
+        fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
-    before = confidence.read_calibration(model)
-    ridge = HELD if (model / CALIBRATION_FILE).exists() else RIDGE
+    fitted = read_fitted(model, CALIBRATION_FILE, Calibration)
+    before, ridge = fitted or (confidence.UNCALIBRATED if is_added else DEFAULTS), HELD if fitted else RIDGE
     print(report(fitting, held_out, before, ridge))
-    _write(model, COPY_BIAS_FILE, bias)
     _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out], before, ridge))
-    seal(model)
+    if not is_added:
+        _write(model, COPY_BIAS_FILE, bias)
+        seal(model)
 
 
 def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
@@ -152,6 +164,17 @@ def answer_observations(
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
         yield from (Observation(features, row.middle.startswith(text), weight) for text, features in starts.items())
+
+
+def _added_observations(engine: Engine, rows: Iterable[FimRow]) -> Iterator[Observation]:
+    """Each row's answer while typing as it grows, and whether it is right as far as it goes; weighted alike."""
+    for row in rows:
+        drafts = [draft.spans[0] for draft in engine.infill(request(row, row.id, "medium"))]
+        shown = {draft.text.rstrip(): draft for draft in drafts if draft.text.strip() and draft.confidence}
+        weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(shown)) ** 0.5
+        for text, draft in shown.items():
+            features = tuple(confidence.features(draft.confidence, complete=draft.complete))
+            yield Observation(features, row.middle.startswith(text), weight)
 
 
 def _fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:

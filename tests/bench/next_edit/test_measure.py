@@ -10,6 +10,7 @@ from bench.next_edit.measure import (
     Local,
     Outcome,
     cost_of,
+    engine_of,
     is_exact,
     likeness,
     net,
@@ -17,7 +18,7 @@ from bench.next_edit.measure import (
     touched,
 )
 from bench.next_edit.measure import outcome as outcome_of
-from mercury_engine.api import Edit
+from mercury_engine.api import Edit, EngineError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, difference
@@ -25,6 +26,7 @@ from mercury_ls.code.history import History
 from mercury_ls.next_edit.ranking import Ranking
 from mercury_training.corpus.shards import EditRow, Replacement, write_edits
 from mercury_training.fit.rank_edits import LabelledEdit, due_chances
+from tests.engine.test_opening import added
 
 TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
 SECOND, THIRD = TextEdit(11, 22, "b = new(2)\n"), TextEdit(22, 33, "c = new(3)\n")
@@ -38,6 +40,14 @@ def made(history: History) -> tuple[Edit, ...]:
 def changed(number: int, word: str = "new") -> TextEdit:
     start = 11 * number + 4
     return TextEdit(start, start + 3, word)
+
+
+def test_model_is_named_as_the_setting_names_it(tmp_path):
+    assert engine_of("none") is None
+    assert engine_of("fake").engine.info().engine == "fake"
+    assert engine_of(str(added(tmp_path))).engine.info().model == "tiny"
+    with pytest.raises(EngineError, match="neither an installed model"):
+        engine_of("missing")
 
 
 def test_part_of_the_due_edit_and_nothing_else_is_exact():

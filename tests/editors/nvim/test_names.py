@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mercury_ls.settings.models import FAKE
+from mercury_engine.model_folders import FAKE
 from tests.e2e.environment import COMMAND
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls.settings.models import FAKE
+from mercury_engine.model_folders import FAKE
 from tests.e2e.environment import COMMAND
 from tests.editors.scenes import SHOP
 from tests.editors.tools import found

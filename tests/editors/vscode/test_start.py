@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls.settings.models import FAKE
+from mercury_engine.model_folders import FAKE
 from tests.editors.scenes import SHOP
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import DRIVER, CodeServer, install

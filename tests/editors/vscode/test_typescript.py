@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from mercury_ls.settings.models import FAKE
+from mercury_engine.model_folders import FAKE
 from tests.e2e.environment import COMMAND
 from tests.editors.nvim.test_names import Journal
 from tests.editors.tools import found

@@ -18,8 +18,8 @@ from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker
 from mercury_engine.chat.template import ChatTemplate, Source
 from mercury_engine.model.room import Room
+from mercury_engine.model_folders import resolve
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-from mercury_ls.settings.models import resolve
 
 EFFORTS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
 BUDGETS = (16, 32, 64, 128, 256)

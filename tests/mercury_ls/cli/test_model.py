@@ -13,6 +13,7 @@ from bench.harness.servers import document, free_port, streamed
 from bench.harness.servers import serving as serving_answers
 from bench.harness.stand_in_hub import SHA, StandIn, serving
 from bench.harness.tiny import checkpoint
+from mercury_engine import model_folders
 from mercury_engine.api import EngineInfo
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.cli import main, model
@@ -22,7 +23,6 @@ from mercury_ls.link.wire import Status
 from mercury_ls.models import canary, library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
-from mercury_ls.settings import models
 from tests.engine.remote.tls import CERTIFICATES, with_tls
 from tests.model_servers import tunnel
 
@@ -30,7 +30,7 @@ from tests.model_servers import tunnel
 @pytest.fixture
 def home(home, monkeypatch):
     """Where no server runs."""
-    monkeypatch.setattr(models, "added_home", lambda: home / "data/models")
+    monkeypatch.setattr(model_folders, "added_home", lambda: home / "data/models")
     monkeypatch.setattr(library, "state_file", lambda: home / "state/models.json")
     monkeypatch.setattr(added, "running", list)
     monkeypatch.setattr(daemon, "stop", lambda: False)
@@ -138,13 +138,13 @@ def test_model_is_not_added_unless_the_user_agrees(home, capsys, monkeypatch, an
     monkeypatch.setattr(model.sys, "stdin", Terminal())
     printed = check(capsys, "add ./tiny", code, "add it? [y/N]")
     assert "licence      not stated" in printed
-    assert bool(models.added()) == (code == 0)
+    assert bool(model_folders.added()) == (code == 0)
 
 
 def test_without_a_terminal_nobody_agrees(home, capsys):
     checkpoint(home / "tiny")
     check(capsys, "add ./tiny", 1, "run the command again with --yes")
-    assert models.added() == {}
+    assert model_folders.added() == {}
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_use_says_why_only_the_model_of_this_machine_answers(home, capsys):
 
 def test_missing_server_is_not_added(home, capsys):
     check(capsys, f"add http://127.0.0.1:{free_port()} --yes", 1, "nothing that can complete answers at", "start")
-    assert models.added() == {}
+    assert model_folders.added() == {}
 
 
 def test_server_behind_proxy_is_added_with_headers_and_certificates(home, capsys, monkeypatch):

@@ -84,7 +84,7 @@ class UsingClient(Client):
 def new_client(tmp_path, monkeypatch):
     """Makes clients of one user."""
     monkeypatch.setattr(stronger_model, "FEW_SHOWN", 1)
-    monkeypatch.setattr("mercury_ls.settings.models.added_home", lambda: tmp_path / "data/models")
+    monkeypatch.setattr("mercury_engine.model_folders.added_home", lambda: tmp_path / "data/models")
     return lambda: UsingClient(tmp_path)
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bench.harness.stand_in_hub import SHA, StandIn, serving
 from bench.harness.tiny import SPECIALS, checkpoint
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_engine.record import read_record
 from mercury_engine.remote.probe import ProbedServer, Served
@@ -18,7 +19,6 @@ from mercury_ls.models import add as adding
 from mercury_ls.models import hub, library, supplies
 from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.serve import added
-from mercury_ls.settings import models
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
 from tests.mercury_ls.models.test_canary import opened
 
@@ -29,7 +29,7 @@ SMALL = ("config.json", "tokenizer.json")
 def home(tmp_path, monkeypatch):
     for kind in ("DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
-    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "data/models")
+    monkeypatch.setattr(model_folders, "added_home", lambda: tmp_path / "data/models")
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state/models.json")
     return tmp_path / "data/models"
 
@@ -68,7 +68,7 @@ def answers(folder, record):
 
 
 def left():
-    return [path.name for path in models.added_home().glob(".*.adding")]
+    return [path.name for path in model_folders.added_home().glob(".*.adding")]
 
 
 def check_refused(said, source, **order):
@@ -83,8 +83,8 @@ def test_folder_becomes_a_model_with_name(home, tmp_path):
     assert (record.name, record.kind, record.prompt, record.precision) == ("tiny-coder", "fim", "qwen", "int4")
     assert record.architecture == "Qwen2ForCausalLM"
     assert "lines and blocks (prompt format qwen)" in shown
-    assert list(models.added()) == ["tiny-coder"]
-    folder = models.resolve("tiny-coder")
+    assert list(model_folders.added()) == ["tiny-coder"]
+    folder = model_folders.resolve("tiny-coder")
     assert read_record(folder) == record
     assert {path.name for path in folder.iterdir()} == {"model.json", "weights.safetensors", *SMALL}
     assert [path.name for path in home.iterdir() if path.is_dir()] == ["tiny-coder"]
@@ -95,7 +95,7 @@ def test_model_of_hub_is_pinned_to_its_revision(home, stand_in):
     assert (record.source, record.revision, record.licence) == ("org/Tiny-Coder", SHA, "apache-2.0")
     assert "licence      apache-2.0" in shown
     assert "in 1 file" in shown
-    assert models.resolve("tiny-coder")
+    assert model_folders.resolve("tiny-coder")
 
 
 def test_weights_are_not_loaded_before_the_user_agrees(home, stand_in):
@@ -108,13 +108,13 @@ def test_interrupted_addition_is_not_visible_and_goes_on(home, stand_in):
     stand_in.cut["model.safetensors"] = 5000
     check_refused("interrupted after", "org/Tiny-Coder")
     assert left() == [".tiny-coder.adding"]
-    assert models.installed().keys() == models.shipped().keys()
+    assert model_folders.installed().keys() == model_folders.shipped().keys()
     stand_in.is_gone, asked = False, len(stand_in.asked)
     made("org/Tiny-Coder")
     again = stand_in.asked[asked:]
     assert [path.rpartition("/")[2] for path, _ in again] == ["Tiny-Coder", "model.safetensors"]
     assert 0 < again[-1][1] <= 5000
-    assert models.resolve("tiny-coder")
+    assert model_folders.resolve("tiny-coder")
 
 
 def test_leftovers_of_another_source_are_not_used(home, stand_in, tmp_path):
@@ -130,7 +130,7 @@ def test_failed_conversion_leaves_no_model(home, tmp_path, monkeypatch):
 
     monkeypatch.setattr(added, "convert", fail)
     check_refused("damaged", checkpoint(tmp_path / "tiny"))
-    assert (models.added(), left()) == ({}, [])
+    assert (model_folders.added(), left()) == ({}, [])
 
 
 def test_renamed_repository_is_reported(home, stand_in):
@@ -143,7 +143,7 @@ def test_renamed_repository_is_reported(home, stand_in):
 def test_gated_weights_are_said_to_be_so(home, stand_in):
     stand_in.gated, stand_in.admitted = True, False
     check_refused(["accept its terms", "HF_TOKEN"], "org/Tiny-Coder")
-    assert (models.added(), left()) == ({}, [])
+    assert (model_folders.added(), left()) == ({}, [])
 
 
 def test_folder_written_like_hub_name_is_mentioned(home, stand_in, tmp_path, monkeypatch):
@@ -157,6 +157,7 @@ def test_pickles_are_no_weights(home, stand_in):
     check_refused(["neither .safetensors nor whole .gguf files"], "org/Tiny-Coder")
 
 
+OF_GGUF = {"model.json", "weights.safetensors", "tokenizer_config.json", *SMALL}
 Q8, Q8_2, Q4 = "tiny.q8_0.gguf", "tiny.q8_0.v2.gguf", "Tiny-Q4_K_M.gguf"
 
 
@@ -178,7 +179,7 @@ def test_best_gguf_file_of_a_repository_is_added(home, ggufs):
     assert f"  {Q8_2}; --file chooses another: {Q4}, {Q8}" in shown
     assert "licence      apache-2.0" in shown
     assert set(loaded(ggufs)) == {Q8_2}
-    assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
+    assert {path.name for path in (home / record.name).iterdir()} == OF_GGUF
 
 
 def test_user_may_choose_another_gguf_file(home, ggufs, stand_in):
@@ -293,7 +294,7 @@ def test_gguf_file_becomes_a_model(home, tmp_path):
     file.write_bytes(gguf_file())
     record, _ = made(file)
     assert (record.name, record.prompt, record.source) == ("tiny-q8_0", "qwen", str(file))
-    assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
+    assert {path.name for path in (home / record.name).iterdir()} == OF_GGUF
 
 
 def test_more_layers_than_weights_are_not_counted(home, tmp_path):
@@ -381,7 +382,7 @@ def test_model_is_removed_with_its_measurements(home, tmp_path):
     library.note("tiny", library.MeasuredSpeed(2.0, 1.0, 3.0, 4))
     assert library.measurements()["tiny"].warm_ms == 1.0
     assert library.remove("tiny") > 10_000
-    assert (models.added(), library.measurements()) == ({}, {})
+    assert (model_folders.added(), library.measurements()) == ({}, {})
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
@@ -390,7 +391,7 @@ def test_linked_model_has_only_its_link_removed(home, tmp_path):
     elsewhere = (home / "tiny").rename(tmp_path / "elsewhere")
     (home / "tiny").symlink_to(elsewhere)
     assert library.remove("tiny") == 0
-    assert (models.added(), [*home.glob(".tiny*")]) == ({}, [])
+    assert (model_folders.added(), [*home.glob(".tiny*")]) == ({}, [])
     assert (elsewhere / "weights.safetensors").exists()
 
 
@@ -431,7 +432,7 @@ def test_damaged_record_is_shown_as_damaged(home, tmp_path):
 
 def test_shipped_model_is_not_an_added_one(home):
     shutil.rmtree(home, ignore_errors=True)
-    assert models.added() == {}
+    assert model_folders.added() == {}
 
 
 @pytest.mark.parametrize(
@@ -514,13 +515,13 @@ def test_model_is_installed_in_format_that_it_answers_in(home, tmp_path, monkeyp
     monkeypatch.setattr(added, "asked_in", lambda engine, record, network, prompt: opened("zeta-2", prompt))
 
     def open_made(folder, record):
-        assert not models.added()
+        assert not model_folders.added()
         return opened("zeta-2", record.prompt)
 
     model = add_model(checkpoint(tmp_path / "tiny"), open_made=open_made, **order)
     assert model.record.prompt == prompt
     assert told in model.note
-    record = read_record(models.resolve("tiny"))
+    record = read_record(model_folders.resolve("tiny"))
     assert (record.prompt, record.kind) == (prompt, "next-edit")
 
 
@@ -530,7 +531,7 @@ def test_model_that_cannot_be_opened_is_listed_and_says_so(home, tmp_path):
 
     model = add_model(checkpoint(tmp_path / "tiny"), open_made=open_made)
     assert model.problem == "no memory"
-    assert models.resolve("tiny")
+    assert model_folders.resolve("tiny")
 
 
 def test_own_gateway_is_examined_although_spoken_to_as_provider(home, monkeypatch):

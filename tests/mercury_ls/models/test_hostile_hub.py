@@ -13,10 +13,10 @@ import pytest
 
 from bench.harness.stand_in_hub import SHA, StandIn, serving
 from bench.harness.tiny import checkpoint
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub, library, places
 from mercury_ls.models.add import described
-from mercury_ls.settings import models
 from tests.mercury_ls.models.test_add import add_model
 
 ID = "org/Tiny-Coder"
@@ -40,7 +40,7 @@ def files(tmp_path_factory):
 def home(tmp_path, monkeypatch):
     (tmp_path / "drafts").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "drafts"))
-    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "data/models")
+    monkeypatch.setattr(model_folders, "added_home", lambda: tmp_path / "data/models")
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state/models.json")
     return tmp_path
 
@@ -95,7 +95,7 @@ def check_refused(home, *said, agrees=False):
     for text in said:
         assert text in str(refused.value)
     assert bool(asked) == agrees
-    assert models.added() == {}
+    assert model_folders.added() == {}
     if not agrees:
         assert written(home) == before
 
@@ -276,7 +276,7 @@ def test_place_is_neither_a_link_nor_another_name_of_an_existing_file(tmp_path):
 @pytest.mark.parametrize("place", [".tiny-coder.adding", f".tiny-coder.adding/{SHA}", ".lock", "tiny-coder"])
 def test_links_are_not_written_through(stand_in, home, place):
     (home / "precious").mkdir()
-    link = models.added_home() / place
+    link = model_folders.added_home() / place
     link.parent.mkdir(parents=True)
     if place.startswith(".tiny") and place.endswith(SHA):
         (link.parent / "source").write_text(f"{ID} ")

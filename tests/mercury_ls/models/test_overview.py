@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from mercury_engine import model_folders
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.models import library
 from mercury_ls.models.overview import rows, table
 from mercury_ls.serve import added
-from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings, Settings
 
 QWEN = ModelRecord(
@@ -27,7 +27,7 @@ SERVER = ModelRecord(
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "models")
+    monkeypatch.setattr(model_folders, "added_home", lambda: tmp_path / "models")
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state.json")
     monkeypatch.setattr(added, "running", list)
     return tmp_path / "models"

@@ -337,7 +337,7 @@ def test_project_file_with_many_mistakes_reports_the_first(write):
 
 
 def test_forbidden_value_in_project_file_is_not_even_looked_at(write, monkeypatch):
-    monkeypatch.setattr("mercury_ls.settings.models.resolve", pytest.fail)
+    monkeypatch.setattr("mercury_engine.model_folders.resolve", pytest.fail)
     project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
     check(load(project_files=[project]), ["engine.model: is not allowed in a project file"])
 

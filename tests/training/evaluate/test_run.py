@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mercury_engine import model_folders
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.model.config import TINY
-from mercury_ls.settings.models import resolve
 from mercury_training import calibrate
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import command, contestants
@@ -20,6 +20,7 @@ from mercury_training.evaluate.contestants import Contestant, Subject, Suggestio
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.run import Run
 from mercury_training.evaluate.scores import Evaluated, figures, score, table
+from tests.engine.test_opening import added
 from tests.training.small import GOLDEN, fim_row
 
 FAST = Suggestion("", 0.5, True, 10.0, 1.0, forwards=2, settled=6)
@@ -296,14 +297,17 @@ def test_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
 
 def test_without_a_model_the_one_that_ships_is_evaluated(monkeypatch, folder, capsys):
     asked = []
-    monkeypatch.setattr(contestants, "shipped", lambda: asked.append("shipped") or "fake")
+    monkeypatch.setattr(model_folders, "resolve", lambda name: asked.append(name))
     command.main(["--set", str(folder)])
-    assert asked == ["shipped"]
+    assert asked == ["auto"]
     assert last_line(capsys)["n"] == 4
 
 
-def test_shipped_model_is_the_one_that_server_would_take():
-    assert contestants.shipped() == str(resolve("auto") or "fake")
+def test_added_model_is_evaluated_through_its_engine(folder, tmp_path):
+    found = evaluate.evaluate(Run(model=str(added(tmp_path, parameters=123)), sets=(folder,), limit=1))
+    assert (found.model, found.parameters) == ("tiny", 123)
+    assert {result.by for result in found.results} == {"policy", "copy", "ngram"}
+    assert all(result.suggestion.forwards for result in found.results if result.by == "policy")
 
 
 def test_weights_identify_model(tmp_path):

@@ -1,4 +1,4 @@
-"""Scores a model as it ships: `python -m mercury_training.evaluate [--model FOLDER|fake] --set DIR …`.
+"""Scores a model as it ships: `python -m mercury_training.evaluate [--model NAME|FOLDER|fake] --set DIR …`.
 
 Every row goes through the engine, and through its rivals in turn (A B A B). With `--results FILE` an interrupted
 evaluation continues where it stopped. After the table the last line is JSON; docs/EVALUATION.md describes it.
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mercury_training.evaluate", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("--model", default="auto", metavar="FOLDER|fake", help="default: the model that ships")
+    parser.add_argument("--model", default="auto", metavar="NAME|FOLDER|fake", help="default: the model that ships")
     parser.add_argument("--decode", choices=DECODES, default="policy", help="what is evaluated (default: policy)")
     parser.add_argument("--set", type=Path, action="append", default=[], metavar="DIR", help="a folder of fim*.jsonl")
     parser.add_argument("--humaneval", type=Path, metavar="PATH", help="HumanEval-Infilling: its file, folder or clone")

@@ -8,17 +8,19 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-import mercury_engine
+from mercury_engine import model_folders
 from mercury_engine.api import Effort, Engine, EngineInfo
+from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.decode import policy
 from mercury_engine.decode.confidence import read_calibration
 from mercury_engine.decode.copy_bias import read_copy_bias
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.engine import MercuryEngine, open_runtime
-from mercury_engine.fake import FakeEngine
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import SCALE, read
 from mercury_engine.model.runtime import Runtime
+from mercury_engine.opening import check_layout, open_model
+from mercury_engine.record import read_record
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.evaluate.baselines import BASELINES
 from mercury_training.rows.fim_rows import FimRow, request
@@ -34,6 +36,9 @@ DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
 }
 """Ways to decode, and the effort of each; no answer is held back for being unlikely. Without copying, a model has
 neither n-gram hints nor a copy bias: this shows what it knows by itself."""
+
+
+PIECE = 1 << 20
 
 
 class Contestant(Struct, frozen=True):
@@ -67,13 +72,15 @@ class Suggestion(Struct, frozen=True):
 
 
 def open_subject(model: str) -> Subject:
-    """A model's folder, `fake`, or `auto` for the model that ships: the fake engine if none does."""
-    model = shipped() if model == "auto" else model
+    """An installed model, `auto` for the best that ships, or a model's folder. Only ours decode in several ways."""
+    folder = model_folders.resolve(model)
     baselines = {name: Contestant(name, engine()) for name, engine in BASELINES.items()}
-    if model == "fake":
-        engine = FakeEngine()
-        return Subject(engine.info(), "none", None, {"policy": Contestant("policy", engine)} | baselines)
-    folder = Path(model)
+    record = read_record(folder) if folder else None
+    if folder is None or record:
+        engine = open_model(folder)
+        weights, parameters = (_digest(folder), record.parameters) if folder and record else ("none", None)
+        return Subject(engine.info(), weights, parameters, {"policy": Contestant("policy", engine)} | baselines)
+    check_layout(folder)
     runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
     calibration, costs = read_calibration(folder), measure_costs(runtime)
     ways = {}
@@ -91,13 +98,6 @@ def open_subject(model: str) -> Subject:
         ways[name] = Contestant(name, engine, effort)
     info = ways["policy"].engine.info()
     return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)
-
-
-def shipped() -> str:
-    """The best model that came with this installation."""
-    home = Path(mercury_engine.__file__).parent / "models"
-    folders = sorted((path.parent for path in home.glob("*/config.json")), key=lambda path: path.name != "quicksilver")
-    return str(folders[0]) if folders else "fake"
 
 
 class _WithoutHints:
@@ -143,7 +143,7 @@ def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
 
 
 def _work(engine: Engine) -> tuple[int | None, int | None]:
-    if isinstance(engine, MercuryEngine):
+    if isinstance(engine, MercuryEngine | AutoregressiveEngine):
         return engine.report.forwards, engine.report.settled
     return getattr(engine, "forwards", None), None
 
@@ -151,7 +151,10 @@ def _work(engine: Engine) -> tuple[int | None, int | None]:
 def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        digest.update(path.name.encode() + path.read_bytes())
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            while piece := file.read(PIECE):
+                digest.update(piece)
     return digest.hexdigest()[:16]
 
 

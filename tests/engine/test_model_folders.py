@@ -2,16 +2,16 @@
 
 import pytest
 
+from mercury_engine import model_folders
 from mercury_engine.api import EngineError, EngineInfo
+from mercury_engine.model_folders import FAKE, resolve
 from mercury_engine.record import ModelRecord, write_record
-from mercury_ls.settings import models
-from mercury_ls.settings.models import FAKE, resolve
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A data folder with one model that was added, and one that is still being added."""
-    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "models")
+    monkeypatch.setattr(model_folders, "added_home", lambda: tmp_path / "models")
     for folder in ("qwen", ".other.adding"):
         (tmp_path / "models" / folder).mkdir(parents=True)
         write_record(ModelRecord(name="qwen", kind="fim", prompt="qwen"), tmp_path / "models" / folder)
@@ -40,7 +40,7 @@ def test_plain_name_is_no_folder_of_the_current_project(tmp_path, monkeypatch):
 
 def test_added_model_has_a_name(home):
     assert resolve("qwen") == home / "qwen"
-    assert list(models.added()) == ["qwen"]
+    assert list(model_folders.added()) == ["qwen"]
 
 
 def test_unfinished_model_is_none(home):
@@ -50,16 +50,16 @@ def test_unfinished_model_is_none(home):
 
 
 def test_auto_is_never_a_model_that_was_added(home, monkeypatch):
-    monkeypatch.setattr(models, "shipped", dict)
-    assert list(models.installed()) == ["qwen"]
+    monkeypatch.setattr(model_folders, "shipped", dict)
+    assert list(model_folders.installed()) == ["qwen"]
     assert resolve("auto") is None
 
 
 def test_added_model_cannot_take_the_name_of_a_shipped_one(home, monkeypatch):
-    monkeypatch.setattr(models, "shipped", lambda: {"qwen": home / "shipped"})
+    monkeypatch.setattr(model_folders, "shipped", lambda: {"qwen": home / "shipped"})
     assert resolve("qwen") == home / "shipped"
 
 
 @pytest.mark.parametrize(("model", "same"), [("qwen", True), ("bootstrap", False)])
 def test_engine_with_added_model_answers_for_its_name(home, model, same):
-    assert models.answers("qwen", EngineInfo("ar", model, "cpu", 2048)) == same
+    assert model_folders.answers("qwen", EngineInfo("ar", model, "cpu", 2048)) == same
