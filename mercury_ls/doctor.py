@@ -29,7 +29,7 @@ from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import STRONGER, abbreviated, counted, one_line, remarks
+from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, remarks
 
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
@@ -238,8 +238,9 @@ def model(loaded: Loaded) -> Iterator[Finding]:
             verify(folder)
         except EngineError as error:
             damage = str(error)
-        small = f"; {STRONGER}" if not damage and _is_small(folder, record) else ""
-        yield MODEL.finding(model=f"{folder.name} in {folder}{small}", remedy=damage)
+        notes = [STRONGER] if _is_small(folder, record) else []
+        notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
+        yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:
             yield device(loaded.settings.engine.device)
 

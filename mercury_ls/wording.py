@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
 
+BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
 

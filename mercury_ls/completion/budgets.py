@@ -57,11 +57,11 @@ class EnginePace:
             if measured and measured.tokens_per_second:
                 self._per_second.append(measured.tokens_per_second)
 
-    def measured(self, first_ms: float, tokens: float, seconds: float) -> None:
-        """An answer whose first draft came after `first_ms`, and the rest of its `tokens` within `seconds` of that."""
+    def measured(self, first_ms: float, later: float, seconds: float) -> None:
+        """An answer whose first draft came after `first_ms`, and the `later` tokens within `seconds` of that."""
         self._first_ms.append(first_ms)
-        if tokens > 1 and seconds > 0:
-            self._per_second.append((tokens - 1) / seconds)
+        if later > 0 and seconds > 0:
+            self._per_second.append(later / seconds)
 
     @property
     def first_token_ms(self) -> float:

@@ -30,7 +30,7 @@ from mercury_ls.models.sources import (
 from mercury_ls.models.supplies import SPARE_DISK, Supply, free_disk, supplied
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
-from mercury_ls.wording import counted, millions, readable
+from mercury_ls.wording import BY_RULES_ALONE, counted, millions, readable
 
 Precision = Literal["int8", "int4"]
 SMALL_MODEL = 1_000_000_000
@@ -207,6 +207,8 @@ def described(plan: Plan) -> Iterator[str]:
     yield f"  licence      {record.licence or 'not stated: see where the model comes from'}"
     yield f"  parameters   {millions(record.parameters)} million ({record.architecture})"
     yield f"  suggests     {plan.answers} (prompt format {record.prompt})"
+    if not record.proposes_next_edits:
+        yield f"  next edits   {BY_RULES_ALONE}"
     if plan.loads:
         yield f"  download     {megabytes(plan.loads)} in {counted(plan.files, 'file')}"
     yield f"  on disk      {megabytes(plan.keeps)} at {record.precision}"

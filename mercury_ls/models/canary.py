@@ -87,12 +87,13 @@ GAPS, REWRITES = _KNOWN.gaps, _KNOWN.rewrites
 
 
 class Verdict(Struct, frozen=True):
-    """Of `asked` questions `right` got the right answer. In the format `better`, if there is one, the model does better
-    than in its own."""
+    """Of `asked` questions `right` got the right answer, not those about the `failed` files. In the format `better`, if
+    there is one, the model does better than in its own."""
 
     right: int
     asked: int
     better: str = ""
+    failed: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -100,12 +101,17 @@ class Verdict(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.fits:
-            return f"answers in its format: {self.right} of {self.asked} questions with a known answer are right"
+            return f"answers in its format: {self.right} of {self._questions}"
         if self.better:
             return f"answers, but not in this format ({self.right} of {self.asked} right): try --prompt {self.better}"
         if not self.asked:
             return "was too slow to be examined"
-        return f"is weak: {self.right} of {self.asked} questions with a known answer are right"
+        return f"is weak: {self.right} of {self._questions}"
+
+    @property
+    def _questions(self) -> str:
+        failed = f" (wrong in {', '.join(self.failed)})" if self.failed else ""
+        return f"{self.asked} questions with a known answer are right{failed}"
 
 
 Open = Callable[[str], AbstractContextManager[Engine]]
@@ -137,7 +143,7 @@ def judged(
             best, better = sample.right / SAMPLE, other
     if problem and not better:
         raise problem
-    return Verdict(verdict.right, verdict.asked, better)
+    return replace(verdict, better=better)
 
 
 def examined(
@@ -151,20 +157,23 @@ def examined(
     there is no time left. `EngineError` if it could answer none."""
     modes = engine.info().answers
     right, asked, problem = 0, 0, None
+    failed: list[str] = []
     for question in _questions(modes)[:limit]:
         if (now := clock()) >= until or right >= needed or right + limit - asked < needed:
             break
         asked += 1
         deadline_ms = min(DEADLINE_MS, 1000 * (until - now))
         try:
-            right += question.is_right(_answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
+            is_right = question.is_right(_answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
         except EngineError as error:
             problem = error if problem or asked == 1 else None
         else:
             problem = None
+            right += is_right
+            failed += [] if is_right else [question.path]
     if problem:
         raise problem
-    return Verdict(right, asked)
+    return Verdict(right, asked, failed=tuple(failed))
 
 
 def _questions(modes: Iterable[str]) -> Sequence[Question]:

@@ -33,11 +33,12 @@ class TimedAnswer(Struct, frozen=True):
     first_ms: float
     all_ms: float
     sent: str
+    first_tokens: int
 
     @property
     def tokens_per_second(self) -> float:
         """Of what came after the first part; 0 where that was all."""
-        tokens, later_ms = len(self.filled.confidence) - 1, self.all_ms - self.first_ms
+        tokens, later_ms = len(self.filled.confidence) - self.first_tokens, self.all_ms - self.first_ms
         return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
@@ -101,12 +102,13 @@ def _asked(engine: Engine, question: canary.Question, modes: Sequence[str], cloc
 
 
 def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> TimedAnswer:
-    started, first_ms, last, sent = clock(), 0.0, Filled(""), ""
+    started, first_ms, first_tokens, last, sent = clock(), 0.0, 0, Filled(""), ""
     for draft in engine.infill(request):
         last, sent = draft.spans[0], draft.sent or sent
-        first_ms = first_ms or (1000 * (clock() - started) if last.text.strip() else 0.0)
+        if not first_ms and last.text.strip():
+            first_ms, first_tokens = 1000 * (clock() - started), max(1, len(last.confidence))
     all_ms = 1000 * (clock() - started)
-    return TimedAnswer(last, first_ms or all_ms, all_ms, sent)
+    return TimedAnswer(last, first_ms or all_ms, all_ms, sent, first_tokens)
 
 
 def described(result: ModelMeasurement) -> Iterator[str]:

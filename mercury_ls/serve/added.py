@@ -85,7 +85,12 @@ def named_kind(prompt: str) -> tuple[Kind, str, str]:
         return "fim", prompt, LINES
     if prompt in (formats := [format_.name for format_ in FORMATS]):
         return "next-edit", prompt, NEXT_EDITS
-    names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES), "chat (servers only)"])
+    names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES)])
+    if prompt == CHAT:
+        raise EngineError(
+            "--prompt chat is for servers, whose chat models propose next edits; a model that runs here chats by its "
+            f"own template: leave --prompt out, or use one of {names}"
+        )
     raise EngineError(f"--prompt: no such format as {prompt!r}; use one of {names}")
 
 

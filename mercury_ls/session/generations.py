@@ -147,15 +147,17 @@ class Generation:
     async def _write(self, engine: Infill, pace: EnginePace) -> None:
         clock = asyncio.get_running_loop().time
         began = first = clock()
+        first_tokens = 0.0
         try:
             async with aclosing(suggest(self.question, self.target, engine)) as answers:
                 async for answer in answers:
-                    first = clock() if first == began and answer.draft.strip() else first
+                    if first == began and answer.draft.strip():
+                        first, first_tokens = clock(), self._tokens_of(answer)
                     self._update(grown(self.answer, answer) if self.question.grows else answer)
                     await asyncio.sleep(0)  # those who wait see each draft
             if first > began:
-                tokens = self.answer.tokens or len(self.answer.draft) / self.question.budget.characters_per_token
-                pace.measured((first - began) * 1000, tokens, clock() - first)
+                later = self._tokens_of(self.answer) - first_tokens
+                pace.measured((first - began) * 1000, later, clock() - first)
         except EngineUnavailable as error:
             self._fail(f"the engine is not available: {error}")
         except EngineError as error:
@@ -164,6 +166,9 @@ class Generation:
         except Exception as error:
             log.exception("the engine's answer could not be used")
             self._fail(f"the engine's answer could not be used ({type(error).__name__})")
+
+    def _tokens_of(self, answer: Answer) -> float:
+        return answer.tokens or len(answer.draft) / self.question.budget.characters_per_token
 
     def _fail(self, reason: str) -> None:
         """What stands already stays on offer."""

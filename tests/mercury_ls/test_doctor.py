@@ -10,7 +10,7 @@ import pytest
 from mercury_engine import model_folders
 from mercury_engine.fake import FakeEngine
 from mercury_engine.record import ModelRecord, write_record
-from mercury_ls import doctor
+from mercury_ls import doctor, wording
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
 from mercury_ls.serve import daemon
@@ -82,11 +82,20 @@ def test_model_without_its_tokenizer_is_named(folder):
     check(model(folder), "model", str(folder), "tokenizer.json: cannot read")
 
 
-def test_small_model_is_called_small_and_large_one_is_not(folder):
+def test_small_model_is_called_small_and_large_one_is_not(folder, monkeypatch):
+    monkeypatch.setattr(doctor, "verify", lambda folder: None)
     check(model(folder), "model", "mercury-ls model recommend")
     write_record(ModelRecord(name="large", kind="fim", prompt="qwen", parameters=494_000_000), folder)
     (found, *_) = model(folder)
-    assert "recommend" not in found.found
+    assert wording.STRONGER not in found.found
+
+
+def test_model_that_proposes_no_next_edits_says_so(folder, monkeypatch):
+    monkeypatch.setattr(doctor, "verify", lambda folder: None)
+    for kind, says in (("fim", True), ("next-edit", False)):
+        write_record(ModelRecord(name="large", kind=kind, prompt="qwen", parameters=494_000_000), folder)
+        (found, *_) = model(folder)
+        assert (wording.BY_RULES_ALONE in found.found) is says
 
 
 def test_folder_is_well_only_if_a_file_can_be_written(tmp_path):

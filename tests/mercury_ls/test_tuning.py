@@ -122,7 +122,8 @@ def test_installed_model_stays_if_training_fails(root, tmp_path):
 def test_added_model_cannot_be_tuned(root, tmp_path):
     (tmp_path / "model").mkdir()
     write_record(ModelRecord(name="coder", kind="fim", prompt="qwen"), tmp_path / "model")
-    with pytest.raises(TuningError, match="coder was added, and only models that ship can be tuned: set engine.model"):
+    refused = r"coder was added, and only models that ship can be tuned: set engine\.model"
+    with pytest.raises(TuningError, match=refused):
         tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
 
 

@@ -24,6 +24,10 @@ class CallFormat(Struct, frozen=True):
 
 HERMES = CallFormat('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", "\n", "<tool_call>")
 
+JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*(\{.*\})\s*```|(\{.*\}))\s*", re.DOTALL)
+MAY_BE_JSON = re.compile(r"\s*(?:\{|`(?:`(?:`|\Z)|\Z)|\Z)")
+"""The beginning of a text that may become a call as JSON."""
+
 TOOLS = """\
 You may call these tools, each described by a JSON schema:
 <tools>
@@ -78,6 +82,22 @@ class Dialogue(Struct, frozen=True, eq=False):
             remainder = arguments[end + len(form.after) :].removeprefix(form.apart)
             opening = form.before if remainder.startswith(form.before) else opening
         return ParsedAnswer(said.rstrip("\n"), tuple(calls))
+
+
+def called_in_json(text: str, tools: Sequence[Tool], turn: int) -> ParsedAnswer | None:
+    """A whole answer that is one call as plain JSON, or as JSON in a fence: small models write that instead of what
+    their template says. None if it is anything else."""
+    match = JSON_ALONE.fullmatch(text)
+    try:
+        called = json.loads(match[1] or match[2]) if match else None
+        if not isinstance(called, dict) or called.keys() != {"name", "arguments"}:
+            return None
+        name, arguments = called["name"], json.dumps(called["arguments"], ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    if name not in [tool.name for tool in tools] or not isinstance(called["arguments"], dict):
+        return None
+    return ParsedAnswer("", (ToolCall(f"{turn:06x}000"[-9:], name, arguments),))
 
 
 def _end_of_object(text: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot
-from mercury_engine.chat.calls import Dialogue, ParsedAnswer, dialogue_of
+from mercury_engine.chat.calls import MAY_BE_JSON, Dialogue, ParsedAnswer, called_in_json, dialogue_of
 from mercury_engine.chat.drafting import PACES, DraftBlock, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
 from mercury_engine.chat.reading import CANVAS, CachedConversation, ConversationCanvas, Manner
@@ -291,6 +291,8 @@ class _Reply:
         slots = [token for slot, guess in zip(*self._drafted, strict=True) if (token := slot or guess)]
         message = self._heard(self._text([*self._written, *slots])[0] if slots else text)
         settled = self._heard(text[:certain])
+        if finish == "stop" and self._calls and (called := called_in_json(text, self._request.tools, self._turn)):
+            message = settled = called
         held_back = 0 if finish else self._held_back(settled.text)
         if finish and message.calls:
             finish = "tool_calls"
@@ -322,7 +324,9 @@ class _Reply:
         return len(self._request.messages)
 
     def _held_back(self, text: str) -> int:
-        """The length of the end that may be the beginning of a stop string or of a call."""
+        """The length of the end that may be the beginning of a stop string or of a call, or all that may be one."""
+        if self._calls and MAY_BE_JSON.match(text):
+            return len(text)
         marks = [*self._request.stops, *([self._model.dialogue.calls.trigger] if self._calls else [])]
         longest = max(map(len, marks), default=0)
         return next(

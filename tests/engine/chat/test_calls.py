@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool, ToolCall
-from mercury_engine.chat.calls import HERMES, CallFormat, dialogue_of
+from mercury_engine.chat.calls import HERMES, MAY_BE_JSON, CallFormat, called_in_json, dialogue_of
 from mercury_engine.chat.template import ChatTemplate, Source
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from tests.engine.chat.models import CHATML, LLAMA, TOKENS, WITH_TOOLS
@@ -83,6 +83,34 @@ def test_tools_and_arguments_that_are_too_deep_are_refused(tokens, template, dep
         else:
             with pytest.raises(RequestError, match="nested too deeply: flatten"):
                 spoken.render(request)
+
+
+ADDS = '{"name": "add", "arguments": {"a": 1}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [
+        (ADDS, True),
+        (f"```json\n{ADDS}\n```\n", True),
+        (f"```\n{ADDS}\n```", True),
+        (f"For example:\n```json\n{ADDS}\n```", False),
+        (ADDS.replace("add", "multiply"), False),
+        (ADDS.replace('{"a": 1}', "1"), False),
+        (ADDS.replace("arguments", "parameters"), False),
+        (ADDS[:-1], False),
+        ("{}", False),
+        ("[" * 100_000, False),
+        ("", False),
+    ],
+)
+def test_call_in_plain_json_is_read_if_it_is_the_whole_answer(text, is_call):
+    heard = called_in_json(text, [Tool("add")], 7)
+    assert [(call.name, call.arguments) for call in (heard.calls if heard else ())] == [("add", '{"a": 1}')] * is_call
+    if is_call:
+        assert all(MAY_BE_JSON.match(text[:end]) for end in range(len(text) + 1)), (
+            "no part of it is told before its end"
+        )
 
 
 def test_template_without_tools_has_them_in_system_message(tokens):

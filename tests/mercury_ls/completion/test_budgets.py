@@ -15,7 +15,7 @@ def pace_of(first_ms: float, per_second: float, info: EngineInfo = STRONG) -> En
     pace = EnginePace()
     pace.follow(info)
     for _ in range(3):
-        pace.measured(first_ms, 1 + per_second, 1.0)
+        pace.measured(first_ms, per_second, 1.0)
     return pace
 
 
@@ -82,10 +82,10 @@ def test_settings_win():
 
 def test_slow_answer_changes_little_and_another_engine_begins_anew():
     pace = pace_of(100, 50)
-    pace.measured(9000, 2, 9.0)
+    pace.measured(9000, 1, 9.0)
     assert (pace.first_token_ms, pace.tokens_per_second) == (100, 50)
     for _ in range(MEASURED):
-        pace.measured(900, 11, 1.0)
+        pace.measured(900, 10, 1.0)
     assert str(pace) == "first token after 900 ms, 10 tokens/s after it (median of the last 16)"
     pace.follow(WEAK)
     assert pace.first_token_ms == 0

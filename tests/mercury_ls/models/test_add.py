@@ -19,6 +19,7 @@ from mercury_ls.models import add as adding
 from mercury_ls.models import hub, library, supplies
 from mercury_ls.models.add import AddOrder, add, described
 from mercury_ls.serve import added
+from mercury_ls.wording import BY_RULES_ALONE
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
 from tests.mercury_ls.models.test_canary import opened
 
@@ -150,6 +151,14 @@ def test_folder_written_like_hub_name_is_mentioned(home, stand_in, tmp_path, mon
     checkpoint(tmp_path / "models/alpha")
     monkeypatch.chdir(tmp_path)
     check_refused(["the hub has no models/alpha", "write ./models/alpha"], "models/alpha")
+
+
+def test_prompt_format_of_servers_is_refused_with_a_remedy(home, tmp_path):
+    check_refused(["--prompt chat is for servers", "leave --prompt out"], checkpoint(tmp_path / "tiny"), prompt="chat")
+
+
+def test_next_edits_of_a_model_that_fills_gaps_come_from_rules(home, tmp_path):
+    assert f"next edits   {BY_RULES_ALONE}" in made(checkpoint(tmp_path / "tiny"))[1]
 
 
 def test_pickles_are_no_weights(home, stand_in):

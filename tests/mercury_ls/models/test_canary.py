@@ -117,7 +117,7 @@ def test_format_that_it_was_trained_on_is_found(family):
 
 def test_ignorant_model_is_weak():
     found = verdict("zeta-2.1", "zeta", ["qwen"])
-    assert "is weak: 0 of 5 questions with a known answer are right" in str(found)
+    assert "is weak: 0 of 5 questions with a known answer are right (wrong in area.py, user.ts, say.py" in str(found)
 
 
 def test_slow_model_is_not_examined_further():

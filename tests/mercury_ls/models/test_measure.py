@@ -45,6 +45,18 @@ def test_model_is_asked_for_what_it_can_answer(answers, mode):
     assert (result.measured.first_ms, result.measured.tokens_per_second) == (1000.0, 2.0)
 
 
+class WholeAtOnce(Engine):
+    def infill(self, request):
+        yield Draft(1, (Filled("item.price", (0.9,) * 3, 0.5),))
+        yield Draft(2, (Filled("item.price", (0.9,) * 3, 0.5, True),), final=True)
+
+
+def test_tokens_that_come_together_say_nothing_about_speed():
+    ticks = iter(range(100))
+    measured = measure.measure(WholeAtOnce("line"), 1500.0, clock=lambda: next(ticks)).measured
+    assert (measured.first_ms, measured.tokens_per_second) == (1000.0, 0.0)
+
+
 def test_second_time_one_more_character_was_typed():
     for modes in (("line",), ("region",)):
         engine = Engine(*modes)
