@@ -173,7 +173,7 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         int,
         Meta(
             description="Total number of tokens given to the model; 0 for 2048, up to 8192 for a server that reads "
-            "them quickly, and for an added model on this machine as many as it reads in about five seconds, 512 to 8192.",
+            "them quickly, and for an added model on this machine as many as it reads in about five seconds.",
             ge=0,
             le=131_072,
         ),

@@ -1,5 +1,6 @@
 """The engine for other people's autoregressive models: reads what changed of a prompt, and decodes greedily."""
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -10,11 +11,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Edit, EngineError, EngineInfo, Filled, InfillRequest
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
-from mercury_engine.autoregressive.reading import IDLE_SECONDS, ReadingPace
+from mercury_engine.autoregressive.reading import IDLE_SECONDS, WAITING_SECONDS, ReadingPace
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
@@ -30,12 +31,16 @@ from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
 from mercury_engine.model.runtime import Passes, Resources, Runtime, opened_with
+from mercury_engine.prompts.fim import settled
 from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
+
+NEWER = 3
+"""So many edits may be newer than those that were read."""
 
 RUNNERS_UP = 2
 MOST_SEEDS = 16
@@ -112,7 +117,7 @@ class AutoregressiveEngine:
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         session = self._session(request)
-        yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
+        yield from self._batcher.run(self._answer(self._prepared(request, session), session), session)
 
     def in_format(self, record: ModelRecord) -> "AutoregressiveEngine":
         """The same model, asked as another record of it says."""
@@ -129,7 +134,7 @@ class AutoregressiveEngine:
         """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
         time for."""
         session = self._session(request)
-        question = self._asking.question(with_line_feeds(request), 0)
+        question = self._asking.question(self._prepared(request, session), 0)
         with self._reserved(session, question):
             yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
@@ -191,6 +196,20 @@ class AutoregressiveEngine:
         finally:
             session.remember(map(_past_answer, decodings))
             self._sessions.trim()
+
+    def _prepared(self, request: InfillRequest, session: EngineSession) -> InfillRequest:
+        """The request as models know texts; with the edits that have been read already, while few are newer and reading
+        takes long: all that stands behind them would be read again."""
+        request = with_line_feeds(request)
+        span = request.spans[0]
+        if span.mode == "region":
+            return request
+        window = request.windows[span.window]
+        edits = tuple(settled(request.edits, window.path, window.text, span.start))
+        takes_long = self._decoder.pace.milliseconds(session.cache.length) > 1000 * WAITING_SECONDS
+        if not (takes_long and _follow(edits, session.edits)):
+            session.edits = edits
+        return replace(request, edits=session.edits)
 
     def _filled(self, decoding: AutoregressiveDecoding, request: InfillRequest) -> Filled:
         answer = decoding.answer
@@ -276,6 +295,12 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     tokenizer = PretrainedTokenizer(path)
     tokenizer.allowed(b" ")
     return tokenizer
+
+
+def _follow(edits: Sequence[Edit], read: Sequence[Edit]) -> bool:
+    """Whether all that were read are still among the edits, and only a few behind them."""
+    ends = (at + len(read) for at in range(len(edits) - len(read) + 1) if edits[at : at + len(read)] == read)
+    return len(edits) - next(ends, -math.inf) <= NEWER
 
 
 def _next_draft(draft: Draft, decoding: AutoregressiveDecoding, filled: Sequence[Filled]) -> Draft:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.api import Edit
 from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Frozen
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
@@ -74,6 +75,8 @@ class EngineSession:
         self.cache = cache
         self.frozen: Frozen | None = None
         self.past_answers: tuple[PastAnswer, ...] = ()
+        self.edits: tuple[Edit, ...] = ()
+        """Those of the user that the prefix tells of."""
         self.prefix: HintedPrefix | None = None
 
     def remember(self, answers: Iterable[PastAnswer]) -> None:

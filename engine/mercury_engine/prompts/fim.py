@@ -152,12 +152,16 @@ def _edit_files(
     room: int,
     count: Callable[[str], int],
 ) -> list[tuple[Piece, ...]]:
-    """The newest edits as files of changed lines, oldest first, without the one that the user is typing: it stands
-    before the cursor anyway, and would change with every key."""
-    settled = [edit for edit in edits if edit.path != path or not _covers(edit, text, cursor)]
-    changes = [(f"{edit.path}.diff", edit_lines(edit)) for edit in settled[-MOST_EDITS:]]
+    """The newest edits as files of changed lines, oldest first."""
+    changes = [(f"{edit.path}.diff", edit_lines(edit)) for edit in settled(edits, path, text, cursor)]
     files = [dialect.fill(dialect.file, path=name, text=change) for name, change in reversed(changes) if change]
     return _fitting_files(files, room, count)[::-1]
+
+
+def settled(edits: Sequence[Edit], path: str, text: str, cursor: int) -> list[Edit]:
+    """The newest edits without the one that the user is typing: it stands before the cursor anyway, and would change
+    with every key."""
+    return [edit for edit in edits if edit.path != path or not _covers(edit, text, cursor)][-MOST_EDITS:]
 
 
 def _covers(edit: Edit, text: str, cursor: int) -> bool:

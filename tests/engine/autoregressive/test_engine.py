@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import Edit, EngineError
 from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
@@ -177,6 +177,34 @@ def check_typing(typed, most):
 def test_typing_reads_only_what_changed():
     check_typing("self.width * self.height", 3)
     check_typing("self.width\n        y = self.height", 80)
+
+
+def edits(*words):
+    return tuple(Edit("other.py", 0, "x = 0\n", f"x = {word}\n") for word in words)
+
+
+def check_edits(steps, expected, *, is_slow=True):
+    """The newest edit, "" for none, in what the model reads for each request."""
+    told = []
+    runtime = Scripted(lambda read: told.append(read) or "x = self")
+    answering = (reading_slowly if is_slow else engine)(runtime)
+    newest = []
+    for words in steps:
+        final(answering, request("a = 1\n" * 60 + "x = $0\n", edits=edits(*words)))
+        newest.append(next((word for word in reversed(words) if f"+x = {word}\n" in told[-1]), ""))
+    assert newest == expected
+
+
+def test_settled_edit_does_not_make_a_slow_machine_read_all_again():
+    steps = ["1"], ["1", "2"], ["1", "2", "3", "4"], ["1", "2", "3", "4", "5"], ["1", "2", "3", "4", "5", "6"]
+    check_edits(steps, ["1", "2", "4", "5", "6"], is_slow=False)
+    check_edits(steps, ["1", "1", "1", "5", "5"])
+    check_edits([[], *steps[:3]], ["", "", "", "4"])
+
+
+def test_edits_that_are_gone_are_not_told_any_more():
+    check_edits([["1", "2"], ["1"]], ["2", "1"])
+    check_edits([["1"], []], ["1", ""])
 
 
 def test_drafts_from_the_file_save_forwards():
