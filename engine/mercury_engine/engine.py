@@ -83,7 +83,6 @@ class MercuryEngine:
         rescoring: RescoringWeights | None = None,
         costs: Costs | None = None,
         decode: Decode = "policy",
-        redraft: bool | None = None,
         bar: float = BAR,
         presentation: Presentation | None = None,
         memory: int = MEMORY,
@@ -113,7 +112,6 @@ class MercuryEngine:
             Acceptance(),
             self.report,
             decode,
-            not on_cpu(runtime) if redraft is None else redraft,
             copy_bias,
         )
 

@@ -1,7 +1,7 @@
 """The last norm, the product with the vocabulary, and the choice of a token, in Triton: no logits in memory.
 
 Shapes: N rows of a pass, W wanted rows, D width, V vocabulary, H hints of a row, P parts of the vocabulary, U words of
-32 tokens.
+32 tokens, C tokens of a choice.
 """
 
 # Triton: a launch takes options of the compiler; inside a kernel Triton's types are not those of Python.
@@ -21,6 +21,9 @@ from mercury_kernels.stream import PART, Stream
 
 HINTS_TILE = 16
 
+RANKS = 4
+"""The tokens of a choice."""
+
 
 class Head(NamedTuple):
     """Turns a row of the stream into logits: `trust_HD` is what each hint adds to its token, except for the token
@@ -34,11 +37,11 @@ class Head(NamedTuple):
 
 
 class HeadChoice(NamedTuple):
-    """For each wanted row the likeliest of the allowed tokens, the lowest in a tie, and its probability. A row without
-    a distribution has token -1 and NaN."""
+    """For each wanted row the likeliest of the allowed tokens, the lowest in a tie, then those that are likeliest in
+    other parts of the vocabulary, and their probabilities. A row without a distribution has token -1 and NaN."""
 
-    ids_W: Tensor
-    probability_W: Tensor
+    ids_CW: Tensor
+    probability_CW: Tensor
 
 
 @triton.jit(do_not_specialize=["wanted_rows"])
@@ -142,9 +145,10 @@ def summary_kernel(
     wanted_rows,
     parts,
     PARTS_TILE: tl.constexpr,
+    RANKS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """The choice of one row from all parts of the vocabulary."""
+    """The choice of one row from all parts of the vocabulary, then the best tokens of other parts."""
     if EARLY:
         begin_early()
     place = tl.program_id(0)
@@ -154,15 +158,20 @@ def summary_kernel(
     highest = tl.load(highest_ptr + own, mask=is_part, other=float("-inf"))
     broken = tl.max((highest != highest).to(tl.int32), 0) != 0
     highest = tl.where(highest != highest, float("-inf"), highest)
-    top, winner = tl.max(highest, 0, return_indices=True, return_indices_tie_break_left=True)
+    top = tl.max(highest, 0)
     # neither a logit of infinity nor a row without an allowed token leaves a distribution
     broken = broken | (top == float("-inf")) | (top == float("inf"))
     top = tl.where(broken, 0.0, top)
     shrunk = tl.where(highest == float("-inf"), 0.0, tl.exp(tl.where(highest == float("-inf"), 0.0, highest - top)))
     total = tl.sum(shrunk * tl.load(sums_ptr + own, mask=is_part, other=0.0), 0)
-    best = tl.sum(tl.where(part == winner, tl.load(best_ptr + own, mask=is_part, other=0), 0), 0)
-    tl.store(ids_ptr + place, tl.where(broken, -1, best))
-    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, float("nan"), 1 / total))
+    best = tl.load(best_ptr + own, mask=is_part, other=0)
+    for rank in tl.static_range(RANKS):
+        ranked, winner = tl.max(highest, 0, return_indices=True, return_indices_tie_break_left=True)
+        token = tl.sum(tl.where(part == winner, best, 0), 0)
+        share = tl.where(ranked == float("-inf"), 0.0, tl.exp(tl.where(ranked == float("-inf"), 0.0, ranked - top)))
+        tl.store(ids_ptr + rank * wanted_rows + place, tl.where(broken, -1, token))
+        tl.store(figures_ptr + (RANKS + rank) * wanted_rows + place, tl.where(broken, float("nan"), share / total))
+        highest = tl.where(part == winner, float("-inf"), highest)
 
 
 def choose(
@@ -175,25 +184,26 @@ def choose(
     best_WP = torch.empty(count, number, dtype=torch.int32, device=device)
     highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=device)
     _launch(head, stream, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
-    figures_2W = torch.empty(2, count, dtype=torch.float32, device=device)
+    figures_2CW = torch.empty(2, RANKS, count, dtype=torch.float32, device=device)
     summary_kernel[(count,)](
         best_WP,
         highest_WP,
         sums_WP,
-        figures_2W.view(torch.int32),
-        figures_2W,
+        figures_2CW.view(torch.int32),
+        figures_2CW,
         count,
         number,
         PARTS_TILE=triton.next_power_of_2(number),
+        RANKS=RANKS,
         num_warps=4,
         **early_options(count, device),
     )
-    return figures_2W
+    return figures_2CW
 
 
-def chosen(figures_2W: Tensor) -> HeadChoice:
+def chosen(figures_2CW: Tensor) -> HeadChoice:
     """The result of `choose`, which comes in one piece because each copy to the host costs as much as a kernel."""
-    return HeadChoice(figures_2W[0].view(torch.int32), figures_2W[1])
+    return HeadChoice(figures_2CW[0].view(torch.int32), figures_2CW[1])
 
 
 def logits(head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:

@@ -44,8 +44,15 @@ def plain(head, stream, hints=None):
 
 def check_chosen(found, expected, dtype=torch.float32):
     wanted = greedy_confidence(expected)
-    np.testing.assert_array_equal(found.ids_W.cpu(), wanted.ids)
-    check_close(found.probability_W, wanted.probability, dtype)
+    np.testing.assert_array_equal(found.ids_CW[0].cpu(), wanted.ids)
+    check_close(found.probability_CW[0], wanted.probability, dtype)
+    shares = np.exp(expected - expected.max(1, keepdims=True))
+    shares /= shares.sum(1, keepdims=True)
+    for ids, probabilities in zip(found.ids_CW.cpu(), found.probability_CW, strict=True):
+        present = (probabilities > 0).cpu().numpy()
+        own = np.take_along_axis(shares, ids.numpy()[:, None].astype(int), 1)[:, 0]
+        check_close(probabilities[present], own[present], dtype)
+    assert (np.diff(found.probability_CW.cpu().numpy(), axis=0) <= 0).all()
 
 
 def check(head, rows=6, *, wanted=None, hints=None, allowed=None, dtype=torch.float32):
@@ -98,8 +105,19 @@ def test_equal_logits_go_to_the_lowest_id():
     values = [0.0] * 200
     values[70] = values[71] = values[140] = 5.0
     found = one_row(values)
-    assert found.ids_W.tolist() == [70]
+    assert found.ids_CW[0].tolist() == [70]
     check_chosen(found, np.array([values]))
+
+
+def test_next_tokens_are_the_best_of_other_parts_of_the_vocabulary():
+    values = [0.0] * 200
+    values[70], values[71], values[140], values[5] = 9.0, 8.0, 7.0, 6.0
+    found = one_row(values)
+    assert found.ids_CW[:3, 0].tolist() == [70, 140, 5]
+    check_chosen(found, np.array([values]))
+    alone = one_row([1.0, 3.0])
+    assert alone.ids_CW[0].tolist() == [1]
+    assert alone.probability_CW[1:].tolist() == [[0.0]] * 3
 
 
 def test_huge_logits_overflow_nothing():
@@ -114,14 +132,14 @@ def test_row_without_distribution_chooses_nothing(bad):
     head = headed(100, 16)
     stream[1, 2] = bad
     found = chosen(choose(head, Stream.of(stream, head.norm_D), whole([0, 1, 2])))
-    assert (found.ids_W >= 0).tolist() == [True, False, True]
-    assert torch.isnan(found.probability_W).tolist() == [False, True, False]
+    assert (found.ids_CW[0] >= 0).tolist() == [True, False, True]
+    assert torch.isnan(found.probability_CW[0]).tolist() == [False, True, False]
 
 
 def test_rows_of_fillers_or_without_allowed_tokens_choose_nothing():
     found = one_row([1.0] * 40, allowed_U=bits(np.zeros(40)))
-    assert found.ids_W.tolist() == [-1]
+    assert found.ids_CW[0].tolist() == [-1]
     head = headed(100, 16)
     filled = chosen(choose(head, Stream.of(random(2, 16), head.norm_D), whole([1, -1])))
-    assert filled.ids_W[0] >= 0
-    assert filled.probability_W[0] > 0
+    assert filled.ids_CW[0, 0] >= 0
+    assert filled.probability_CW[0, 0] > 0

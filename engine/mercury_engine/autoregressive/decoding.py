@@ -15,6 +15,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, DraftSituation, Report, choose
 from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
+from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -97,7 +98,6 @@ class AutoregressiveDecoding:
         ):
             situation = DraftSituation(
                 pending=self.pending,
-                remaining=decoder.acceptance.length(self.answer.question.mode),
                 proposals=self._proposals(),
             )
             yield from self._act(choose(situation, decoder.costs, decoder.acceptance))
@@ -112,38 +112,42 @@ class AutoregressiveDecoding:
         return [proposal.head(room) for proposal in choices]
 
     def _act(self, action: Action) -> Passes[None]:
-        draft = action.proposal
-        fed = [*self.ids, *draft.ids]
-        pending = self.pending
-        permitted_V = self._decoder.chooser.permitted_V
-        fused = fuse(len(self.ids) - pending, sequence(fed), pending - 1, permitted_V=permitted_V)
+        pending, before, draft = self.pending, len(self.ids), action.draft
+        fused = fuse(
+            before - pending,
+            sequence(self.ids),
+            pending - 1,
+            draft=draft,
+            extend=lambda ids: sequence([*self.ids, *ids]),
+            permitted_V=self._decoder.chooser.permitted_V,
+        )
         forward = yield Pass(fused.rows, self._session.cache)
-        read = len(self.ids)
-        settled = self._verify(forward.logits_WV, draft)
-        self._session.keep(forward, sequence(fed[: read + max(0, settled - 1)]))
-        self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=settled)
+        accepted = self._verify(forward.logits_WV, draft)
+        valid = [*range(pending), *(pending + number for number in accepted)]
+        self._session.keep(forward, sequence(self.ids[: before + len(accepted)]), valid)
+        self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
-    def _verify(self, logits_WV: np.ndarray, draft: Proposal) -> int:
-        """Commit what the rows predict while their input is what was committed, until names compete; how many tokens
-        that settles."""
-        row = 0
-        for row, logits_V in enumerate(logits_WV):
-            choice = self._decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
-            self._rivals = competing(self.answer.names, self.answer, choice, logits_V, self._decoder.chooser)
+    def _verify(self, logits_WV: np.ndarray, draft: DraftTree) -> list[int]:
+        """Commit what the rows predict while their input is what was committed, until names compete; return the
+        accepted tokens of the draft."""
+        accepted, number, decoder = [], -1, self._decoder
+        while True:
+            logits_V = logits_WV[1 + number]
+            choice = decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
+            self._rivals = competing(self.answer.names, self.answer, choice, logits_V, decoder.chooser)
             if self._rivals is not None:
-                return row
+                return accepted
             self._commit(choice)
-            agrees = False
-            if row < len(draft.ids):
-                agrees = draft.ids[row] == choice.token
-                if (evidence := draft.evidence[row]) is not None:
-                    self._decoder.acceptance.observe(evidence, agrees)
-                self._decoder.report.verified(draft.source, agrees)
-            if self.answer.done or row == len(draft.ids) or not agrees:
-                break
-        if self.answer.done:
-            self._decoder.acceptance.answered(self.answer.question.mode, len(self.answer.choices))
-        return row + 1
+            for evidence, is_right in draft.judged(number, choice.token):
+                decoder.acceptance.observe(evidence, is_right)
+                decoder.report.verified(evidence[0], is_right)
+            number = draft.next(number, choice.token)
+            if number is not None:
+                accepted.append(number)
+            if self.answer.done:
+                decoder.acceptance.answered(self.answer.question.mode, len(self.answer.choices))
+            if self.answer.done or number is None:
+                return accepted
 
     def _choose_name(self, names: Rivals) -> Passes[None]:
         """The best name is committed as a whole; its first token stands for its worth among its rivals."""

@@ -3,26 +3,35 @@
 Shapes: R rows of a forward, W rows whose logits are wanted, V vocabulary, S slots of a canvas.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.decode.tree import NO_DRAFT, DraftTree
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
+from mercury_engine.tokens.blocks import slot_positions
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import CANVASES, MASK
 
+Extend = Callable[[Sequence[int]], HintedPrefix]
+"""Gives a prefix with further tokens behind it."""
+
 
 class Canvas(Struct, frozen=True, eq=False):
-    """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens."""
+    """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens.
+
+    Canvases of the same `group` are siblings and see each other; -1 is none.
+    """
 
     anchor: int
     inputs: np.ndarray
+    group: int = -1
 
 
 class Fused(Struct, frozen=True, eq=False):
-    """The rows of a forward, and where in its logits the predictions are."""
+    """The rows of a forward, and where in its logits the predictions are. The clean rows are pending ones, of which
+    `first` is the first with logits, then those of a draft."""
 
     rows: Rows
     clean: int
@@ -48,37 +57,30 @@ def fuse(
     first: int,
     canvases: Sequence[Canvas] = (),
     *,
+    draft: DraftTree = NO_DRAFT,
+    extend: Extend | None = None,
     permitted_V: np.ndarray | None = None,
 ) -> Fused:
-    """The rows of a prefix behind the `cached` ones, with logits from the row `first` of them on, and sibling canvases.
+    """The rows of a prefix behind the `cached` ones, with logits from the row `first` of them on, then a draft behind
+    the last one, then canvases. A draft is laid out path by path, each with what `extend` gives for it.
 
     The logits of a canvas's last slot are not wanted.
     """
-    ids, positions, hints_RH = prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:]
-    clean = len(ids)
+    pending = len(prefix) - cached
+    clean = pending + len(draft.ids)
+    sources = [(prefix, row) for row in range(cached, len(prefix))] + _drafted(draft, len(prefix), extend)
+    pieces = [_piece(prefix, slice(cached, None)), *(_piece(path, slice(at, at + 1)) for path, at in sources[pending:])]
     wanted = list(range(first, clean))
-    if not canvases:
-        rows = Rows(ids, positions, rows=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
-        return Fused(rows, clean, first, ())
-    blocks = [Block(cached + clean)]
-    all_ids, all_positions, all_hints = [ids], [positions], [hints_RH]
     at = clean
     for canvas in canvases:
-        size = len(canvas.inputs)
-        blocks.append(Block(size, cached + canvas.anchor, causal=False, group=0))
-        all_ids.append(canvas.inputs)
-        all_positions.append(slot_positions(int(positions[canvas.anchor]), size))
-        all_hints.append(prefix.canvas_hints(cached + canvas.anchor, size))
+        size, (path, row) = len(canvas.inputs), sources[canvas.anchor]
+        positions_S = slot_positions(int(path.positions_R[row]), size)
+        pieces.append((canvas.inputs, positions_S, path.canvas_hints(row, size)))
         wanted += range(at, at + size - 1)
         at += size
-    rows = Rows(
-        np.concatenate(all_ids),
-        np.concatenate(all_positions),
-        mask_RC=canvas_mask(blocks, cached),
-        rows=wanted,
-        hints_RH=np.concatenate(all_hints),
-        permitted_V=permitted_V,
-    )
+    ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    mask_RC = None if draft.is_chain and not canvases else _mask(cached, pending, draft, canvases)
+    rows = Rows(ids_R, positions_R, mask_RC=mask_RC, rows=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
     return Fused(rows, clean, first, tuple(canvases))
 
 
@@ -89,3 +91,38 @@ def masked(size: int) -> np.ndarray:
 def canvas_for(slots: int) -> int:
     """The smallest canvas with this many slots, or the largest of all."""
     return next((size for size in CANVASES if size >= slots), CANVASES[-1])
+
+
+def _piece(path: HintedPrefix, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return path.ids_R[rows], path.positions_R[rows], path.hints_RH[rows]
+
+
+def _drafted(draft: DraftTree, start: int, extend: Extend | None) -> list[tuple[HintedPrefix, int]]:
+    """For each drafted token a prefix with it, and its row there."""
+    places: dict[int, tuple[HintedPrefix, int]] = {}
+    for leaf in draft.leaves():
+        assert extend is not None, "a draft extends the prefix"
+        numbers = draft.path(leaf)
+        path = extend([draft.ids[number] for number in numbers])
+        places |= {number: (path, start + depth) for depth, number in enumerate(numbers)}
+    return [places[number] for number in range(len(draft.ids))]
+
+
+def _mask(cached: int, pending: int, draft: DraftTree, canvases: Sequence[Canvas]) -> np.ndarray:
+    """True where a row sees a column: all cached ones, what a clean row follows, and the canvases of its group."""
+    groups = [canvas.group if canvas.group >= 0 else -1 - number for number, canvas in enumerate(canvases)]
+    owners = np.repeat(np.array(groups, int), [len(canvas.inputs) for canvas in canvases])
+    clean = pending + len(draft.ids)
+    mask_RC = np.zeros((clean + len(owners), cached + clean + len(owners)), bool)
+    mask_RC[:, :cached] = True
+    own_RR = mask_RC[:, cached:]
+    own_RR[:pending, :pending] = np.tri(pending, dtype=bool)
+    for row, parent in enumerate(draft.parents, start=pending):
+        own_RR[row] = own_RR[pending + parent]
+        own_RR[row, row] = True
+    own_RR[clean:, clean:] = owners[:, None] == owners
+    at = clean
+    for canvas in canvases:
+        own_RR[at : at + len(canvas.inputs), :clean] = own_RR[canvas.anchor, :clean]
+        at += len(canvas.inputs)
+    return mask_RC

@@ -5,7 +5,7 @@ Shapes: V vocabulary of the model, S slots.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -51,7 +51,7 @@ class Chooser:
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""
         if isinstance(logits_V, Predictions) and not typed and not runners_up:
-            return Choice(int(logits_V.choices.ids_W), float(logits_V.choices.probability_W))
+            return Choice(int(logits_V.choices.ids_WC[0]), float(logits_V.choices.probability_WC[0]))
         permitted_V = self._permitted(logits_V, typed)
         token = int(permitted_V.argmax())
         odds_V = np.exp(permitted_V - permitted_V[token])
@@ -93,21 +93,31 @@ class Chooser:
         """The bytes of `typed` that are left to spell after `token`."""
         return self._tokenizer.remaining(typed, token)
 
-    def slots(self, logits_SV: np.ndarray, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The likeliest token of each slot and its probability; slots are independent except for the partial word."""
+    def slots(self, logits_SV: np.ndarray, typed: bytes, runners_up: int = 0) -> list[Choice]:
+        """The likeliest token of each slot; slots are independent except for the partial word, whose tokens have no
+        runners-up."""
         if isinstance(logits_SV, Predictions) and not typed:
-            return logits_SV.choices.ids_W, logits_SV.choices.probability_W
-        permitted_SV = np.where(self._forbidden, -np.inf, logits_SV)
-        ids_S = permitted_SV.argmax(1).astype(np.int32)
-        highest_S1 = np.take_along_axis(permitted_SV, ids_S[:, None], 1)
-        probabilities_S = 1 / np.exp(permitted_SV - highest_S1).sum(1)
-        for slot, row_V in enumerate(logits_SV):
+            ids_SC, probabilities_SC = logits_SV.choices
+        else:
+            ids_SC, probabilities_SC = self._ranked(np.where(self._forbidden, -np.inf, logits_SV), 1 + runners_up)
+        ranked = zip(ids_SC.tolist(), probabilities_SC.tolist(), strict=True)
+        choices = [_choice(ids[: 1 + runners_up], shares) for ids, shares in ranked]
+        for slot, row_V in enumerate(logits_SV if typed else ()):
+            choices[slot] = self.best(row_V, typed)
+            typed = self._tokenizer.remaining(typed, choices[slot].token)
             if not typed:
                 break
-            choice = self.best(row_V, typed)
-            ids_S[slot], probabilities_S[slot] = choice.token, choice.probability
-            typed = self._tokenizer.remaining(typed, choice.token)
-        return ids_S, probabilities_S
+        return choices
+
+    def _ranked(self, permitted_SV: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """So many tokens of each slot, likeliest first, with their probabilities."""
+        rows, ids, logits = np.arange(len(permitted_SV)), [], []
+        total_S = np.exp(permitted_SV - permitted_SV.max(1, keepdims=True)).sum(1)
+        for _ in range(count):
+            ids.append(permitted_SV.argmax(1))
+            logits.append(permitted_SV[rows, ids[-1]])
+            permitted_SV[rows, ids[-1]] = -np.inf
+        return np.stack(ids, 1), np.exp(np.stack(logits, 1) - logits[0][:, None]) / total_S[:, None]
 
     def _permitted(self, logits_V: np.ndarray, typed: bytes) -> np.ndarray:
         if not typed:
@@ -116,3 +126,8 @@ class Chooser:
         allowed = self._tokenizer.allowed(typed)
         permitted_V[allowed] = logits_V[allowed]
         return permitted_V
+
+
+def _choice(ids: Sequence[int], probabilities: Sequence[float]) -> Choice:
+    others = tuple((token, share) for token, share in zip(ids[1:], probabilities[1:], strict=False) if share)
+    return Choice(ids[0], probabilities[0], others)

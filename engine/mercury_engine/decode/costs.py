@@ -13,7 +13,9 @@ from mercury_engine.model.runtime import Cache, Rows, Runtime
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import CANVASES
 
-MEASURED = (1, 2, 4, *CANVASES)
+MOST_ROWS = 128
+"""The most rows of a pass that verifies drafts and draws canvases behind them."""
+MEASURED = (1, 2, *CANVASES, MOST_ROWS)
 MEASURED_AT_START = (1, 32)
 """The two sizes measured at the start: on every device so far, the other costs are close to the line through these."""
 START_SECONDS = 0.2
@@ -34,7 +36,7 @@ class Costs(Struct, frozen=True):
 
 
 class CostMeter:
-    """Times forwards of 1 to 64 rows on a cache of typical length: two sizes at the start, the others when idle.
+    """Times forwards of 1 to 128 rows on a cache of typical length: two sizes at the start, the others when idle.
 
     The fastest of a few runs counts, but not the first, for which the runtime may have had to prepare. Fewer rows
     never cost more, since they could be padded.

@@ -5,6 +5,7 @@ Leviathan et al. 2023), so that the answer is exactly that of greedy autoregress
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import repeat
 
 import numpy as np
@@ -18,15 +19,30 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.frames import Held
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.decode.policy import Acceptance, Action, Decode, DraftSituation, Report, choose, prior
+from mercury_engine.decode.policy import (
+    Acceptance,
+    Action,
+    Decode,
+    DraftSituation,
+    Outlook,
+    Report,
+    choose,
+    foresee,
+    prior,
+)
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
+from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import LayoutRow, until_end
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
+
+
+ALTERNATIVES = 3
+"""Of each slot of a canvas: the tokens that are drafted besides the likeliest one, where verifying them pays."""
 
 
 class Decoder(Struct, frozen=True, eq=False):
@@ -39,7 +55,6 @@ class Decoder(Struct, frozen=True, eq=False):
     acceptance: Acceptance
     report: Report
     decode: Decode
-    redraft: bool
     copy_bias: CopyBias | None = None
 
 
@@ -134,11 +149,9 @@ class Decoding:
         that action."""
         if (yield from prefill(self._session, self.prefix, self._decoder.report)):
             return False
-        draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
-        kind = "redraft" if draft.ids else "canvas"
-        drafting = self._decoder.decode == "policy"
-        size = min(size, max(self._sizes(), default=0))
-        yield from self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
+        draft = DraftTree.chain(self.forced.ids)
+        size = min(size, max(self._sizes(), default=0)) if self._decoder.decode == "policy" else 0
+        yield from self._act(Action(draft, size, (len(draft.ids),) if size else ()))
         return True
 
     def decoded(self, number: int) -> DecodedAnswer:
@@ -173,22 +186,27 @@ class Decoding:
         if not self._watched or self._decoder.decode != "policy":
             return None
         if self._has_fresh_canvas():
-            return Action("verify", 0.0, self._chained(self._shown_proposal(self.number)))
+            return Action(grow([self._chained(self._shown_proposal(self.number))], self._decoder.acceptance.of))
         size = max((size for size in self._sizes() if size <= self._watched), default=0)
-        return Action("canvas", 0.0, size=size) if size else None
+        return Action(NO_DRAFT, size, (0,)) if size else None
 
     def _situation(self) -> DraftSituation:
-        answer = self.answers[self.number]
-        decode = self._decoder.decode
-        drafting = decode == "policy"
+        decode, drafting = self._decoder.decode, self._decoder.decode == "policy"
         return DraftSituation(
             pending=len(self.ids) - self._session.cache.length,
-            remaining=self._decoder.acceptance.length(answer.span.mode),
             proposals=[] if decode == "ar" else [self._chained(p) for p in self._proposals(self.number)],
-            canvas_sizes=self._sizes() if drafting and not self._has_fresh_canvas() else (),
+            outlook=self._outlook if drafting else None,
+            sizes=self._sizes() if drafting else (),
+            room=self._room,
             canvases=len(self._drafted()),
-            redraft_sizes=self._sizes() if drafting and self._decoder.redraft and not answer.typed else (),
         )
+
+    @cached_property
+    def _outlook(self) -> Outlook:
+        """The outlook of the whole decoding: statistics change little within one."""
+        mode = self.answers[0].span.mode
+        decoder = self._decoder
+        return foresee(decoder.costs, decoder.acceptance, decoder.acceptance.length(mode), CANVASES)
 
     def _proposals(self, number: int) -> list[Proposal]:
         """The drafts of all sources, up to the answer's limit."""
@@ -233,30 +251,39 @@ class Decoding:
         canvas = self._canvases[self.number]
         return canvas is not None and bool(canvas.proposal().probabilities)
 
-    def _sizes(self) -> list[int]:
-        """The canvases not much larger than the rest of the answer that end within the context, and before the next
-        anchor."""
-        answer = self.answers[self.number]
-        count = len(answer.choices)
+    @property
+    def _room(self) -> int:
+        """The positions behind the stream that are left within the context, and before the next anchor."""
         room = self._decoder.runtime.config.context - 1 - int(self.positions[-1])
         if len(self.answers) > 1:
-            room = min(room, HOLE_STRIDE - 1 - count)
-        return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
+            room = min(room, HOLE_STRIDE - 1 - len(self.answers[self.number].choices))
+        return room
+
+    def _sizes(self) -> list[int]:
+        """The canvases not much larger than the rest of the answer that fit into the room."""
+        answer = self.answers[self.number]
+        largest = min(self._room, canvas_for(answer.limit - len(answer.choices)))
+        return [size for size in CANVASES if size <= largest]
 
     def _act(self, action: Action) -> Passes[None]:
-        cached = self._session.align(self.prefix)
-        drafted = self._drafted()
-        prefix, fused = self._fused(cached, action, drafted)
+        cached, before = self._session.align(self.prefix), len(self.ids)
+        drafted = self._drafted() if action.kind == "canvas" else [self.number]
+        fused, draft = self._fused(cached, action, drafted)
         forward = yield Pass(fused.rows, self._session.cache)
-        if action.kind == "canvas":
-            for canvas, number in enumerate(drafted):
-                self._keep_canvas(number, fused.slots(forward.logits_WV, canvas))
-        before = len(self.ids)
-        valid = self._verify(fused, forward.logits_WV, cached, action.proposal)
-        if action.kind == "redraft" and len(self.ids) == cached + fused.clean + 1 and not self.done:
-            self._keep_redraft(fused.slots(forward.logits_WV, 0))
-        self._session.keep(forward, prefix.upto(cached + valid))
+        for canvas, number in enumerate(drafted[1:], start=1):
+            self._keep_canvas(number, fused.slots(forward.logits_WV, canvas))
+        accepted = self._verify(fused, forward.logits_WV, draft)
+        valid = [*range(before - cached), *(before - cached + number for number in accepted)]
+        self._redraft(fused, forward.logits_WV, valid[-1], len(self.ids) - cached - len(valid))
+        self._session.keep(forward, self.prefix.upto(cached + len(valid)), valid)
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
+
+    def _redraft(self, fused: Fused, logits_WV: np.ndarray, row: int, settled: int) -> None:
+        """Keep the canvas behind the row where verification stopped, if one is there and the answer goes on. The row's
+        own prediction, the first slot, may be `settled` by now."""
+        anchors = [canvas.anchor for canvas in fused.canvases]
+        if row in anchors and settled <= 1 and not self.answers[self.number].done:
+            self._keep_canvas(self.number, fused.slots(logits_WV, anchors.index(row))[settled:])
 
     def _choose_name(self, names: Rivals) -> Passes[None]:
         """Commit the best name as a whole; its first token stands for its worth among its rivals."""
@@ -273,19 +300,23 @@ class Decoding:
         self._rivals = None
         self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
 
-    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[HintedPrefix, Fused]:
-        """The uncached end of the stream, then a draft to verify, or the other anchors and their canvases."""
-        pending = len(self.ids) - cached
-        siblings = tuple(HOLES[number] for number in drafted[1:])
-        behind = siblings if action.kind == "canvas" else action.proposal.ids
-        ids = np.concatenate([self.ids, np.array(behind, np.int32)])
-        positions = np.concatenate([self.positions, self._positions_behind(behind)])
-        prefix = self._hints.build(ids, positions, self.prefix)
-        last = len(ids) - cached - 1
-        anchors = {"canvas": range(pending - 1, last + 1), "redraft": [last]}.get(action.kind, ())
-        canvases = [Canvas(anchor, masked(action.size)) for anchor in anchors]
+    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[Fused, DraftTree]:
+        """The uncached end of the stream, a draft to verify or the other anchors, and canvases."""
+        last = len(self.ids) - cached - 1
+        siblings = [HOLES[number] for number in drafted[1:]]
+        draft = DraftTree.chain(siblings) if siblings else action.draft
+        anchors = range(len(drafted)) if siblings else action.anchors
+        group = 0 if siblings else -1
+        canvases = [Canvas(last + anchor, masked(action.size), group) for anchor in anchors]
         permitted_V = self._decoder.chooser.permitted_V
-        return prefix, fuse(cached, prefix, pending - 1, canvases, permitted_V=permitted_V)
+        fused = fuse(cached, self.prefix, last, canvases, draft=draft, extend=self._extended, permitted_V=permitted_V)
+        return fused, draft
+
+    def _extended(self, ids: Sequence[int]) -> HintedPrefix:
+        """The stream with further tokens."""
+        all_ids = np.concatenate([self.ids, np.array(ids, np.int32)])
+        positions = np.concatenate([self.positions, self._positions_behind(ids)])
+        return self._hints.build(all_ids, positions, self.prefix)
 
     def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
         """The positions of tokens behind the stream: consecutive, except that anchors have those of the row."""
@@ -299,35 +330,41 @@ class Decoding:
         return int(self.row.positions[self.row.holes[number].anchor])
 
     def _keep_canvas(self, number: int, logits_SV: np.ndarray) -> None:
-        ids, probabilities = self._decoder.chooser.slots(logits_SV, self.answers[number].typed)
-        count = len(until_end(ids)[0]) + 1
-        self._canvases[number] = DraftSource("canvas", ids[:count], probabilities[:count])
+        choices = self._decoder.chooser.slots(logits_SV, self.answers[number].typed, ALTERNATIVES)
+        ids = [choice.token for choice in choices]
+        drafted = choices[: len(until_end(ids)[0]) + 1]
+        canvas = self._canvases[number] = DraftSource(
+            "canvas",
+            ids[: len(drafted)],
+            [choice.probability for choice in drafted],
+            [choice.others for choice in drafted],
+        )
+        self._decoder.acceptance.drew(canvas.proposal().evidence, ended=EOM in ids)
 
-    def _keep_redraft(self, logits_SV: np.ndarray) -> None:
-        """Keep a canvas behind an entirely correct draft; its first slot has been committed by now."""
-        self._keep_canvas(self.number, logits_SV)
-        canvas = self._canvases[self.number]
-        assert canvas is not None, "it was just kept"
-        canvas.advance(int(self.ids[-1]))
-
-    def _verify(self, fused: Fused, logits_WV: np.ndarray, cached: int, draft: Proposal) -> int:
-        """Commit what clean rows predict while their input is what was committed; return how many rows stay valid."""
-        fed = fused.rows.ids_R[: fused.clean]
-        row = fused.first
+    def _verify(self, fused: Fused, logits_WV: np.ndarray, draft: DraftTree) -> list[int]:
+        """Commit what clean rows predict while their input is what was committed; return the accepted tokens of the
+        draft."""
+        accepted, number = [], -1
         while True:
-            answer, chooser = self.answers[self.number], self._decoder.chooser
-            logits_V = self._apply_copy_bias(fused.clean_row(logits_WV, row), answer)
+            answer, chooser, before = self.answers[self.number], self._decoder.chooser, len(self.ids)
+            logits_V = self._apply_copy_bias(fused.clean_row(logits_WV, fused.first + 1 + number), answer)
             choice = self._choose(logits_V, answer)
             names = self.names if len(answer.choices) >= len(self.forced.ids) else None
             self._rivals = competing(names, answer, choice, logits_V, chooser)
             if self._rivals is not None:
-                return common_prefix([fed], [self.ids[cached:]])
-            self._observe(draft, row - fused.first, choice.token)
+                return accepted
+            for evidence, is_right in draft.judged(number, choice.token):
+                self._decoder.acceptance.observe(evidence, is_right)
+                self._decoder.report.verified(evidence[0], is_right)
             self._commit(choice)
-            valid = common_prefix([fed], [self.ids[cached:]])
-            if self.done or valid < len(self.ids) - cached:
-                return valid
-            row = valid - 1
+            for token in self.ids[before:].tolist():
+                following = draft.next(number, token)
+                if following is None:
+                    return accepted
+                accepted.append(following)
+                number = following
+            if self.done:
+                return accepted
 
     def _choose(self, logits_V: np.ndarray, answer: HoleAnswer) -> Choice:
         chooser, count = self._decoder.chooser, len(answer.choices)
@@ -344,12 +381,6 @@ class Decoding:
         if match is None:
             return logits_V
         return bias.apply(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, match.token), match)
-
-    def _observe(self, draft: Proposal, index: int, token: int) -> None:
-        evidence = draft.evidence[index] if index < len(draft.ids) else None
-        if evidence is not None:
-            self._decoder.acceptance.observe(evidence, draft.ids[index] == token)
-            self._decoder.report.verified(evidence[0], draft.ids[index] == token)
 
     def _commit(self, choice: Choice) -> None:
         answer = self.answers[self.number]

@@ -3,8 +3,8 @@
 Prompt lookup (Saxena 2023; LLMA, Yang et al. 2023) drafts the continuation of an earlier match of the last tokens.
 """
 
-from collections.abc import Sequence
-from itertools import groupby, islice, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice, takewhile, zip_longest
 
 import numpy as np
 from msgspec import Struct
@@ -17,9 +17,14 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, SPECIALS
 
 Evidence = tuple[str, int]
-"""The source of a drafted token, and the strength of the evidence for it: 0 to 3."""
+"""The source of a drafted token, and the strength of the evidence for it: 0 to 3, of a canvas 0 to 9."""
+
+Alternatives = tuple[tuple[int, float], ...]
+"""Other tokens in the place of a drafted one, with their probabilities."""
 
 STRONGEST = 3
+SHARES = 10
+"""The probabilities of a canvas are evidence in tenths."""
 REMOVAL_COST = 0.5
 LONGEST_COPY = 64
 LONGEST_MATCH = 16
@@ -33,16 +38,23 @@ VOTES = 8
 class Proposal(Struct, frozen=True):
     """A draft to verify, with the evidence for each token; None where only one token is possible.
 
-    Drafts from a fresh canvas have probabilities, too.
+    Drafts from a fresh canvas have probabilities and alternatives, too.
     """
 
     source: str
     ids: tuple[int, ...] = ()
     evidence: tuple[Evidence | None, ...] = ()
     probabilities: tuple[float, ...] = ()
+    others: tuple[Alternatives, ...] = ()
 
     def head(self, count: int) -> "Proposal":
-        return Proposal(self.source, self.ids[:count], self.evidence[:count], self.probabilities[:count])
+        rest = self.evidence[:count], self.probabilities[:count], self.others[:count]
+        return Proposal(self.source, self.ids[:count], *rest)
+
+    def options(self) -> Iterator[list[tuple[int, Evidence | None]]]:
+        """The tokens that may stand in each place, with the evidence for them."""
+        for token, evidence, others in zip_longest(self.ids, self.evidence, self.others, fillvalue=()):
+            yield [(token, evidence), *((other, share_of(self.source, p)) for other, p in others)]
 
 
 class DraftSource:
@@ -54,9 +66,14 @@ class DraftSource:
     """
 
     def __init__(
-        self, name: str, ids: Sequence[int] | np.ndarray, probabilities: Sequence[float] | np.ndarray = ()
+        self,
+        name: str,
+        ids: Sequence[int] | np.ndarray,
+        probabilities: Sequence[float] | np.ndarray = (),
+        others: Sequence[Alternatives] = (),
     ) -> None:
         self.name = name
+        self._others = others
         self._ids = np.array(ids, np.int32)
         self._probabilities = probabilities
         self._distances = np.arange(len(ids) + 1) * REMOVAL_COST
@@ -79,8 +96,8 @@ class DraftSource:
         ids = tuple(self._ids[self._at :].tolist())
         if len(self._probabilities) and self._followed:
             sure = tuple(float(probability) for probability in self._probabilities[self._at :])
-            levels = (min(int(probability * (STRONGEST + 1)), STRONGEST) for probability in sure)
-            return Proposal(self.name, ids, tuple((self.name, level) for level in levels), sure)
+            evidence = tuple(share_of(self.name, probability) for probability in sure)
+            return Proposal(self.name, ids, evidence, sure, tuple(self._others[self._at :]))
         name = "stale" if len(self._probabilities) else self.name
         return Proposal(name, ids, growing_evidence(name, self._agreed, len(ids)))
 
@@ -186,6 +203,10 @@ def tokens_before(row: LayoutRow, number: int) -> list[int]:
 def growing_evidence(source: str, agreed: int, count: int) -> tuple[Evidence, ...]:
     """Each further token relies on one more agreeing token: on none, 1 or 2, 3 to 6, 7 and more."""
     return tuple((source, min((agreed + i + 1).bit_length() - 1, STRONGEST)) for i in range(count))
+
+
+def share_of(source: str, probability: float) -> Evidence:
+    return source, min(int(probability * SHARES), SHARES - 1)
 
 
 def _back_to_marker(ids: list[int]) -> list[int]:

@@ -6,12 +6,13 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct, field
 
-from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.costs import MOST_ROWS, Costs
 from mercury_engine.decode.drafts import Evidence, Proposal
-from mercury_engine.tokens.vocabulary import CANVASES
+from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow, stops
+from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
 PRIORS: dict[str, tuple[float, float, float, float]] = {
-    "canvas": (0.3, 0.5, 0.7, 0.93),
+    "canvas": (0.05, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97),
     "stale": (0.4, 0.5, 0.65, 0.8),
     "copy": (0.4, 0.5, 0.7, 0.9),
     "old": (0.5, 0.7, 0.85, 0.95),
@@ -21,11 +22,20 @@ PRIORS: dict[str, tuple[float, float, float, float]] = {
 """The prior share of drafted tokens that are right, by source and strength of the evidence."""
 
 PRIOR_WEIGHT = 8.0
+CANVAS_PRIOR = 0.6
+"""The prior probability that one more token of a canvas is right."""
+MEMORY = 16
+"""Averages move by a sixteenth of the difference."""
 FORGETTING = 0.98
 """The weight of an observation after one more answer, so that sources that failed get another chance."""
 
 LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0, "region": 64.0}
 """The prior of an answer's tokens; a line of real code has nine."""
+
+MOST_ANCHORS = 16
+COUNTS = (0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 15, 19, 23, 31, 47, 63, 95, MOST_ROWS - 1)
+"""The numbers of drafted tokens among which one is chosen: with the row before them often a size that GPUs are
+prepared for."""
 
 Kind = Literal["step", "verify", "canvas", "redraft"]
 
@@ -40,13 +50,14 @@ class Acceptance:
         self._right: dict[Evidence, float] = {}
         self._seen: dict[Evidence, float] = {}
         self._lengths = dict(LENGTHS)
+        self._survival = CANVAS_PRIOR ** np.arange(1.0, CANVASES[-1])
 
     def observe(self, evidence: Evidence, right: bool) -> None:
         self._right[evidence] = self._right.get(evidence, 0.0) + right
         self._seen[evidence] = self._seen.get(evidence, 0.0) + 1
 
     def answered(self, mode: str, length: int) -> None:
-        self._lengths[mode] += (max(1, length) - self._lengths[mode]) / 16
+        self._lengths[mode] += (max(1, length) - self._lengths[mode]) / MEMORY
         for counts in (self._right, self._seen):
             for evidence in counts:
                 counts[evidence] *= FORGETTING
@@ -57,11 +68,16 @@ class Acceptance:
         right = self._right.get(evidence, 0.0) + PRIOR_WEIGHT * prior(evidence)
         return right / (self._seen.get(evidence, 0.0) + PRIOR_WEIGHT)
 
-    def of_canvas(self) -> float:
-        """The same for a canvas that is yet to be drafted: the average of all so far."""
-        levels = [("canvas", level) for level in range(len(PRIORS["canvas"]))]
-        right = sum(self._right.get(level, 0.0) for level in levels) + PRIOR_WEIGHT * np.mean(PRIORS["canvas"])
-        return float(right / (sum(self._seen.get(level, 0.0) for level in levels) + PRIOR_WEIGHT))
+    def drew(self, evidence: Sequence[Evidence | None], *, ended: bool) -> None:
+        """Learn from a canvas how far its draft is expected to be right; `ended` if no tokens were left to draft."""
+        agreeing = np.cumprod([self.of(level) for level in evidence])
+        known = len(self._survival) if ended else len(agreeing)
+        agreeing = np.pad(agreeing, (0, known - len(agreeing)))
+        self._survival[:known] += (agreeing - self._survival[:known]) / MEMORY
+
+    def survival(self) -> np.ndarray:
+        """The probability that the first 1, 2, … tokens of a canvas that is yet to be drafted are right."""
+        return np.minimum.accumulate(self._survival)
 
     def length(self, mode: str) -> float:
         return self._lengths[mode]
@@ -95,60 +111,117 @@ class Report(Struct):
         return {kind: count / total for kind, count in sorted(self.actions.items())}
 
 
+class Outlook(Struct, frozen=True):
+    """What decoding attains onward: its `rate` in tokens per millisecond, the probability that an answer is `alive`
+    after a token, and what a fresh draft is worth then, in tokens, by the size of its canvas."""
+
+    rate: float
+    alive: float = 1.0
+    worth: dict[int, float] = {}
+
+
 class DraftSituation(Struct, frozen=True, kw_only=True):
-    """The options; `pending` rows must be encoded in any case, and about `left` tokens are left to decode."""
+    """The options; `pending` rows must be encoded in any case. A canvas may end `room` positions behind them, and a
+    pass without a draft draws `canvases` of them at once."""
 
     pending: int
-    remaining: float
     proposals: Sequence[Proposal] = ()
-    canvas_sizes: Sequence[int] = ()
+    outlook: Outlook | None = None
+    sizes: Sequence[int] = ()
+    room: int = 0
     canvases: int = 1
-    redraft_sizes: Sequence[int] = ()
 
 
 class Action(Struct, frozen=True):
-    """One forward: the pending rows, then a `proposal` to verify, then canvases of `size`."""
+    """One forward: the pending rows, then a `draft` to verify, then a canvas of `size` behind each anchor: 0 is the last
+    pending row, n the draft's token n - 1."""
 
-    kind: Kind
-    rate: float
-    proposal: Proposal = Proposal("none")
+    draft: DraftTree = NO_DRAFT
     size: int = 0
+    anchors: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        if self.draft.ids:
+            return "redraft" if self.anchors else "verify"
+        return "canvas" if self.anchors else "step"
+
+
+def foresee(costs: Costs, acceptance: Acceptance, remaining: float, sizes: Sequence[int]) -> Outlook:
+    """The best of plain autoregression and, for each size, of a chain: a canvas, then the verification of one draft
+    after another for as long as a canvas stands where each verification stops.
+
+    A chain settles tokens at a rate, and a fresh draft is worth the tokens by which the rest of its chain exceeds what
+    decoding at the best of these rates would settle in the same time.
+    """
+    alive, rate, chains = 1 - 1 / max(remaining, 2.0), float(1 / costs.of(1)), {}
+    for size in sizes:
+        reached = acceptance.survival()[: size - 1]
+        counts_N = _counts(size - 1)
+        onward_NM, _ = _likeliest(stops(reached.tolist(), range(-1, size - 2), [False] * (size - 1), counts_N))
+        passes_NM = 1 / (1 - alive * onward_NM)
+        settled_NM = passes_NM * np.append(1, 1 + reached.cumsum())[counts_N, None]
+        spent_NM = passes_NM * costs.of(1 + _rows(counts_N, onward_NM, size))
+        chains[size] = settled_NM, spent_NM
+        rate = max(rate, float(((1 + alive * settled_NM) / (costs.of(1 + size) + alive * spent_NM)).max()))
+    worth = {size: float((settled_NM - rate * spent_NM).max()) for size, (settled_NM, spent_NM) in chains.items()}
+    return Outlook(rate, alive, {size: max(0.0, tokens) for size, tokens in worth.items()})
 
 
 def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> Action:
-    """The action with the most expected tokens per millisecond; a step of plain autoregression settles one.
+    """The pass with the highest gain: the tokens that it is expected to settle and the worth of the draft that the next
+    pass then has, less what decoding at the best known rate would settle in the time of the pass.
 
-    Verifying a draft settles one token and as many more as agree (speculative decoding). A canvas settles one token
-    too, and is rated together with the verification that it enables. Redrafting adds a canvas to a verification, and
-    gains what that saves later if the whole draft agrees. Pending rows add the same cost to every action, so that they
-    do not affect the choice.
+    Verifying a draft settles one token and as many more as agree (speculative decoding), and a canvas becomes the next
+    draft if verification stops at its anchor: so the anchors are the places where it most likely stops. A step of plain
+    autoregression is an option like the others, so that nothing is chosen that is expected to be slower. Pending rows
+    add the same cost to every pass, so that they do not affect the choice.
     """
+    outlook, pending = situation.outlook or Outlook(float(1 / costs.of(1))), situation.pending
 
-    def spent(rows: np.ndarray | float) -> np.ndarray | float:
-        return costs.of(1) + costs.of(situation.pending + rows) - costs.of(situation.pending)
+    def spent(rows: np.ndarray) -> np.ndarray:
+        return costs.of(1) + costs.of(pending + rows) - costs.of(pending)
 
-    count, right = situation.canvases, acceptance.of_canvas() * (1 - 1 / max(situation.remaining, 2.0))
-    run = {size: _expected_run(right, size - 1) for size in CANVASES}
-    actions = [Action("step", float(1 / costs.of(1)))]
-    for size in situation.canvas_sizes:
-        drawing, verifying = spent(count * (size + 1) - 1), costs.of(count * (1 + run[size]))
-        rate = (1 + count * (1 + run[size])) / (drawing + verifying)
-        actions.append(Action("canvas", float(rate), size=size))
-    onward = max(action.rate for action in actions)
-    for proposal in situation.proposals:
-        if not proposal.ids:
-            continue
-        agreeing = np.cumprod([acceptance.of(evidence) for evidence in proposal.evidence])
-        settled = 1 + np.cumsum(agreeing * [evidence is not None for evidence in proposal.evidence])
-        rates = settled / spent(np.arange(1, len(agreeing) + 1))
-        last = int(rates.argmax())
-        draft = proposal.head(last + 1)
-        actions.append(Action("verify", float(rates[last]), draft))
-        for size in situation.redraft_sizes:
-            saved = 1 + run[size] - onward * costs.of(1 + run[size])
-            rate = (settled[last] + agreeing[last] * saved) / spent(last + 1 + size)
-            actions.append(Action("redraft", float(rate), draft, size))
-    return max(actions, key=lambda action: action.rate)
+    draft = grow(situation.proposals, acceptance.of).head(MOST_ROWS - 1)
+    counts_N = _counts(len(draft.ids))
+    is_counted = [bool(grounds) for grounds in draft.grounds]
+    settled_N = np.append(1, 1 + np.cumsum(np.where(is_counted, draft.reached, 0.0)))[counts_N]
+    ends = [token == EOM for token in draft.ids]
+    onward_NM, order_NM = _likeliest(stops(draft.reached, draft.parents, ends, counts_N))
+    rate = max(outlook.rate, float((settled_N / spent(np.array(counts_N))).max()))
+    best, action = -np.inf, Action()
+    for size in (0, *situation.sizes):
+        rows_NM, drawn_NM = _rows(counts_N, onward_NM, size, situation.room), outlook.alive * onward_NM
+        if situation.canvases > 1:  # a pass without a draft draws on all anchors
+            rows_NM[0, 1] = situation.canvases * (size + 1) - 1
+            drawn_NM[0, 1] *= situation.canvases
+        gains_NM = settled_N[:, None] + outlook.worth.get(size, 0.0) * drawn_NM - rate * spent(rows_NM)
+        row, canvases = divmod(int(gains_NM.argmax()), gains_NM.shape[1])
+        if gains_NM[row, canvases] > best:
+            best = gains_NM[row, canvases]
+            anchors = tuple(sorted(order_NM[row, :canvases].tolist()))
+            action = Action(draft.head(counts_N[row]), size if anchors else 0, anchors)
+    return action
+
+
+def _counts(count: int) -> list[int]:
+    return [*(fewer for fewer in COUNTS if fewer < count), count]
+
+
+def _likeliest(stopping_NN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How likely verification stops at one of the 0, 1, … likeliest places, and these places."""
+    order_NM = np.argsort(-stopping_NN, axis=1, kind="stable")[:, :MOST_ANCHORS]
+    covered_NM = np.take_along_axis(stopping_NN, order_NM, 1).cumsum(1)
+    return np.pad(covered_NM, [(0, 0), (1, 0)]), order_NM
+
+
+def _rows(counts_N: Sequence[int], onward_NM: np.ndarray, size: int, room: float = np.inf) -> np.ndarray:
+    """The rows of a draft with canvases behind it; infinite where they are too many or go beyond the room."""
+    counts_N1, canvases_M = np.array(counts_N)[:, None], np.arange(onward_NM.shape[1])
+    rows_NM = counts_N1 + 1.0 * canvases_M * size
+    too_far = (canvases_M > 0) & (counts_N1 + size > room)
+    too_many = (canvases_M > counts_N1 + 1) | ((canvases_M > 1) & (rows_NM >= MOST_ROWS))
+    return np.where(too_far | too_many, np.inf, rows_NM)
 
 
 def prior(evidence: Evidence | None) -> float:
@@ -157,8 +230,3 @@ def prior(evidence: Evidence | None) -> float:
         return 1.0
     source, level = evidence
     return PRIORS[source][level]
-
-
-def _expected_run(probability: float, longest: int) -> float:
-    """The expected number of consecutive right tokens if each is right with this probability."""
-    return probability * (1 - probability**longest) / (1 - probability)

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -96,9 +96,10 @@ class EngineSession:
         self.prefix = prefix.upto(length)
         return length
 
-    def keep(self, forward: Forward, prefix: HintedPrefix) -> None:
-        """Cache the first rows of a forward that ran on this cache, up to the end of the prefix."""
-        self.cache.append(forward, range(len(prefix) - self.cache.length))
+    def keep(self, forward: Forward, prefix: HintedPrefix, rows: Sequence[int] | None = None) -> None:
+        """Cache these rows of a forward that ran on this cache, the first ones by default; with them it holds the
+        prefix."""
+        self.cache.append(forward, range(len(prefix) - self.cache.length) if rows is None else rows)
         self.prefix = prefix
 
 

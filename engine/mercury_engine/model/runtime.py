@@ -77,11 +77,11 @@ class Rows:
 
 
 class Choices(NamedTuple):
-    """For each wanted row the likeliest permitted token, and its probability among those. Token -1 and NaN where logits
-    are no distribution."""
+    """For each wanted row the likeliest permitted token, then some of the next ones, and their probabilities among
+    these: 0 where there are no more, NaN where logits are no distribution."""
 
-    ids_W: np.ndarray
-    probability_W: np.ndarray
+    ids_WC: np.ndarray
+    probability_WC: np.ndarray
 
 
 class Predictions:
@@ -96,7 +96,7 @@ class Predictions:
     @property
     def choices(self) -> Choices:
         choices = Choices(*(figure[self._rows] for figure in self._choices))
-        if np.any(choices.ids_W < 0):
+        if np.isnan(choices.probability_WC).any():
             raise EngineError(
                 "the model's logits are not a distribution: its weights are damaged; install the model again"
             )

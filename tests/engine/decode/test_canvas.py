@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.canvas import Canvas, canvas_for, fuse, masked
+from mercury_engine.decode.tree import DraftTree
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import MASK
 from tests.engine.tiny import random_runtime
@@ -40,12 +41,13 @@ def test_slots_see_all_slots_of_their_canvas_but_the_anchor_sees_none():
     assert not any(same(plain[slot], other[slot]) for slot in range(1, 8))
 
 
-def test_siblings_see_each_other():
-    plain = predictions([73, 74], [Canvas(0, masked(8)), Canvas(1, masked(8))])[1]
-    for number in range(2):
-        canvases = [Canvas(i, changed(masked(8), 3) if i == number else masked(8)) for i in range(2)]
-        other = predictions([73, 74], canvases)[1]
-        assert not same(plain[1 - number][1], other[1 - number][1])
+def test_siblings_see_each_other_and_other_canvases_do_not():
+    for group, sees in ((0, True), (-1, False)):
+        plain = predictions([73, 74], [Canvas(0, masked(8), group), Canvas(1, masked(8), group)])[1]
+        for number in range(2):
+            canvases = [Canvas(i, changed(masked(8), 3) if i == number else masked(8), group) for i in range(2)]
+            other = predictions([73, 74], canvases)[1]
+            assert same(plain[1 - number][1], other[1 - number][1]) != sees
 
 
 def test_canvas_sees_what_stands_up_to_its_anchor_and_nothing_behind():
@@ -53,7 +55,7 @@ def test_canvas_sees_what_stands_up_to_its_anchor_and_nothing_behind():
     _, (alone,) = predictions([73, 74], [Canvas(0, masked(8))])
     _, (moved,) = predictions([73, 99], [Canvas(0, masked(8))])
     assert same(alone, moved)
-    assert not same(plain[1], alone[1])
+    assert same(plain, alone)
     assert not same(behind[0], plain[0])
 
 
@@ -61,6 +63,50 @@ def test_clean_rows_see_no_canvas():
     plain, _ = predictions([73, 74], [])
     beside, _ = predictions([73, 74], [Canvas(0, masked(8)), Canvas(1, masked(16))])
     assert same(plain, beside)
+
+
+TREE = DraftTree((73, 80, 74, 75, 81), (-1, -1, 0, 2, 1), ((),) * 5, (1.0,) * 5)
+"""The last token is followed by 73, 74, 75 or by 80, 81."""
+
+
+def drafted(draft, anchors=(), size=4):
+    """Logits behind one token that is not cached, of all tokens of a draft, and of canvases behind some of them."""
+    runtime = random_runtime()
+    cache = runtime.cache()
+    before = fuse(0, HintedPrefix.without_hints(CACHED, range(3)), 3)
+    cache.append(runtime.forward(before.rows, cache), range(3))
+
+    def extend(ids):
+        return HintedPrefix.without_hints([*CACHED, 90, *ids], range(4 + len(ids)))
+
+    canvases = [Canvas(anchor, masked(size)) for anchor in anchors]
+    fused = fuse(3, extend([]), 0, canvases, draft=draft, extend=extend)
+    logits = runtime.forward(fused.rows, cache).logits_WV
+    slots = [fused.slots(logits, number) for number in range(len(canvases))]
+    return [fused.clean_row(logits, row) for row in range(fused.clean)], slots
+
+
+def test_tokens_of_a_tree_see_the_path_to_them_alone():
+    behind, slots = drafted(TREE, anchors=[0, 3, 5])
+    for path in ([0, 2, 3], [1, 4]):
+        ids = [TREE.ids[number] for number in path]
+        alone, (own,) = drafted(DraftTree.chain(ids), anchors=[len(ids)])
+        for number, row in zip(path, alone[1:], strict=True):
+            assert same(behind[1 + number], row)
+        if path == [1, 4]:
+            assert all(map(same, slots[2], own))
+    _, (own,) = drafted(DraftTree.chain([73, 74]), anchors=[2])
+    assert all(map(same, slots[1], own))
+
+
+def test_tokens_of_a_tree_are_placed_by_their_depth():
+    def extend(ids):
+        return HintedPrefix.without_hints([70, 71, *ids], range(2 + len(ids)))
+
+    fused = fuse(1, extend([]), 0, [Canvas(5, masked(4))], draft=TREE, extend=extend)
+    assert fused.rows.ids_R.tolist()[:6] == [71, *TREE.ids]
+    assert fused.rows.positions_R.tolist() == [1, 2, 2, 3, 4, 3, 4, 5, 6, 7]
+    assert fused.rows.wanted == list(range(9))
 
 
 def test_canvas_is_placed_behind_its_anchor():
@@ -76,7 +122,7 @@ def test_predictions_can_be_read_only_if_asked_for():
         fused.clean_row(np.zeros((1, 512), np.float32), 0)
 
 
-@pytest.mark.parametrize(("slots", "size"), [(1, 8), (8, 8), (9, 16), (64, 64), (99, 64)])
+@pytest.mark.parametrize(("slots", "size"), [(1, 4), (4, 4), (5, 8), (9, 16), (64, 64), (99, 64)])
 def test_smallest_canvas_holds_the_slots(slots, size):
     assert canvas_for(slots) == size
     assert masked(size).tolist() == [MASK] * size

@@ -53,17 +53,20 @@ def test_forced_token_has_the_probability_that_it_had():
 @given(st.text("self.wdth é=", min_size=1, max_size=12), st.integers(0, 99))
 def test_slots_spell_the_begun_word_first(part, seed):
     drawn = np.random.default_rng(seed).normal(size=(24, TINY.vocabulary)).astype(np.float32) * 5
-    ids, probabilities = CHOOSER.slots(drawn, part.encode())
-    assert TOKENIZER.decode_bytes(ids.tolist()).startswith(part.encode())
-    assert ((probabilities > 0) & (probabilities <= 1)).all()
-    free, _ = CHOOSER.slots(drawn, b"")
+    slots = CHOOSER.slots(drawn, part.encode())
+    ids = [choice.token for choice in slots]
+    assert TOKENIZER.decode_bytes(ids).startswith(part.encode())
+    assert all(0 < choice.probability <= 1 for choice in slots)
+    free = CHOOSER.slots(drawn, b"")
     covered = int(np.searchsorted(np.cumsum([len(TOKENIZER.token_bytes[i]) for i in ids]), len(part.encode())))
-    assert ids[covered + 1 :].tolist() == free[covered + 1 :].tolist()
+    assert slots[covered + 1 :] == free[covered + 1 :]
 
 
 def test_slot_alone_and_among_others_says_the_same():
     drawn = np.random.default_rng(0).normal(size=(8, TINY.vocabulary)).astype(np.float32)
-    ids, probabilities = CHOOSER.slots(drawn, b"")
-    singly = [CHOOSER.best(row, b"") for row in drawn]
-    assert ids.tolist() == [choice.token for choice in singly]
-    np.testing.assert_allclose(probabilities, [choice.probability for choice in singly], rtol=1e-5)
+    together = CHOOSER.slots(drawn, b"", 3)
+    singly = [CHOOSER.best(row, b"", 3) for row in drawn]
+    for one, other in zip(together, singly, strict=True):
+        assert (one.token, [token for token, _ in one.others]) == (other.token, [token for token, _ in other.others])
+        np.testing.assert_allclose(one.probability, other.probability, rtol=1e-5)
+        np.testing.assert_allclose([share for _, share in one.others], [share for _, share in other.others], rtol=1e-5)

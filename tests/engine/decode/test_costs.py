@@ -31,7 +31,7 @@ class Device:
 def test_measuring_times_forwards_of_every_size():
     device = Device(each=3.0, preparing=50.0)
     costs = measure_costs(device, clock=device.clock)
-    assert costs.rows == (1, 2, 4, 8, 16, 32, 64)
+    assert costs.rows == (1, 2, 4, 8, 16, 32, 64, 128)
     assert costs.milliseconds == pytest.approx([3.0 + rows for rows in costs.rows])
 
 
@@ -59,4 +59,4 @@ def test_sizes_left_over_are_measured_one_forward_at_a_time():
         counts.append(len(device.forwards) - before)
         assert costs.of(1) == started.of(1)
     assert max(np.diff(counts)) <= 2
-    assert costs.milliseconds == pytest.approx([3.0 + rows for rows in (1, 2, 4, 8, 16, 32, 64)])
+    assert costs.milliseconds == pytest.approx([3.0 + rows for rows in (1, 2, 4, 8, 16, 32, 64, 128)])

@@ -44,7 +44,7 @@ def test_evidence_grows_with_agreement_and_starts_over_after_a_change():
 def test_canvas_knows_probabilities_until_the_first_deviation():
     fresh = rest("abc", "a", probabilities=[0.9, 0.2, 0.99])
     assert fresh.probabilities == (0.2, 0.99)
-    assert fresh.evidence == (("old", 0), ("old", 3))
+    assert fresh.evidence == (("old", 2), ("old", 9))
     stale = rest("abc", "x", probabilities=[0.9, 0.2, 0.99])
     assert stale.probabilities == ()
     assert stale.evidence[0] == ("stale", 0)

@@ -7,7 +7,7 @@ from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import TrainingExample
 from mercury_training.rows.streams import canvas_slots
 
-SIZES = (0.3, 0.35, 0.3, 0.05)
+SIZES = (0.15, 0.3, 0.25, 0.25, 0.05)
 """Probabilities of the sizes `CANVASES`."""
 
 ALL_MASKED = 0.65

@@ -19,8 +19,9 @@ from mercury_kernels.attention import PAGE
 ALIGNED = 32
 """The alignment in numbers: every part begins where the kernels were compiled to load whole words of memory."""
 
-ROWS = (8, 16, 24, 40, 72, 136, 264)
-"""The row buckets: the canvases, each with room for eight rows before it, and a chunk of the context."""
+ROWS = (1, 4, 16, 32, 64, 128, 264)
+"""The row buckets: a token alone, a few to verify, canvases with drafts and more of them up to `MOST_ROWS`, and a chunk
+of the context."""
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 FEWEST_PAGES = 8

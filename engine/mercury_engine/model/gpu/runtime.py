@@ -151,14 +151,14 @@ class GpuRuntime:
             self._permit(permitted)
         prepared = self._prepared(bucket, permitted is not None)
         fill(prepared.parts, passes, begun, self.config)
-        wanted_WD, figures_2W = prepared.run()
+        wanted_WD, figures_2CW = prepared.run()
         wanted_WD = wanted_WD[: sum(counts)].clone()
         forwards, start = [], 0
         for forward_pass, paged, count in zip(passes, begun, counts, strict=True):
             own = slice(start, start + count)
             choices = None
-            if figures_2W is not None and forward_pass.rows.permitted_V is permitted:
-                choices = Choices(figures_2W[0, own].view(np.int32), figures_2W[1, own])
+            if figures_2CW is not None and forward_pass.rows.permitted_V is permitted:
+                choices = Choices(figures_2CW[0, :, own].view(np.int32).T, figures_2CW[1, :, own].T)
             hints = (
                 forward_pass.rows.hints_RH[list(forward_pass.rows.wanted)].astype(np.int32)
                 if self.config.hints
@@ -219,7 +219,7 @@ class GpuRuntime:
         group = self.config.heads // self.config.kv_heads
         tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
         splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
-        arrived = torch.zeros(2, bucket.outputs, pin_memory=on_gpu)
+        arrived = torch.zeros(2, head.RANKS, bucket.outputs, pin_memory=on_gpu)
 
         @torch.inference_mode()
         def once() -> Tensor:

@@ -1,0 +1,131 @@
+"""Drafts of several sources as one tree, so that one pass verifies all of them (SpecInfer, Miao et al. 2024)."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.decode.drafts import Evidence, Proposal
+
+LEAST_REACHED = 0.01
+"""A token that is less likely to be reached is no part of a tree: its row would gain nothing."""
+
+Grounds = tuple[Evidence, ...]
+"""The evidence of every source that drafts a token; empty where only one token is possible."""
+
+
+class DraftTree(Struct, frozen=True, eq=False):
+    """Tokens in the order of how likely they are `reached`, which means that they and all tokens before them are right.
+
+    Token n follows token `parents[n]`, or what is committed already if that is -1.
+    """
+
+    ids: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    grounds: tuple[Grounds, ...] = ()
+    reached: tuple[float, ...] = ()
+
+    @classmethod
+    def chain(cls, ids: Sequence[int]) -> "DraftTree":
+        """Tokens of which each follows the one before, without evidence."""
+        count = len(ids)
+        return cls(tuple(ids), tuple(range(-1, count - 1)), ((),) * count, (1.0,) * count)
+
+    @property
+    def is_chain(self) -> bool:
+        return self.parents == tuple(range(-1, len(self.ids) - 1))
+
+    def head(self, count: int) -> "DraftTree":
+        return DraftTree(self.ids[:count], self.parents[:count], self.grounds[:count], self.reached[:count])
+
+    def following(self, number: int) -> Iterator[int]:
+        """The numbers of the tokens that follow a token, or what is committed for -1."""
+        return (other for other, parent in enumerate(self.parents) if parent == number)
+
+    def next(self, number: int, token: int) -> int | None:
+        """The number of this token behind a token; None if it was not drafted there."""
+        return next((other for other in self.following(number) if self.ids[other] == token), None)
+
+    def judged(self, number: int, token: int) -> Iterator[tuple[Evidence, bool]]:
+        """The evidence for what was drafted behind a token, and whether it was right: `token` follows there."""
+        for following in self.following(number):
+            for evidence in self.grounds[following]:
+                yield evidence, self.ids[following] == token
+
+    def path(self, number: int) -> list[int]:
+        """The numbers of the tokens up to and including one; none for -1."""
+        path = []
+        while number >= 0:
+            path.append(number)
+            number = self.parents[number]
+        return path[::-1]
+
+    def leaves(self) -> list[int]:
+        """The numbers of the tokens that none follows."""
+        return sorted(set(range(len(self.ids))) - set(self.parents))
+
+
+NO_DRAFT = DraftTree()
+
+
+def grow(proposals: Sequence[Proposal], probability: Callable[[Evidence], float]) -> DraftTree:
+    """The tree of all proposals. Where several tokens may follow, they share what is certain at most."""
+    root = _Branch()
+    for proposal in proposals:
+        root.add(proposal, probability)
+    drafted = sorted(root.behind(1.0), key=lambda entry: -entry[0])
+    numbers = {id(root): -1} | {id(branch): number for number, (_, _, branch, _) in enumerate(drafted)}
+    return DraftTree(
+        tuple(token for _, token, _, _ in drafted),
+        tuple(numbers[id(parent)] for _, _, _, parent in drafted),
+        tuple(branch.grounds for _, _, branch, _ in drafted),
+        tuple(reached for reached, _, _, _ in drafted),
+    )
+
+
+class _Branch:
+    """What may follow the tokens up to here, and why."""
+
+    def __init__(self) -> None:
+        self.share = 0.0
+        self.grounds: Grounds = ()
+        self.next: dict[int, _Branch] = {}
+
+    def add(self, proposal: Proposal, probability: Callable[[Evidence], float]) -> None:
+        """Add a proposal, with its alternatives as far as they are likely enough."""
+        ends = [(1.0, self)]
+        for options in proposal.options():
+            shares = [(token, evidence, probability(evidence) if evidence else 1.0) for token, evidence in options]
+            following = []
+            for reached, branch in ends:
+                for token, evidence, share in shares:
+                    if reached * share >= LEAST_REACHED:
+                        behind = branch.next.setdefault(token, _Branch())
+                        behind.share = max(behind.share, share)
+                        behind.grounds += (evidence,) if evidence else ()
+                        following.append((reached * share, behind))
+            ends = following
+
+    def behind(self, reached: float) -> "Iterator[tuple[float, int, _Branch, _Branch]]":
+        """The tokens behind this one, how likely each is reached, and its parent, which comes earlier."""
+        most = max(1.0, sum(branch.share for branch in self.next.values()))
+        for token, branch in self.next.items():
+            own = reached * branch.share / most
+            if own >= LEAST_REACHED:
+                yield own, token, branch, self
+                yield from branch.behind(own)
+
+
+def stops(
+    reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Sequence[int]
+) -> np.ndarray:
+    """For the first so many tokens, by their `counts`: how likely verification stops behind what is committed and behind
+    each token. It never stops where a token `ends` the answer."""
+    before = np.array([1.0, *reached]) * ~np.array([False, *ends])
+    stopping = np.zeros((len(counts), len(before)))
+    passed, start = np.zeros(len(before)), 0
+    for row, count in enumerate(counts):
+        np.add.at(passed, np.array(parents[start:count], int) + 1, reached[start:count])
+        stopping[row, : count + 1] = (before - passed)[: count + 1]
+        start = count
+    return np.maximum(stopping, 0.0)
