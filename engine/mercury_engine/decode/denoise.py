@@ -40,7 +40,6 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
-
 ALTERNATIVES = 3
 """Of each slot of a canvas: the tokens that are drafted besides the likeliest one, where verifying them pays."""
 

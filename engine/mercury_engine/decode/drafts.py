@@ -4,7 +4,7 @@ Prompt lookup (Saxena 2023; LLMA, Yang et al. 2023) drafts the continuation of a
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, takewhile, zip_longest
+from itertools import chain, groupby, islice, repeat, takewhile
 
 import numpy as np
 from msgspec import Struct
@@ -53,8 +53,9 @@ class Proposal(Struct, frozen=True):
 
     def options(self) -> Iterator[list[tuple[int, Evidence | None]]]:
         """The tokens that may stand in each place, with the evidence for them."""
-        for token, evidence, others in zip_longest(self.ids, self.evidence, self.others, fillvalue=()):
-            yield [(token, evidence), *((other, share_of(self.source, p)) for other, p in others)]
+        others = chain(self.others, repeat(()))
+        for token, evidence, alternatives in zip(self.ids, self.evidence, others, strict=False):
+            yield [(token, evidence), *((other, share_of(self.source, share)) for other, share in alternatives)]
 
 
 class DraftSource:

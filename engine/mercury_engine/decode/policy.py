@@ -11,7 +11,7 @@ from mercury_engine.decode.drafts import Evidence, Proposal
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow, stops
 from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
-PRIORS: dict[str, tuple[float, float, float, float]] = {
+PRIORS: dict[str, tuple[float, ...]] = {
     "canvas": (0.05, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97),
     "stale": (0.4, 0.5, 0.65, 0.8),
     "copy": (0.4, 0.5, 0.7, 0.9),
@@ -133,7 +133,7 @@ class DraftSituation(Struct, frozen=True, kw_only=True):
 
 
 class Action(Struct, frozen=True):
-    """One forward: the pending rows, then a `draft` to verify, then a canvas of `size` behind each anchor: 0 is the last
+    """One forward: the pending rows, a `draft` to verify, and a canvas of `size` behind each anchor: 0 is the last
     pending row, n the draft's token n - 1."""
 
     draft: DraftTree = NO_DRAFT
@@ -154,18 +154,21 @@ def foresee(costs: Costs, acceptance: Acceptance, remaining: float, sizes: Seque
     A chain settles tokens at a rate, and a fresh draft is worth the tokens by which the rest of its chain exceeds what
     decoding at the best of these rates would settle in the same time.
     """
-    alive, rate, chains = 1 - 1 / max(remaining, 2.0), float(1 / costs.of(1)), {}
-    for size in sizes:
-        reached = acceptance.survival()[: size - 1]
-        counts_N = _counts(size - 1)
-        onward_NM, _ = _likeliest(stops(reached.tolist(), range(-1, size - 2), [False] * (size - 1), counts_N))
-        passes_NM = 1 / (1 - alive * onward_NM)
-        settled_NM = passes_NM * np.append(1, 1 + reached.cumsum())[counts_N, None]
-        spent_NM = passes_NM * costs.of(1 + _rows(counts_N, onward_NM, size))
-        chains[size] = settled_NM, spent_NM
-        rate = max(rate, float(((1 + alive * settled_NM) / (costs.of(1 + size) + alive * spent_NM)).max()))
-    worth = {size: float((settled_NM - rate * spent_NM).max()) for size, (settled_NM, spent_NM) in chains.items()}
-    return Outlook(rate, alive, {size: max(0.0, tokens) for size, tokens in worth.items()})
+    alive, alone = 1 - 1 / max(remaining, 2.0), float(1 / costs.of(1))
+    if not sizes:
+        return Outlook(alone, alive)
+    reached = acceptance.survival()[: max(sizes) - 1]
+    counts_N, sizes_S11 = _counts(len(reached)), np.array(sizes)[:, None, None]
+    onward_NM, _ = _likeliest(stops(reached.tolist(), range(-1, len(reached) - 1), [False] * len(reached), counts_N))
+    rows_SNM = _rows(counts_N, onward_NM, sizes_S11)
+    rows_SNM = np.where(counts_N[:, None] < sizes_S11, rows_SNM, np.inf)
+    passes_NM = 1 / (1 - alive * onward_NM)
+    settled_NM = passes_NM * np.append(1, 1 + reached.cumsum())[counts_N, None]
+    spent_SNM = passes_NM * costs.of(1 + rows_SNM)
+    rates_SNM = (1 + alive * settled_NM) / (costs.of(1 + sizes_S11) + alive * spent_SNM)
+    rate = max(alone, float(rates_SNM.max()))
+    worth_S = (settled_NM - rate * spent_SNM).max((1, 2))
+    return Outlook(rate, alive, dict(zip(sizes, np.maximum(worth_S, 0.0).tolist(), strict=True)))
 
 
 def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> Action:
@@ -179,7 +182,7 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
     """
     outlook, pending = situation.outlook or Outlook(float(1 / costs.of(1))), situation.pending
 
-    def spent(rows: np.ndarray) -> np.ndarray:
+    def spent(rows: np.ndarray) -> np.ndarray | float:
         return costs.of(1) + costs.of(pending + rows) - costs.of(pending)
 
     draft = grow(situation.proposals, acceptance.of).head(MOST_ROWS - 1)
@@ -188,24 +191,21 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
     settled_N = np.append(1, 1 + np.cumsum(np.where(is_counted, draft.reached, 0.0)))[counts_N]
     ends = [token == EOM for token in draft.ids]
     onward_NM, order_NM = _likeliest(stops(draft.reached, draft.parents, ends, counts_N))
-    rate = max(outlook.rate, float((settled_N / spent(np.array(counts_N))).max()))
-    best, action = -np.inf, Action()
-    for size in (0, *situation.sizes):
-        rows_NM, drawn_NM = _rows(counts_N, onward_NM, size, situation.room), outlook.alive * onward_NM
-        if situation.canvases > 1:  # a pass without a draft draws on all anchors
-            rows_NM[0, 1] = situation.canvases * (size + 1) - 1
-            drawn_NM[0, 1] *= situation.canvases
-        gains_NM = settled_N[:, None] + outlook.worth.get(size, 0.0) * drawn_NM - rate * spent(rows_NM)
-        row, canvases = divmod(int(gains_NM.argmax()), gains_NM.shape[1])
-        if gains_NM[row, canvases] > best:
-            best = gains_NM[row, canvases]
-            anchors = tuple(sorted(order_NM[row, :canvases].tolist()))
-            action = Action(draft.head(counts_N[row]), size if anchors else 0, anchors)
-    return action
+    rate = max(outlook.rate, float((settled_N / spent(counts_N)).max()))
+    sizes = [0, *situation.sizes]
+    sizes_S11, worth_S11 = np.array([(size, outlook.worth.get(size, 0.0)) for size in sizes]).T[:, :, None, None]
+    rows_SNM, drawn_NM = _rows(counts_N, onward_NM, sizes_S11, situation.room), outlook.alive * onward_NM
+    if situation.canvases > 1:  # a pass without a draft draws on all anchors
+        rows_SNM[:, 0, 1] = situation.canvases * (sizes_S11[:, 0, 0] + 1) - 1
+        drawn_NM[0, 1] *= situation.canvases
+    gains_SNM = settled_N[:, None] + worth_S11 * drawn_NM - rate * spent(rows_SNM)
+    size, count, canvases = np.unravel_index(int(gains_SNM.argmax()), gains_SNM.shape)
+    anchors = tuple(sorted(order_NM[count, :canvases].tolist()))
+    return Action(draft.head(int(counts_N[count])), sizes[size], anchors)
 
 
-def _counts(count: int) -> list[int]:
-    return [*(fewer for fewer in COUNTS if fewer < count), count]
+def _counts(count: int) -> np.ndarray:
+    return np.array([*(fewer for fewer in COUNTS if fewer < count), count])
 
 
 def _likeliest(stopping_NN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,13 +215,15 @@ def _likeliest(stopping_NN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.pad(covered_NM, [(0, 0), (1, 0)]), order_NM
 
 
-def _rows(counts_N: Sequence[int], onward_NM: np.ndarray, size: int, room: float = np.inf) -> np.ndarray:
+def _rows(
+    counts_N: np.ndarray, onward_NM: np.ndarray, sizes_S11: np.ndarray, room: float = np.inf
+) -> np.ndarray:
     """The rows of a draft with canvases behind it; infinite where they are too many or go beyond the room."""
-    counts_N1, canvases_M = np.array(counts_N)[:, None], np.arange(onward_NM.shape[1])
-    rows_NM = counts_N1 + 1.0 * canvases_M * size
-    too_far = (canvases_M > 0) & (counts_N1 + size > room)
-    too_many = (canvases_M > counts_N1 + 1) | ((canvases_M > 1) & (rows_NM >= MOST_ROWS))
-    return np.where(too_far | too_many, np.inf, rows_NM)
+    counts_N1, canvases_M = counts_N[:, None], np.arange(onward_NM.shape[1])
+    rows_SNM = counts_N1 + 1.0 * canvases_M * sizes_S11
+    too_far = (canvases_M > 0) & (counts_N1 + sizes_S11 > room)
+    too_many = (canvases_M > counts_N1 + 1) | ((canvases_M > 1) & (rows_SNM >= MOST_ROWS))
+    return np.where(too_far | too_many, np.inf, rows_SNM)
 
 
 def prior(evidence: Evidence | None) -> float:

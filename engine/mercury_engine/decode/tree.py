@@ -1,13 +1,14 @@
 """Drafts of several sources as one tree, so that one pass verifies all of them (SpecInfer, Miao et al. 2024)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.drafts import Evidence, Proposal
 
-LEAST_REACHED = 0.01
+LEAST_REACHED = 0.02
 """A token that is less likely to be reached is no part of a tree: its row would gain nothing."""
 
 Grounds = tuple[Evidence, ...]
@@ -95,15 +96,17 @@ class _Branch:
         """Add a proposal, with its alternatives as far as they are likely enough."""
         ends = [(1.0, self)]
         for options in proposal.options():
-            shares = [(token, evidence, probability(evidence) if evidence else 1.0) for token, evidence in options]
+            shares = [(probability(evidence) if evidence else 1.0, token, evidence) for token, evidence in options]
+            shares.sort(key=itemgetter(0), reverse=True)
             following = []
             for reached, branch in ends:
-                for token, evidence, share in shares:
-                    if reached * share >= LEAST_REACHED:
-                        behind = branch.next.setdefault(token, _Branch())
-                        behind.share = max(behind.share, share)
-                        behind.grounds += (evidence,) if evidence else ()
-                        following.append((reached * share, behind))
+                for share, token, evidence in shares:
+                    if reached * share < LEAST_REACHED:
+                        break
+                    behind = branch.next.setdefault(token, _Branch())
+                    behind.share = max(behind.share, share)
+                    behind.grounds += (evidence,) if evidence else ()
+                    following.append((reached * share, behind))
             ends = following
 
     def behind(self, reached: float) -> "Iterator[tuple[float, int, _Branch, _Branch]]":
@@ -116,11 +119,9 @@ class _Branch:
                 yield from branch.behind(own)
 
 
-def stops(
-    reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Sequence[int]
-) -> np.ndarray:
-    """For the first so many tokens, by their `counts`: how likely verification stops behind what is committed and behind
-    each token. It never stops where a token `ends` the answer."""
+def stops(reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Sequence[int]) -> np.ndarray:
+    """How likely verification stops behind what is committed and behind each token, if only the first so many of them
+    are verified; a row for each of the `counts`. It never stops where a token `ends` the answer."""
     before = np.array([1.0, *reached]) * ~np.array([False, *ends])
     stopping = np.zeros((len(counts), len(before)))
     passed, start = np.zeros(len(before)), 0

@@ -110,8 +110,8 @@ def test_rows_that_must_be_encoded_anyway_tip_no_balance():
 
 
 class Imagined:
-    """A model whose canvases are right in each slot with the probability `accuracy` and say `claimed`; token by token it
-    writes 0, 1, 2, …"""
+    """A model that writes 0, 1, 2, … token by token, and whose canvases are right in each slot with the probability
+    `accuracy` but say `claimed`."""
 
     def __init__(self, accuracy, claimed, seed):
         self.accuracy = accuracy

@@ -194,7 +194,7 @@ def test_results_of_another_model_are_not_mixed_in(folder, tmp_path, monkeypatch
     run = Run(model="fake", sets=(folder,), results=tmp_path / "results.jsonl")
     evaluate.evaluate(run)
     other = Subject(Knowing("x").info(), "other", None, {"policy": Contestant("policy", Knowing("x"))})
-    monkeypatch.setattr(evaluate, "open_subject", lambda model: other)
+    monkeypatch.setattr(evaluate, "open_subject", lambda model, costs: other)
     with pytest.raises(TrainingError, match="name another file"):
         evaluate.evaluate(run)
 
@@ -202,7 +202,7 @@ def test_results_of_another_model_are_not_mixed_in(folder, tmp_path, monkeypatch
 def test_rivals_take_turns(folder, monkeypatch):
     order = []
     ways = {name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "copy", "ngram")}
-    monkeypatch.setattr(evaluate, "open_subject", lambda model: Subject(Knowing("x").info(), "", 1, ways))
+    monkeypatch.setattr(evaluate, "open_subject", lambda model, costs: Subject(Knowing("x").info(), "", 1, ways))
     monkeypatch.setattr(evaluate, "suggest", lambda who, row: order.append((row.id, who.name)) or FAST)
     evaluate.evaluate(Run(model="x", sets=(folder,)))
     by_row = {}
@@ -217,7 +217,7 @@ def test_executed_answers_have_only_the_model_as_rival(monkeypatch):
     ways = {
         name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "no_copying", "copy", "ngram")
     }
-    monkeypatch.setattr(evaluate, "open_subject", lambda model: Subject(Knowing("x").info(), "", 1, ways))
+    monkeypatch.setattr(evaluate, "open_subject", lambda model, costs: Subject(Knowing("x").info(), "", 1, ways))
     monkeypatch.setattr(evaluate, "read_humaneval", lambda source, name: [row(0)])
     found = evaluate.evaluate(Run(model="x", humaneval=Path("clone")))
     assert {result.by for result in found.results} == {"policy", "no_copying", "copy", "ngram"}
@@ -293,6 +293,17 @@ def test_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     assert all(texts[number, "policy"] == texts[number, "ar"] for number in "013"), "verified is autoregressive"
     assert all(r.suggestion.forwards == 1 for r in found.results if r.by == "unverified")
     assert all(r.suggestion.settled == r.suggestion.forwards for r in found.results if r.by == "ar")
+
+
+def test_costs_of_forwards_may_be_those_of_another_machine(monkeypatch, folder, capsys):
+    asked = []
+    monkeypatch.setattr(evaluate, "open_subject", lambda model, costs: asked.append(costs) or open_subject("fake"))
+    command.main(["--set", str(folder), "--costs", "8=117", "1=47"])
+    assert (asked[0].rows, asked[0].milliseconds) == ((1, 8), (47.0, 117.0))
+    for wrong in ("8", "0=5", "eight=5", "8=-1"):
+        with pytest.raises(SystemExit):
+            command.main(["--set", str(folder), "--costs", wrong])
+        assert f"{wrong!r}: write a number of rows and its milliseconds, such as 8=117" in capsys.readouterr().err
 
 
 def test_without_a_model_the_one_that_ships_is_evaluated(monkeypatch, folder, capsys):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out
-from mercury_engine.tokens.vocabulary import EOM, MASK
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 from mercury_training.rows import corruption
 from mercury_training.rows.corruption import VISIBLE, answer_canvases, drafted, hidden, pair, text_canvases
 from mercury_training.rows.examples import answered
@@ -75,7 +75,7 @@ def test_canvas_hangs_on_the_row_that_predicts_its_first_slot():
     for found in (ONE, TWO):
         ids = found.stream.ids
         for canvas in drawn(found):
-            assert len(canvas.inputs) in (8, 16, 32, 64)
+            assert len(canvas.inputs) in CANVASES
             if canvas.parent in (*found.anchors, *found.stream.starts):
                 firsts = [answer[1] for answer in found.answers]
                 assert canvas.targets[0] in firsts
@@ -109,13 +109,14 @@ def test_canvases_in_text_have_no_end(monkeypatch):
     for seed in range(50):
         for canvas in text_canvases(ONE, starts, 64, VOCABULARY, np.random.default_rng(seed)):
             assert canvas.parent == 5
-            assert len(canvas.inputs) == 8
-            assert canvas.targets[:7].tolist() == ONE.stream.ids[7:14].tolist()
+            assert len(canvas.inputs) in (4, 8)
+            last = len(canvas.inputs) - 1
+            assert canvas.targets[:last].tolist() == ONE.stream.ids[7 : 7 + last].tolist()
 
 
 def test_corruption_makes_nothing_where_there_is_no_room():
-    assert answer_canvases(ONE, 7, VOCABULARY, np.random.default_rng(0), 0) == []
-    assert text_canvases(ONE, np.full(9, 99), 7, VOCABULARY, np.random.default_rng(0)) == []
+    assert answer_canvases(ONE, 3, VOCABULARY, np.random.default_rng(0), 0) == []
+    assert text_canvases(ONE, np.full(9, 99), 3, VOCABULARY, np.random.default_rng(0)) == []
     for seed in range(50):
         found = answer_canvases(TWO, 20, VOCABULARY, np.random.default_rng(seed), 0)
         assert sum(len(canvas.inputs) for canvas in found) <= 20

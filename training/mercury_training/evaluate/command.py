@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from mercury_engine.decode.costs import Costs
 from mercury_training.errors import reported
 from mercury_training.evaluate.contestants import DECODES
 from mercury_training.evaluate.programs import check
@@ -34,6 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mercury_training.evaluate", description=(__doc__ or "").split(":")[0])
     parser.add_argument("--model", default="auto", metavar="NAME|FOLDER|fake", help="default: the model that ships")
     parser.add_argument("--decode", choices=DECODES, default="policy", help="what is evaluated (default: policy)")
+    parser.add_argument(
+        "--costs", type=_cost, nargs="+", metavar="ROWS=MS", help="milliseconds of forwards, instead of measured ones"
+    )
     parser.add_argument("--set", type=Path, action="append", default=[], metavar="DIR", help="a folder of fim*.jsonl")
     parser.add_argument("--humaneval", type=Path, metavar="PATH", help="HumanEval-Infilling: its file, folder or clone")
     parser.add_argument("--humaneval-kind", choices=HUMANEVAL, action="append", help="default: single-line")
@@ -45,10 +49,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _cost(text: str) -> tuple[int, float]:
+    rows, _, milliseconds = text.partition("=")
+    try:
+        cost = int(rows), float(milliseconds)
+    except ValueError:
+        cost = 0, 0.0
+    if min(cost) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number of rows and its milliseconds, such as 8=117")
+    return cost
+
+
 def _run(options: argparse.Namespace) -> Run:
     return Run(
         model=options.model,
         decode=options.decode,
+        costs=Costs(*zip(*sorted(options.costs), strict=True)) if options.costs else None,
         sets=tuple(options.set),
         humaneval=options.humaneval,
         humaneval_kinds=tuple(options.humaneval_kind or ("single-line",)),

@@ -14,7 +14,7 @@ from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.decode import policy
 from mercury_engine.decode.confidence import read_calibration
 from mercury_engine.decode.copy_bias import read_copy_bias
-from mercury_engine.decode.costs import measure_costs
+from mercury_engine.decode.costs import Costs, measure_costs
 from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import SCALE, read
@@ -71,8 +71,9 @@ class Suggestion(Struct, frozen=True):
     settled: int | None = None
 
 
-def open_subject(model: str) -> Subject:
-    """An installed model, `auto` for the best that ships, or a model's folder. Only ours decode in several ways."""
+def open_subject(model: str, costs: Costs | None = None) -> Subject:
+    """An installed model, `auto` for the best that ships, or a model's folder. Only ours decode in several ways, and
+    measure the costs of their forwards unless they are given."""
     folder = model_folders.resolve(model)
     baselines = {name: Contestant(name, engine()) for name, engine in BASELINES.items()}
     record = read_record(folder) if folder else None
@@ -82,7 +83,7 @@ def open_subject(model: str) -> Subject:
         return Subject(engine.info(), weights, parameters, {"policy": Contestant("policy", engine)} | baselines)
     check_layout(folder)
     runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
-    calibration, costs = read_calibration(folder), measure_costs(runtime)
+    calibration, costs = read_calibration(folder), costs or measure_costs(runtime)
     ways = {}
     for name, (decode, effort) in DECODES.items():
         copying = name != "no_copying"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mercury_engine.decode.costs import Costs
 from mercury_training.corpus.shards import Corpus
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import held_out
@@ -26,10 +27,12 @@ NOT_GIVEN = "{} was not given"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One evaluation. `documents` of each held-out language are read for bits per byte."""
+    """One evaluation. Drafts are chosen by the `costs` of forwards, measured unless given; `documents` of each held-out
+    language are read for bits per byte."""
 
     model: str
     decode: str = "policy"
+    costs: Costs | None = None
     sets: tuple[Path, ...] = ()
     humaneval: Path | None = None
     humaneval_kinds: tuple[str, ...] = ("single-line",)
@@ -40,7 +43,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def evaluate(run: Run) -> Evaluated:
-    subject = open_subject(run.model)
+    subject = open_subject(run.model, run.costs)
     if run.decode not in subject.contestants:
         raise TrainingError(f"{run.model} decodes in only one way; leave out --decode {run.decode}")
     reasons = _reasons(run, subject)
