@@ -249,7 +249,7 @@ def _choosing(
 
     def ours(number: int) -> Tensor:
         chooser = head.Head(norm, (many[number % len(many)], None), None, EPSILON)
-        return head.choose(chooser, prepared, wanted, None, allowed)[1]
+        return head.chosen(head.choose(chooser, prepared, wanted, None, allowed)).probability_CW[0]
 
     return Case(
         f"head + choice of {shape.vocabulary}",

@@ -215,9 +215,7 @@ def _likeliest(stopping_NN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.pad(covered_NM, [(0, 0), (1, 0)]), order_NM
 
 
-def _rows(
-    counts_N: np.ndarray, onward_NM: np.ndarray, sizes_S11: np.ndarray, room: float = np.inf
-) -> np.ndarray:
+def _rows(counts_N: np.ndarray, onward_NM: np.ndarray, sizes_S11: np.ndarray, room: float = np.inf) -> np.ndarray:
     """The rows of a draft with canvases behind it; infinite where they are too many or go beyond the room."""
     counts_N1, canvases_M = counts_N[:, None], np.arange(onward_NM.shape[1])
     rows_SNM = counts_N1 + 1.0 * canvases_M * sizes_S11

@@ -76,9 +76,11 @@ class Scripted:
 
     def forward(self, rows, cache):
         ids = rows.ids_R.tolist()
-        assert rows.positions_R.tolist() == list(range(cache.length, cache.length + len(ids)))
         self.reads.append(len(ids))
-        told = [self._logits([*cache.entries, *ids[: row + 1]]) for row in rows.wanted]
+        sees_RR = np.tri(len(ids), dtype=bool) if rows.mask_RC is None else rows.mask_RC[:, cache.length :]
+        paths = [rows.ids_R[sees_R].tolist() for sees_R in sees_RR]
+        assert rows.positions_R.tolist() == [cache.length + len(path) - 1 for path in paths]
+        told = [self._logits([*cache.entries, *paths[row]]) for row in rows.wanted]
         logits_WV = np.array(told, np.float32).reshape(len(told), self.config.vocabulary)
         return SimpleNamespace(entries=ids, logits_WV=logits_WV)
 

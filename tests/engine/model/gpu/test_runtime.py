@@ -181,14 +181,16 @@ def test_choices_are_those_of_the_logits():
     cache = read(runtime, 3)
     found = runtime.forward(rows_of(3, 2, 8, first=1, permitted=permitted), cache).logits_WV
     expected = greedy_confidence(np.where(permitted, found, -np.inf))
-    assert found.choices.ids_W.tolist() == expected.ids.tolist()
-    for figure, wanted in zip(found.choices[1:], expected[1:], strict=True):
-        check_close(figure, wanted)
-    assert found[2].choices.ids_W == expected.ids[2]
-    assert found[[3, 1]].choices.ids_W.tolist() == expected.ids[[3, 1]].tolist()
+    assert found.choices.ids_WC[:, 0].tolist() == expected.ids.tolist()
+    check_close(found.choices.probability_WC[:, 0], expected.probability)
+    assert found[2].choices.ids_WC[0] == expected.ids[2]
+    assert found[[3, 1]].choices.ids_WC[:, 0].tolist() == expected.ids[[3, 1]].tolist()
+    shares = np.exp(np.where(permitted, found, -np.inf) - np.max(found[:, permitted], 1, keepdims=True))
+    shares /= shares.sum(1, keepdims=True)
+    check_close(found.choices.probability_WC, np.take_along_axis(shares, found.choices.ids_WC, 1))
     every = np.ones(TINY.vocabulary, bool)
     again = runtime.forward(rows_of(3, 2, 8, first=1, permitted=every), cache).logits_WV
-    assert again.choices.ids_W.tolist() == again.argmax(1).tolist()
+    assert again.choices.ids_WC[:, 0].tolist() == again.argmax(1).tolist()
 
 
 def test_forward_is_kept_before_the_next_one_or_not_at_all():
@@ -219,7 +221,7 @@ def test_growing_pool_keeps_what_it_holds():
     cache.append(found, [0, 2, 3])
     reference.append(expected, [0, 2, 3])
     check_cached(cache, reference)
-    assert ours.prepare(3, 5)().shape == (8, TINY.width)
+    assert ours.prepare(3, 5)().shape == (4, TINY.width)
 
 
 def test_runtime_is_what_an_engine_asks_for():
@@ -250,7 +252,7 @@ def test_backends_are_measured_at_the_start(monkeypatch):
 
 def test_pass_can_be_started_to_be_measured():
     runtime, _ = pair(backends=THEIRS)
-    assert runtime.prepare(3, 5)().shape == (8, TINY.width)
+    assert runtime.prepare(3, 5)().shape == (4, TINY.width)
 
 
 def test_graphs_share_memory_as_long_as_one_of_them_lives(monkeypatch):
