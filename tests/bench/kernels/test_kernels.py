@@ -19,6 +19,7 @@ from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import PRODUCTS, Backends
 from mercury_engine.tokens.hints import HINTS
 from mercury_kernels.compiled import SHAPES, KernelShape
+from mercury_kernels.head import RANKS
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 MODEL = replace(TINY, layers=1, vocabulary=320)
@@ -155,7 +156,7 @@ def measured(monkeypatch, capsys):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(command, "measured", lambda name, limits, quick: [RIGHT])
         monkeypatch.setattr(
-            "mercury_kernels.head.choose", lambda head, stream, wanted, *given: torch.zeros(2, len(wanted))
+            "mercury_kernels.head.choose", lambda head, stream, wanted, *given: torch.zeros(2, RANKS, len(wanted))
         )
         monkeypatch.setattr(command, "CONTEXT", 10)
         monkeypatch.setattr(command, "SESSIONS", 3)
