@@ -161,7 +161,7 @@ def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
         for number in range(2):
             passing = _drafting(cache, permitted) if not number else _verifying(cache, tokens, permitted)
             forward = runtime.forward(passing.rows, cache)
-            _ = forward.logits_WV.choices.ids_W
+            _ = forward.logits_WV.choices.ids_WC
             cache.append(forward, range(1 if not number else tokens))
 
     return median_ms(once)

@@ -22,8 +22,9 @@ PRIORS: dict[str, tuple[float, ...]] = {
 """The prior share of drafted tokens that are right, by source and strength of the evidence."""
 
 PRIOR_WEIGHT = 8.0
-CANVAS_PRIOR = 0.6
-"""The prior probability that one more token of a canvas is right."""
+FIRST_SURVIVAL = 0.8 ** np.arange(1.0, CANVASES[-1])
+"""The prior probabilities that the first 1, 2, … tokens of a canvas are right: high, so that canvases are tried where
+they could pay."""
 MEMORY = 16
 """Averages move by a sixteenth of the difference."""
 FORGETTING = 0.98
@@ -50,7 +51,7 @@ class Acceptance:
         self._right: dict[Evidence, float] = {}
         self._seen: dict[Evidence, float] = {}
         self._lengths = dict(LENGTHS)
-        self._survival = CANVAS_PRIOR ** np.arange(1.0, CANVASES[-1])
+        self._survival = FIRST_SURVIVAL.copy()
 
     def observe(self, evidence: Evidence, right: bool) -> None:
         self._right[evidence] = self._right.get(evidence, 0.0) + right

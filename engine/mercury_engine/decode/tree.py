@@ -1,6 +1,6 @@
 """Drafts of several sources as one tree, so that one pass verifies all of them (SpecInfer, Miao et al. 2024)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -119,7 +119,9 @@ class _Branch:
                 yield from branch.behind(own)
 
 
-def stops(reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Sequence[int]) -> np.ndarray:
+def stops(
+    reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Collection[int]
+) -> np.ndarray:
     """How likely verification stops behind what is committed and behind each token, if only the first so many of them
     are verified; a row for each of the `counts`. It never stops where a token `ends` the answer."""
     before = np.array([1.0, *reached]) * ~np.array([False, *ends])
