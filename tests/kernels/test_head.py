@@ -110,10 +110,10 @@ def test_equal_logits_go_to_the_lowest_id():
 
 
 def test_next_tokens_are_the_best_of_other_parts_of_the_vocabulary():
-    values = [0.0] * 200
-    values[70], values[71], values[140], values[5] = 9.0, 8.0, 7.0, 6.0
+    values = [0.0] * 900
+    values[700], values[701], values[340], values[5] = 9.0, 8.0, 7.0, 6.0
     found = one_row(values)
-    assert found.ids_CW[:3, 0].tolist() == [70, 140, 5]
+    assert found.ids_CW[:3, 0].tolist() == [700, 340, 5]
     check_chosen(found, np.array([values]))
     alone = one_row([1.0, 3.0])
     assert alone.ids_CW[0].tolist() == [1]

@@ -47,7 +47,7 @@ def test_token_without_an_alternative_is_certain():
     check([proposal("unsure", 70, 9, 71)], ([70], 0.4), ([70, 9], 0.4), ([70, 9, 71], 0.16))
 
 
-def test_what_is_hardly_ever_reached_is_left_out():
+def test_unlikely_tokens_are_left_out():
     check(
         [proposal("hopeless", 70, 71), proposal("unsure", *range(70, 90))],
         *((list(range(70, 70 + count)), round(0.4**count, 4)) for count in range(1, 5)),
@@ -81,7 +81,7 @@ drafts = st.lists(st.lists(st.integers(70, 73), max_size=6).map(lambda ids: prop
 
 
 @given(drafts, st.integers(1, 9))
-def test_every_start_of_a_tree_is_a_tree_and_stops_somewhere(proposals, level):
+def test_tree_begins_with_smaller_ones_and_verification_stops_somewhere(proposals, level):
     tree = grow(proposals, lambda evidence: level / 10)
     assert list(tree.reached) == sorted(tree.reached, reverse=True)
     for count in range(len(tree.ids) + 1):
