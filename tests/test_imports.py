@@ -71,7 +71,7 @@ ORDER = {
     ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train"),
-        *("evaluate", "fit", "tune", "adapt", "calibrate"),
+        *("evaluate", "fit", "tune", "adapt", "merge", "calibrate"),
     ),
     "bench": (
         *("harness", "next_edit", "replay", "kernels", "quality", "oracle", "report"),

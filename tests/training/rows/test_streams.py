@@ -11,10 +11,10 @@ def row_of(now):
     return lay_out(TOKENIZER, now, freeze(TOKENIZER, now, Budget()), Budget())
 
 
-def test_ends_in_a_canvas_weigh_as_much_as_one_token():
+def test_ends_behind_the_first_weigh_as_much_as_one_token():
     ids, weights = canvas_slots([70, 71, EOM], 8)
     assert ids.tolist() == [70, 71] + [EOM] * 6
-    np.testing.assert_allclose(weights, [1, 1] + [1 / 6] * 6)
+    np.testing.assert_allclose(weights, [1, 1, 1] + [1 / 5] * 5)
     ids, weights = canvas_slots(list(range(70, 90)), 8)
     assert ids.tolist() == list(range(70, 78))
     assert weights.tolist() == [1] * 8

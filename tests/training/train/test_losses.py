@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from mercury_engine.tokens.vocabulary import EOM
-from mercury_training.rows.corruption import hidden
+from mercury_training.rows.corruption import FOLLOWING, Slots, hidden
 from mercury_training.rows.streams import canvas_slots
 from mercury_training.train import losses
 from mercury_training.train.losses import (
     CERTAINTY,
-    LAMBDA,
     Totals,
     entropy_weights,
     linear_cross_entropy,
@@ -50,7 +49,7 @@ def test_equals_one_row_after_the_other(rows, monkeypatch):
     with torch.no_grad():
         targets[::2] = (hidden_RD @ weight_VD.T).argmax(-1)[::2]
     certain = weights.flip(0)
-    found, row_losses, right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, certain)
+    found, row_losses, right, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, certain)
     (3 * found).backward()
     gradients = hidden_RD.grad, weight_VD.grad
     hidden_RD.grad = weight_VD.grad = None
@@ -92,20 +91,20 @@ def test_trust_in_a_hint_is_added_to_its_logit(others, monkeypatch):
 def test_rows_of_weight_zero_change_nothing():
     hidden_RD, weight_VD, targets, weights = drawn(20)
     weights[7] = 0
-    found, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    found, *_ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
     found.backward()
     assert not hidden_RD.grad[7].any()
     kept = torch.arange(20) != 7
-    left, _, _ = linear_cross_entropy(hidden_RD[kept], weight_VD, targets[kept], weights[kept])
+    left, *_ = linear_cross_entropy(hidden_RD[kept], weight_VD, targets[kept], weights[kept])
     torch.testing.assert_close(found, left)
 
 
 def test_half_precision_gradients_stay_close():
     hidden_RD, weight_VD, targets, weights = drawn(64)
-    found, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    found, *_ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
     found.backward()
     halves = [tensor.detach().bfloat16().requires_grad_() for tensor in (hidden_RD, weight_VD)]
-    rough, _, _ = linear_cross_entropy(*halves, targets, weights)
+    rough, *_ = linear_cross_entropy(*halves, targets, weights)
     rough.backward()
     for half, full in zip(halves, (hidden_RD, weight_VD), strict=True):
         assert half.grad.dtype == torch.bfloat16
@@ -119,11 +118,11 @@ def over_sample(hidden_RD, weight_VD, targets, weights, others, draw):
 
 def test_part_that_is_the_whole_vocabulary_changes_nothing():
     hidden_RD, weight_VD, targets, weights = drawn(20)
-    whole, whole_rows, whole_right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    whole, whole_rows, whole_right, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
     whole.backward()
     gradients = hidden_RD.grad, weight_VD.grad
     hidden_RD.grad = weight_VD.grad = None
-    part, rows, right = over_sample(hidden_RD, weight_VD, targets, weights, 99, np.random.default_rng(0))
+    part, rows, right, _ = over_sample(hidden_RD, weight_VD, targets, weights, 99, np.random.default_rng(0))
     part.backward()
     torch.testing.assert_close((part, rows, right), (whole, whole_rows, whole_right))
     torch.testing.assert_close((hidden_RD.grad, weight_VD.grad), gradients)
@@ -141,20 +140,20 @@ def test_part_stands_for_the_whole_on_average():
     torch.testing.assert_close(sums, (whole + chosen).exp(), rtol=0.15, atol=0)
 
 
-def test_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():
+def test_step_weighs_clean_rows_as_one_and_canvas_rows_as_told():
     weights = torch.rand(2, 12)
     totals = Totals(float(weights[:, :8].sum()), float(weights[:, 8:].sum()))
-    scaled = row_weights(weights, 8, totals)
+    scaled = row_weights(weights, 8, totals, 0.5)
     assert scaled[:, :8].sum().item() == pytest.approx(1)
-    assert scaled[:, 8:].sum().item() == pytest.approx(LAMBDA)
-    certain = entropy_weights(scaled, 8)
+    assert scaled[:, 8:].sum().item() == pytest.approx(0.5)
+    certain = entropy_weights(weights, 8, totals)
     assert not certain[:, :8].any()
     assert certain.sum().item() == pytest.approx(CERTAINTY)
 
 
 def test_micro_batches_add_up_to_the_batch():
     hidden_RD, weight_VD, targets, weights = drawn(40)
-    whole, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    whole, *_ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
     parts = [
         linear_cross_entropy(hidden_RD[rows], weight_VD, targets[rows], weights[rows])[0]
         for rows in (slice(0, 10), slice(10, 40))
@@ -162,20 +161,69 @@ def test_micro_batches_add_up_to_the_batch():
     torch.testing.assert_close(whole, sum(parts))
 
 
+def slow_drafts(hidden_RD, weight_VD, targets, weights, readers, reading):
+    """One draft after the other, with autograd's own gradients and the reading as a constant."""
+    total, agreements = 0, []
+    first = len(targets) - len(readers)
+    for row, reader in zip(range(first, len(targets)), readers, strict=True):
+        chances = torch.softmax(weight_VD @ hidden_RD[row], 0)
+        certain = functional.one_hot(targets[row], len(weight_VD)).float()
+        expected = torch.softmax(weight_VD @ hidden_RD[reader], 0).detach() if reader >= 0 else certain
+        agreements.append(1 - (chances - expected).abs().sum() / 2)
+        cross_entropy = -chances[targets[row]].log()
+        total = total + weights[row] * ((1 - reading) * cross_entropy + reading * (1 - agreements[-1]))
+    return total, torch.stack(agreements)
+
+
+@pytest.mark.parametrize("drafts", [1, 30, 70])
+@pytest.mark.parametrize("reading", [0.9, 1.0])
+def test_drafts_learn_from_the_reading_of_their_place(drafts, reading, monkeypatch):
+    monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
+    hidden_RD, weight_VD, targets, weights = drawn(100)
+    readers = torch.randint(-1, 100 - drafts, (drafts,), generator=torch.Generator().manual_seed(1))
+    told = {"readers_N": readers, "reading": reading}
+    found, _, _, agreements = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, **told)
+    (3 * found).backward()
+    gradients = hidden_RD.grad, weight_VD.grad
+    hidden_RD.grad = weight_VD.grad = None
+    clean = slice(0, 100 - drafts)
+    read = slow(hidden_RD[clean], weight_VD, targets[clean], weights[clean], torch.zeros(100 - drafts))
+    drafted, expected = slow_drafts(hidden_RD, weight_VD, targets, weights, readers, reading)
+    (3 * (read + drafted)).backward()
+    torch.testing.assert_close(found, read + drafted)
+    torch.testing.assert_close(gradients, (hidden_RD.grad, weight_VD.grad))
+    torch.testing.assert_close(agreements, torch.cat([torch.zeros(100 - drafts), expected.detach()]))
+
+
+@pytest.mark.parametrize("hinted", [False, True])
+def test_draft_that_reads_the_same_agrees_entirely(hinted):
+    hidden_RD, weight_VD, targets, weights = drawn(8)
+    with torch.no_grad():
+        hidden_RD[4:] = hidden_RD[:4]
+    told = {"readers_N": torch.arange(4), "reading": 1.0}
+    if hinted:
+        told["hints_RH"] = torch.randint(37, (4, 3)).repeat(2, 1)
+        told["hint_logits_RH"] = torch.randn(4, 3).repeat(2, 1).requires_grad_()
+    *_, agreements = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, **told)
+    torch.testing.assert_close(agreements[4:], torch.ones(4))
+
+
 @settings(max_examples=50)
 @given(st.integers(1, 20), st.sampled_from([8, 16, 32]), st.booleans())
-def test_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
-    """Row j is compared with slot j + 1, the last row with nothing, and all the ends together row_weights 1."""
+def test_canvas_loss_is_shifted_and_later_slots_weigh_less(length, size, ended):
+    """Row j is compared with slot j + 1, the last row with nothing. All the ends behind the first together weigh one
+    token, before each slot weighs less than the one before it."""
     answer = [*range(100, 100 + length), *([EOM] if ended else [])]
-    slots, slot_weights = canvas_slots(answer[:size] if not ended else answer, size)
-    canvas = hidden(5, slots, slot_weights, np.full(size, 2, np.int32))
+    slots, slot_weights = canvas_slots(answer, size)
+    canvas = hidden(Slots(5, slots, slot_weights, 6, len(answer)), np.full(size, 2, np.int32))
     logits = torch.randn(size, 200, generator=torch.Generator().manual_seed(length)).double()
     found = (
         functional.cross_entropy(logits, torch.from_numpy(canvas.targets).long(), reduction="none")
         * torch.from_numpy(canvas.weights)
     ).sum()
-    expected, ends = 0.0, [slot for slot in range(size) if slots[slot] == EOM]
+    expected = 0.0
     for slot in range(1, size):
         loss = -torch.log_softmax(logits[slot - 1], 0)[int(slots[slot])]
-        expected += float(loss) / (len(ends) if slot in ends else 1)
+        share = 1 / (size - len(answer)) if slot >= len(answer) else 1
+        expected += float(loss) * share * FOLLOWING ** (slot - 1)
     assert found.item() == pytest.approx(expected)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -18,7 +19,7 @@ from safetensors.torch import load_file
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.export import export
-from mercury_engine.model.network import load
+from mercury_engine.model.network import create, load, save
 from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
 from mercury_engine.tokens.prefix import HintBuilder
@@ -29,6 +30,7 @@ from mercury_training.rows.examples import answered
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.train import command, state, trainer
 from mercury_training.train import run as train
+from mercury_training.train.losses import CanvasLoss
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.run import run
 from mercury_training.train.schedule import Phase, phase_at, rate_factor
@@ -388,6 +390,45 @@ def test_schedule_warms_up_and_decays():
     assert phase(0.8).shape == RECIPE.decay_shape
     assert phase(0.8, "stable", warm=True).shape == RECIPE.shape
     assert phase(0, "stable", warm=True).canvases
+
+
+def test_warm_up_counts_updates_if_told():
+    assert [rate_factor(0.5, "whole", share) for share in (0.25, 1.0, 3.0)] == [0.25, 1, 1]
+    assert rate_factor(0.0, "stable", 1.0) == 1
+    assert rate_factor(0.875, "whole", 0.5) == 0.25
+    assert phase(0.5, warmed_up=0.5).rate == 0.5
+
+
+def test_first_updates_warm_up_and_factors_are_kept(corpus, tmp_path):
+    config = msgspec.structs.replace(SMALLEST, hints=False)
+    recipe = msgspec.structs.replace(RECIPE, config=config, canvas_loss=CanvasLoss(2.0, 0.9))
+    save(create(config, 0), tmp_path / "model")
+    shutil.copy(corpus / "tokenizer.json", tmp_path / "model")
+    told = {"recipe": recipe, "steps": 4, "warm_up": 2}
+    run(settings(corpus, tmp_path / "first", start={"model": tmp_path / "model", "rank": 2}, **told))
+    assert [entry["factor"] for entry in steps(tmp_path / "first")] == [0.5, 1, 1, 1]
+    assert all(0 < entry["agreement"] < 1 for entry in steps(tmp_path / "first"))
+    start = {"model": tmp_path / "model", "factors": tmp_path / "first/factors.safetensors"}
+    run(settings(corpus, tmp_path / "second", start=start, **told | {"steps": 1}))
+    first, second = ([*entries(tmp_path / name)] for name in ("first", "second"))
+    kept = min((entry for entry in first if "final" in entry), key=lambda entry: entry["clean"])
+    assert second[1]["clean"] == pytest.approx(steps(tmp_path / "first")[-1]["clean"], abs=0.3)
+    assert kept["clean"] < steps(tmp_path / "first")[0]["clean"]
+
+
+def test_options_of_a_run_are_its_settings(tmp_path):
+    save(create(SMALLEST, 0), tmp_path)
+    options = ["--data", "corpus", "--out", "run", "--model", str(tmp_path), "--factors", "f.safetensors"]
+    options += ["--shape", "512", "256", "--rate", "4e-4", "--warm-up", "20", "--update", "4096"]
+    options += ["--canvas-weight", "2", "--reading", ".9"]
+    found = command.settings_of(command._parser().parse_args(options))
+    recipe = found.recipe
+    assert recipe.shape == recipe.decay_shape == RowShape(512, 256)
+    assert (recipe.rates.adam, recipe.update, found.warm_up) == (4e-4, 4096, 20)
+    assert recipe.canvas_loss == CanvasLoss(2.0, 0.9)
+    assert found.start == Start(model=tmp_path, factors=Path("f.safetensors"))
+    with pytest.raises(TrainingError, match="add --model"):
+        command.settings_of(command._parser().parse_args([*options[:4], "--preset", "tiny", *options[6:8]]))
 
 
 def test_end_of_decay_is_over_the_whole_vocabulary():

@@ -2,24 +2,32 @@
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import TrainingExample
 from mercury_training.rows.streams import canvas_slots
 
-SIZES = (0.15, 0.3, 0.25, 0.25, 0.05)
+SIZES = (0.25, 0.4, 0.3, 0.04, 0.01)
 """Probabilities of the sizes `CANVASES`."""
 
-ALL_MASKED = 0.65
-PAIRED = 0.2
+FOLLOWING = 0.85
+"""The weight of a slot relative to the one before it: a draft counts up to its first wrong token."""
+
+ALL_MASKED = 0.8
+PAIRED = 0.1
 """The rest start from a draft: the old text, or the answer with mistakes."""
+
+FIRST_DRAFTS = 0.25
+"""The share of canvases on an answer that are at its beginning; the others are anywhere in it."""
 
 VISIBLE = 0.2
 """The weight of a slot whose input is already correct."""
 
 
 class CanvasRows(Struct, frozen=True, eq=False):
-    """Slots attached to row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1.
+    """Slots attached to row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1, as row
+    `readers[j]` of the stream does, -1 if none does.
 
     Canvases with the same `group` see each other; -1 is none.
     """
@@ -28,14 +36,33 @@ class CanvasRows(Struct, frozen=True, eq=False):
     inputs: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
+    readers: np.ndarray
     group: int = -1
 
 
-def hidden(parent: int, slots: np.ndarray, weights: np.ndarray, inputs: np.ndarray, group: int = -1) -> CanvasRows:
+class Slots(Struct, frozen=True, eq=False):
+    """What a canvas on row `parent` of a stream is to hold: the first `written` slots stand there from row `start`
+    on."""
+
+    parent: int
+    ids: np.ndarray
+    weights: np.ndarray
+    start: int
+    written: int
+
+
+def hidden(slots: Slots, inputs: np.ndarray, group: int = -1) -> CanvasRows:
     """A canvas whose row j predicts slot j + 1; the last row's prediction is discarded."""
-    visible = np.where(inputs == slots, VISIBLE, 1)
-    following = np.append(slots[1:], EOM)
-    return CanvasRows(parent, inputs, following, np.append((weights * visible)[1:], 0).astype(np.float32), group)
+    places = np.arange(len(inputs))
+    weights = slots.weights * np.where(inputs == slots.ids, VISIBLE, 1) * FOLLOWING ** (places - 1)
+    return CanvasRows(
+        slots.parent,
+        inputs,
+        np.append(slots.ids[1:], EOM),
+        np.append(weights[1:], 0).astype(np.float32),
+        np.where(places + 1 < slots.written, slots.start + places, -1),
+        group,
+    )
 
 
 def pair(slots: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -69,17 +96,13 @@ def answer_canvases(
     if len(example.answers) > 1 and draw.random() < 0.7:
         return _together(example, room, vocabulary, draw, group)
     hole = int(draw.integers(len(example.answers)))
-    answer = example.answers[hole]
-    begun = 0 if draw.random() < 0.5 else int(draw.integers(len(answer)))
+    begun = 0 if draw.random() < FIRST_DRAFTS else int(draw.integers(len(example.answers[hole])))
     size = _size(room, draw)
     if size is None:
         return []
-    slots, weights = canvas_slots(answer[begun:], size)
-    parent = _parent(example, hole, begun)
+    slots = _answer_slots(example, hole, begun, size)
     draft = example.drafts[hole] if begun == 0 else ()
-    return [
-        hidden(parent, slots, weights, inputs) for inputs in _inputs(slots, draft, vocabulary, draw)[: room // size]
-    ]
+    return [hidden(slots, inputs) for inputs in _inputs(slots.ids, draft, vocabulary, draw)[: room // size]]
 
 
 def text_canvases(
@@ -93,10 +116,9 @@ def text_canvases(
     if not places.size:
         return []
     parent = int(draw.choice(places))
-    slots = example.stream.ids[parent + 1 : parent + 1 + size]
-    weights = np.ones(size, np.float32)
-    inputs = _inputs(slots, (), vocabulary, draw)[: room // size]
-    return [hidden(parent, slots, weights, row_inputs) for row_inputs in inputs]
+    ids = example.stream.ids[parent + 1 : parent + 1 + size]
+    slots = Slots(parent, ids, np.ones(size, np.float32), parent + 1, size)
+    return [hidden(slots, inputs) for inputs in _inputs(ids, (), vocabulary, draw)[: room // size]]
 
 
 def _together(
@@ -107,11 +129,18 @@ def _together(
     if size is None:
         return []
     canvases = []
-    for anchor, answer, draft in zip(example.anchors, example.answers, example.drafts, strict=True):
-        slots, weights = canvas_slots(answer, size)
-        inputs = _inputs(slots, draft, vocabulary, draw)[0]
-        canvases.append(hidden(anchor, slots, weights, inputs, group))
+    for hole, (anchor, draft) in enumerate(zip(example.anchors, example.drafts, strict=True)):
+        slots = replace(_answer_slots(example, hole, 0, size), parent=anchor)
+        canvases.append(hidden(slots, _inputs(slots.ids, draft, vocabulary, draw)[0], group))
     return canvases
+
+
+def _answer_slots(example: TrainingExample, hole: int, begun: int, size: int) -> Slots:
+    """The slots for an answer from token `begun` on."""
+    answer = example.answers[hole]
+    ids, weights = canvas_slots(answer[begun:], size)
+    start = begun + (example.base if hole == 0 else example.stream.starts[hole] + 1)
+    return Slots(_parent(example, hole, begun), ids, weights, start, min(size, len(answer) - begun))
 
 
 def _parent(example: TrainingExample, hole: int, begun: int) -> int:

@@ -46,6 +46,9 @@ SHORTEST = 128
 
 TRIES = 8
 
+ANSWERS = 0.5
+"""The share of canvases on answers; the others are in text."""
+
 
 class RowShape(Struct, frozen=True):
     """The number of clean tokens and of canvas rows in a packed row."""
@@ -59,7 +62,8 @@ class RowShape(Struct, frozen=True):
 
 
 class Packed(Struct, frozen=True, eq=False):
-    """Arrays over all rows; the first `shape.clean` are clean tokens. `ranges` is `layout.visible_ranges`."""
+    """Arrays over all rows; the first `shape.clean` are clean tokens. `ranges` is `layout.visible_ranges`; `readers`,
+    of the canvas rows only, are the clean rows that predict the same, -1 where none does."""
 
     ids: np.ndarray
     hints: np.ndarray
@@ -67,6 +71,7 @@ class Packed(Struct, frozen=True, eq=False):
     ranges: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
+    readers: np.ndarray
 
 
 class EditTable:
@@ -196,13 +201,14 @@ class PackedRows:
 
 
 def pack(examples: list[TrainingExample], shape: RowShape, vocabulary: int, draw: np.random.Generator) -> Packed:
-    """Examples one after the other, padding, then canvases: about half of them on answers, the rest in text."""
+    """Examples one after the other, padding, then canvases."""
     sizes = [len(example.stream.ids) for example in examples]
     offsets = np.cumsum([0, *sizes])
     assert offsets[-1] <= shape.clean, "the examples fit the clean rows"
     ids, positions = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.int32)
     hints = np.full((shape.rows, HINTS), PAD, np.int32)
     targets, weights = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.float32)
+    readers = np.full(shape.canvas, -1, np.int32)
     blocks: list[Block] = []
     for example, start in zip(examples, offsets, strict=False):
         own = slice(start, start + len(example.stream.ids))
@@ -215,15 +221,17 @@ def pack(examples: list[TrainingExample], shape: RowShape, vocabulary: int, draw
     at = shape.clean
     for number, canvas in _canvases(examples, shape.canvas, vocabulary, draw):
         own = slice(at, at + len(canvas.inputs))
-        parent = int(offsets[number]) + canvas.parent
+        start = int(offsets[number])
+        parent = start + canvas.parent
         ids[own], targets[own], weights[own] = canvas.inputs, canvas.targets, canvas.weights
+        readers[at - shape.clean : own.stop - shape.clean] = np.where(canvas.readers < 0, -1, start + canvas.readers)
         hints[own] = examples[number].hints_ahead(canvas.parent, len(canvas.inputs))
         positions[own] = slot_positions(int(positions[parent]), len(canvas.inputs))
         blocks.append(Block(len(canvas.inputs), parent, causal=False, group=canvas.group))
         at = own.stop
     if at < shape.rows:
         blocks.append(Block(shape.rows - at))
-    return Packed(ids, hints, positions, _ranges(blocks), targets, weights)
+    return Packed(ids, hints, positions, _ranges(blocks), targets, weights, readers)
 
 
 def stack(packed: list[Packed]) -> Packed:
@@ -256,24 +264,27 @@ def _shifted(block: Block, start: int) -> Block:
 def _canvases(
     examples: list[TrainingExample], room: int, vocabulary: int, draw: np.random.Generator
 ) -> list[tuple[int, CanvasRows]]:
-    """Canvases with the numbers of their examples, until the room is used up."""
+    """Different canvases with the numbers of their examples, until the room is used up. They are in the order of what
+    they see, so that a block of neighbouring rows sees few blocks of clean rows."""
     answered = [number for number, example in enumerate(examples) if example.answers]
     plain = [_plain_tokens(example) for example in examples]
     lengths = np.array([len(example.stream.ids) for example in examples])
-    canvases_of_rows: list[tuple[int, CanvasRows]] = []
+    drawn: dict[tuple[int, int, bytes], tuple[int, list[CanvasRows]]] = {}
     remaining = room
     for attempt in range(8 * room):
         if remaining < CANVASES[0]:
             break
-        if answered and remaining > room // 2:
+        if answered and draw.random() < ANSWERS:
             number = int(draw.choice(answered))
             canvases = answer_canvases(examples[number], remaining, vocabulary, draw, attempt)
         else:
             number = int(draw.choice(len(examples), p=lengths / lengths.sum()))
             canvases = text_canvases(examples[number], plain[number], remaining, vocabulary, draw)
-        canvases_of_rows += [(number, canvas) for canvas in canvases]
-        remaining -= sum(len(canvas.inputs) for canvas in canvases)
-    return canvases_of_rows
+        if canvases and (key := (number, canvases[0].parent, canvases[0].inputs.tobytes())) not in drawn:
+            drawn[key] = number, canvases
+            remaining -= sum(len(canvas.inputs) for canvas in canvases)
+    ordered = sorted(drawn.items(), key=lambda entry: entry[0][:2])
+    return [(number, canvas) for _, (number, canvases) in ordered for canvas in canvases]
 
 
 def _plain_tokens(example: TrainingExample) -> np.ndarray:

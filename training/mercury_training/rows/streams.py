@@ -22,13 +22,13 @@ class Stream(Struct, frozen=True, eq=False):
 def canvas_slots(answer: Sequence[int], size: int) -> tuple[np.ndarray, np.ndarray]:
     """The targets of a canvas, and the weight of each in the loss.
 
-    `answer` is the rest of the answer with its `<eom>`. Every slot behind it is `<eom>` too, and all of these together
-    weigh as much as one token. An answer that does not fit has no end here: the next canvas continues it.
+    `answer` is the rest of the answer with its `<eom>`. Every slot behind it is `<eom>` too, and these together weigh
+    as much as one token. An answer that does not fit has no end here: the next canvas continues it.
     """
-    ids = np.full(size, EOM, np.int32)
+    ids, weights = np.full(size, EOM, np.int32), np.ones(size, np.float32)
     ids[: len(answer)] = answer[:size]
-    ends = ids == EOM
-    return ids, np.where(ends, 1 / max(1, ends.sum()), 1).astype(np.float32)
+    weights[len(answer) :] = 1 / max(1, size - len(answer))
+    return ids, weights
 
 
 def with_answers(row: LayoutRow, answers: Sequence[Sequence[int]]) -> Stream:

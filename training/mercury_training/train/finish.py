@@ -22,6 +22,13 @@ def save_checkpoint(trainer: Trainer, reached: TrainState, folder: Path) -> None
         state.write(folder, reached, weights, moments)
 
 
+def save_factors(trainer: Trainer, out: Path) -> None:
+    """Save the low-rank factors alone, if there are any, as a file for `--factors` and `merge`."""
+    factors = processes.gathered(lora.factors(trainer.model))
+    if factors and processes.rank() == 0:
+        lora.save(factors, out / lora.FACTORS_FILE)
+
+
 def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, journal: Journal) -> None:
     """Save the last weights or their running mean, whichever predicts held-out rows better."""
     candidates = {"last": {n: w.data.clone() for n, w in trainer.weights.items()}, "mean": trainer.optimizer.mean}
@@ -29,11 +36,12 @@ def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, jour
     for name, weights in candidates.items():
         trainer.load(weights)
         found = trainer.evaluate(held_out, settings.recipe.shape)
-        losses[name] = found.clean + (found.canvas or 0)
+        losses[name] = found.clean + settings.recipe.canvas_loss.of(found.canvas or 0, found.agreement or 0)
         journal.note({"final": name, **msgspec.to_builtins(found)})
         journal.say(f"{name} weights, held out: {found}")
     (mean_is_better,) = processes.broadcast([losses["mean"] < losses["last"]], trainer.device)
     trainer.load(candidates["mean" if mean_is_better else "last"])
+    save_factors(trainer, settings.out)
     learned = lora.merged(trainer.model)
     if processes.rank() == 0:
         network.save(learned, settings.out / "model")

@@ -2,19 +2,29 @@
 
 model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
 lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
+lora.save(lora.factors(model), path)            # in bfloat16
+model = lora.continued(model, path)             # attached as they were
 lora.merged(model)                              # a plain model again
 """
 
 import math
+import os
+from collections.abc import Mapping
 from operator import attrgetter
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.network import Model
+from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
+
+FACTORS_FILE = "factors.safetensors"
 
 
 class _Product(nn.Module):
@@ -48,6 +58,34 @@ def factors(model: Model) -> dict[str, Tensor]:
             path, _, factor = name.rpartition(".")
             adapters[path.replace(WITHIN, ".weight") + {"up": UP, "down": DOWN}[factor]] = weight.detach()
     return adapters
+
+
+def save(adapters: Mapping[str, Tensor], path: Path) -> None:
+    """Write factors in bfloat16, all or nothing."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        save_file({name: factor.to("cpu", torch.bfloat16).contiguous() for name, factor in adapters.items()}, partial)
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(f"{path}: cannot be written ({error}); make room") from error
+
+
+@torch.no_grad()
+def continued(model: Model, path: Path) -> Model:
+    """The same model with the factors of a file attached."""
+    try:
+        saved = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(f"{path}: holds no factors ({error}); name a {FACTORS_FILE} of a run") from error
+    ranks = {factor.shape[-1] for name, factor in saved.items() if name.endswith(UP) and factor.dim() == 2}
+    if len(ranks) != 1:
+        raise TrainingError(f"{path}: holds no factors of one rank; name a {FACTORS_FILE} of a run")
+    attached = factors(attach(model, ranks.pop(), 0))
+    for name in attached.keys() | saved.keys():
+        if name not in attached or name not in saved or attached[name].shape != saved[name].shape:
+            raise TrainingError(f"{path}: {name} is not that of this model; name the factors of a run on it")
+        attached[name].copy_(saved[name])
+    return model
 
 
 WITHIN = ".parametrizations.weight.0"

@@ -14,7 +14,7 @@ from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
 from mercury_training.rows.packing import Packed
 from mercury_training.train import processes
-from mercury_training.train.finish import save_checkpoint, save_model
+from mercury_training.train.finish import save_checkpoint, save_factors, save_model
 from mercury_training.train.journal import Journal
 from mercury_training.train.schedule import Phase, phase_at
 from mercury_training.train.settings import Recipe, TrainSettings
@@ -33,12 +33,13 @@ MEMORY_SHARE = 0.6
 class Progress:
     """Owns the progress of a run: its state, its clock, and whether it has been asked to end.
 
-    While entered, SIGTERM asks the run to end instead of ending the process.
+    The clock runs from `began`: loading belongs to the run. While entered, SIGTERM asks the run to end instead of
+    ending the process.
     """
 
-    def __init__(self, settings: TrainSettings, state: TrainState) -> None:
+    def __init__(self, settings: TrainSettings, state: TrainState, began: float) -> None:
         self.settings, self.state = settings, state
-        self._began = time.monotonic() - state.seconds
+        self._began = began - state.seconds
         self._asked_to_end = False
 
     def __enter__(self) -> "Progress":
@@ -65,6 +66,7 @@ class Progress:
             recipe.shape,
             recipe.decay_shape,
             warm=self.state.warm,
+            warmed_up=None if settings.warm_up is None else (self.state.stage_steps + 1) / max(1, settings.warm_up),
             lr_scale=settings.lr_scale,
             sampled_softmax=settings.sampled_softmax,
         )
@@ -112,6 +114,7 @@ class _Timer:
 
 def run(settings: TrainSettings) -> TrainState:
     """Train until the budget is used up or the run is asked to end; return its final state."""
+    began = time.monotonic()
     settings.out.mkdir(parents=True, exist_ok=True)
     trainer = make_trainer(settings)
     state = restore(trainer, settings)
@@ -122,7 +125,7 @@ def run(settings: TrainSettings) -> TrainState:
     batches = loader.Batches(
         settings.data, settings.scratch, settings.seed, settings.hardware.workers, rank=rank, world=world
     )
-    with Progress(settings, state) as progress, closing(batches):
+    with Progress(settings, state, began) as progress, closing(batches):
         _train(trainer, progress, batches, held_out, micro, journal)
     _save(trainer, progress)
     save_model(trainer, settings, held_out, journal)
@@ -204,6 +207,7 @@ def _finite(losses: Mapping[str, float | None]) -> dict[str, float | None]:
 
 def _save(trainer: Trainer, progress: Progress) -> None:
     save_checkpoint(trainer, progress.state, progress.settings.checkpoints / f"{progress.state.step:08d}")
+    save_factors(trainer, progress.settings.out)
 
 
 def _keep_undecayed(trainer: Trainer, progress: Progress) -> None:

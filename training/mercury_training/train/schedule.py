@@ -10,6 +10,7 @@ Stage = Literal["whole", "stable", "decay"]
 """A whole run; one that never decays, to be continued later; the decay of such a run."""
 
 WARM_UP = 0.02
+"""The share of the budget, unless the warm-up is counted in updates."""
 CANVAS_FROM = 0.2
 DECAY_FROM = 0.75
 ENDING = 0.3
@@ -44,13 +45,14 @@ def phase_at(
     decay_shape: RowShape,
     *,
     warm: bool = False,
+    warmed_up: float | None = None,
     lr_scale: float = 1.0,
     sampled_softmax: int | None = None,
 ) -> Phase:
     """The phase at `progress`, 0 to 1. Reading alone comes first; a `warm` run, which continues another, drafts at
-    once. The decay has longer rows."""
+    once. The decay has longer rows. `warmed_up` is the share of a warm-up that is counted in updates."""
     decaying = stage == "decay" or (stage == "whole" and progress >= DECAY_FROM)
-    rate = rate_factor(progress, stage)
+    rate = rate_factor(progress, stage, warmed_up)
     return Phase(
         shape=decay_shape if decaying else shape,
         rate=rate * lr_scale,
@@ -60,12 +62,11 @@ def phase_at(
     )
 
 
-def rate_factor(progress: float, stage: Stage) -> float:
+def rate_factor(progress: float, stage: Stage, warmed_up: float | None = None) -> float:
     """The factor on the learning rates."""
     if stage == "decay":
         return max(0.0, 1 - progress)
-    if progress < WARM_UP:
-        return max(progress, 1e-4) / WARM_UP
+    warmed_up = min(1.0, max(progress, 1e-4) / WARM_UP if warmed_up is None else warmed_up)
     if stage == "stable" or progress < DECAY_FROM:
-        return 1.0
-    return max(0.0, (1 - progress) / (1 - DECAY_FROM))
+        return warmed_up
+    return warmed_up * max(0.0, (1 - progress) / (1 - DECAY_FROM))

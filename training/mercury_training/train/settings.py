@@ -9,6 +9,7 @@ from msgspec import Struct
 from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
 from mercury_engine.model.network import CONFIG_FILE
 from mercury_training.rows.packing import RowShape
+from mercury_training.train.losses import CROSS_ENTROPY, CanvasLoss
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Stage
 
@@ -19,13 +20,14 @@ LOW_RANK = Rates(adam=1e-3)
 
 
 class Recipe(Struct, frozen=True):
-    """A model, the shape of its rows before and in the decay, and how many clean tokens make an update."""
+    """A model, the shape of its rows before and in the decay, how many clean tokens make an update, and the loss."""
 
     config: ModelConfig
     shape: RowShape
     decay_shape: RowShape
     update: int
     rates: Rates = Rates()
+    canvas_loss: CanvasLoss = CROSS_ENTROPY
 
 
 RECIPES = {
@@ -37,12 +39,14 @@ RECIPES = {
 
 class Start(Struct, frozen=True):
     """The starting point of a run: the newest checkpoint of its own folder, a checkpoint of another run, or the
-    weights of a model, which with a `rank` stay as they are while a product of that rank beside each matrix learns."""
+    weights of a model, which stay as they are while a product of a `rank` beside each matrix learns, or the product of
+    the `factors` of an earlier run."""
 
     resume: bool = False
     checkpoint: Path | None = None
     model: Path | None = None
     rank: int = 0
+    factors: Path | None = None
 
 
 class Hardware(Struct, frozen=True):
@@ -58,9 +62,9 @@ class Hardware(Struct, frozen=True):
 
 
 class TrainSettings(Struct, frozen=True, kw_only=True):
-    """The budget is `steps` if given, else `minutes`. With `sampled_softmax`, losses before the end of the decay are
-    taken over the tokens that occur and that many others, drawn anew for each update. All learning rates are
-    multiplied by `lr_scale`."""
+    """The budget is `steps` if given, else `minutes`. The learning rates warm up for `warm_up` updates if given, else
+    for a share of the budget. With `sampled_softmax`, losses before the end of the decay are taken over the tokens that
+    occur and that many others, drawn anew for each update. All learning rates are multiplied by `lr_scale`."""
 
     data: Path
     out: Path
@@ -68,6 +72,7 @@ class TrainSettings(Struct, frozen=True, kw_only=True):
     stage: Stage = "whole"
     minutes: float = 10.0
     steps: int | None = None
+    warm_up: int | None = None
     start: Start = Start()
     hardware: Hardware = Hardware()
     sampled_softmax: int | None = None
@@ -85,9 +90,9 @@ class TrainSettings(Struct, frozen=True, kw_only=True):
         return self.out / "checkpoints"
 
 
-def recipe_for(model: Path, rank: int) -> Recipe:
+def recipe_for(model: Path, *, low_rank: bool) -> Recipe:
     """A recipe for an existing model: half of its context, all of it in the decay, at low rates."""
     config = read_config(model / CONFIG_FILE)
     half = RowShape(config.context // 2, 3 * config.context // 16)
     whole = RowShape(2 * half.clean, 2 * half.canvas)
-    return Recipe(config, half, whole, 32 * half.clean, LOW_RANK if rank else ADAPTATION)
+    return Recipe(config, half, whole, 32 * half.clean, LOW_RANK if low_rank else ADAPTATION)

@@ -28,6 +28,7 @@ def make_trainer(settings: TrainSettings) -> Trainer:
         compiled=hardware.compiled,
         sharded=hardware.sharded,
         model=_model(settings),
+        canvas_loss=recipe.canvas_loss,
     )
 
 
@@ -70,4 +71,6 @@ def _model(settings: TrainSettings) -> network.Model | None:
             "`python -m mercury_training.adapt --corpus`"
         )
     model = network.load(folder, torch.float32).train().requires_grad_(True)
+    if settings.start.factors is not None:
+        return lora.continued(model, settings.start.factors)
     return lora.attach(model, rank, settings.seed) if rank else model

@@ -20,7 +20,15 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.network import Model, attend_dense
 from mercury_training.rows.packing import Packed, RowShape
 from mercury_training.train import attention, processes
-from mercury_training.train.losses import Totals, entropy_weights, linear_cross_entropy, row_weights, sample_vocabulary
+from mercury_training.train.losses import (
+    CROSS_ENTROPY,
+    CanvasLoss,
+    Totals,
+    entropy_weights,
+    linear_cross_entropy,
+    row_weights,
+    sample_vocabulary,
+)
 from mercury_training.train.optimizer import Optimizer, Rates, clip
 from mercury_training.train.schedule import Phase
 
@@ -28,11 +36,13 @@ CLIP = 1.0
 
 
 class Losses(Struct, frozen=True):
-    """Mean cross entropies, and the share of canvas slots that are right; None if there were no canvases."""
+    """Mean cross entropies, the share of canvas slots that are right, and the mean agreement of canvases with the
+    reading; None if there were no canvases, or if the agreement is not in the loss."""
 
     clean: float
     canvas: float | None = None
     right: float | None = None
+    agreement: float | None = None
 
 
 class _Computation(Struct, frozen=True):
@@ -62,8 +72,10 @@ class Trainer:
         compiled: bool = False,
         sharded: bool = False,
         model: Model | None = None,
+        canvas_loss: CanvasLoss = CROSS_ENTROPY,
     ) -> None:
         self.config, self.device, self.precision = config, torch.device(device), precision
+        self.canvas_loss = canvas_loss
         self.compiled, self.sharded = compiled, sharded
         self.model = self._placed(model or models.create(config, seed))
         self.weights = {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
@@ -81,7 +93,7 @@ class Trainer:
         totals = self._totals(batches, phase.seen)
         for weight in self.weights.values():
             weight.grad = None
-        sums = torch.zeros(5, device=self.device)
+        sums = torch.zeros(6, device=self.device)
         for batch in batches:
             loss, counted = self._loss(self._fast, batch, phase, totals, draw)
             loss.backward()
@@ -92,19 +104,19 @@ class Trainer:
         norm = clip(gradients.values(), CLIP, sharded=self.sharded)
         if not math.isfinite(norm):
             self.optimizer.skip()
-            return _mean_losses(sums), norm
+            return self._losses(sums), norm
         self.optimizer.step(gradients, phase.rate)
         self._cast()
-        return _mean_losses(sums), norm
+        return self._losses(sums), norm
 
     @torch.no_grad()
     def evaluate(self, batch: Packed, shape: RowShape) -> Losses:
         """The losses row by row, whatever the size of the batch."""
-        sums = torch.zeros(5, device=self.device)
+        sums = torch.zeros(6, device=self.device)
         for row in range(len(batch.ids)):
             sums += self._loss(self._plain, _only(batch, row), Phase(shape, 0.0), Totals(1, 1))[1]
         processes.release(self.model)
-        return _mean_losses(sums)
+        return self._losses(sums)
 
     def footprint(self, batch: Packed, shape: RowShape) -> int:
         """Bytes of GPU memory that the batch's first row takes uncompiled; compiled, rows take less."""
@@ -136,34 +148,38 @@ class Trainer:
         draw: np.random.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         """A micro-batch's share of the step's loss, and the sums for `Losses`."""
-        shape = phase.seen
-        ids, hints, positions, ranges, targets, weights = self._tensors(batch, shape)
+        shape, share = phase.seen, self.canvas_loss.reading
+        ids, hints, positions, ranges, targets, readers, weights = self._tensors(batch, shape)
         hints = hints if self.config.hints else None
         mask = computation.mask(ranges, shape.clean)
         hidden_BTD, _ = computation.forward(ids, positions, mask, attend=computation.attend, hints_BTH=hints)
-        scaled = row_weights(weights, shape.clean, totals)
+        scaled = row_weights(weights, shape.clean, totals, self.canvas_loss.weight)
+        certain = entropy_weights(weights, shape.clean, totals) if phase.certainty and not share else None
         head = self.computing.embedding if self.config.tied else self.computing.head
+        hidden_RD, targets_R = _in_order(hidden_BTD, shape.clean), _in_order(targets, shape.clean)
         hints_RH, hint_logits_RH = None, None
         if hints is not None:
-            hints_RH = hints.flatten(0, 1)
-            hint_logits_RH = self.computing.trusted(hidden_BTD.flatten(0, 1), hints_RH)
+            hints_RH = _in_order(hints, shape.clean)
+            hint_logits_RH = self.computing.trusted(hidden_RD, hints_RH)
         sample = None
         if phase.sampled_softmax is not None:
             assert draw is not None, "a sampled softmax draws its tokens"
-            sample = sample_vocabulary(self.config.vocabulary, targets.flatten(), phase.sampled_softmax, draw, hints_RH)
+            sample = sample_vocabulary(self.config.vocabulary, targets_R, phase.sampled_softmax, draw, hints_RH)
             hints_RH = sample.hints_RH
-        loss, losses, right = linear_cross_entropy(
-            hidden_BTD.flatten(0, 1),
+        loss, *found = linear_cross_entropy(
+            hidden_RD,
             head.weight if sample is None else head.weight[sample.ids_S],
-            targets.flatten() if sample is None else sample.targets_R,
-            scaled.flatten(),
-            entropy_weights(scaled, shape.clean).flatten() if phase.certainty else None,
+            targets_R if sample is None else sample.targets_R,
+            _in_order(scaled, shape.clean),
+            None if certain is None else _in_order(certain, shape.clean),
             compiled=self.compiled,
             shift_V=None if sample is None else sample.shift_S.to(head.weight.dtype),
             hints_RH=hints_RH,
             hint_logits_RH=hint_logits_RH,
+            readers_N=readers.flatten() if share else None,
+            reading=share,
         )
-        return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
+        return loss, _sums(_in_order(weights, shape.clean), *found, weights[:, : shape.clean].numel())
 
     def _computation(self) -> _Computation:
         at_once = self.compiled and not self.sharded
@@ -175,9 +191,10 @@ class Trainer:
         return _Computation(forward, tiles, attention.attend_tiles)
 
     def _tensors(self, batch: Packed, shape: RowShape) -> list[Tensor]:
-        arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets, batch.weights)
-        *numbers, weights = (self._sent(array[:, : shape.rows]) for array in arrays)
-        return [*(numbers_on_device.long() for numbers_on_device in numbers), weights]
+        arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets)
+        readers = _in_batch(batch.readers[:, : shape.canvas], shape.clean)
+        numbers = [self._sent(array).long() for array in (*(array[:, : shape.rows] for array in arrays), readers)]
+        return [*numbers, self._sent(batch.weights[:, : shape.rows])]
 
     def _sent(self, array: np.ndarray) -> Tensor:
         """The batch on the device. A GPU copies from pinned memory by itself, while the program goes on."""
@@ -207,6 +224,13 @@ class Trainer:
         """The weights that learn, in the computing copy."""
         return ((name, weight) for name, weight in self.computing.named_parameters() if name in self.weights)
 
+    def _losses(self, sums: Tensor) -> Losses:
+        clean, clean_weight, canvas, canvas_weight, right, agreeing = sums.tolist()
+        if not canvas_weight:
+            return Losses(clean / clean_weight)
+        agreement = agreeing / canvas_weight if self.canvas_loss.reading else None
+        return Losses(clean / clean_weight, canvas / canvas_weight, right / canvas_weight, agreement)
+
     def _totals(self, batches: Sequence[Packed], shape: RowShape) -> Totals:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
         canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
@@ -224,22 +248,26 @@ def _only(batch: Packed, row: int) -> Packed:
     return Packed(*(getattr(batch, name)[row : row + 1] for name in Packed.__struct_fields__))
 
 
-def _sums(weights_BT: Tensor, losses_BT: Tensor, right_BT: Tensor, clean: int) -> Tensor:
-    """Clean loss and weight, canvas loss and weight, and the weight of the right canvas slots."""
-    weighed, drafts = weights_BT * losses_BT, weights_BT[:, clean:]
+def _in_batch(readers_BN: np.ndarray, clean: int) -> np.ndarray:
+    """The readers as numbers of rows among the clean rows of the whole batch."""
+    return np.where(readers_BN < 0, -1, readers_BN + clean * np.arange(len(readers_BN))[:, None])
+
+
+def _in_order(rows_BT: Tensor, clean: int) -> Tensor:
+    """The clean rows of the whole batch, then its canvas rows."""
+    return torch.cat([rows_BT[:, :clean].flatten(0, 1), rows_BT[:, clean:].flatten(0, 1)])
+
+
+def _sums(weights_R: Tensor, losses_R: Tensor, right_R: Tensor, agreements_R: Tensor, clean: int) -> Tensor:
+    """Clean loss and weight, canvas loss and weight, and the right and the agreeing share of the latter."""
+    weighed, drafts = weights_R * losses_R, weights_R[clean:]
     return torch.stack(
         [
-            weighed[:, :clean].sum(),
-            weights_BT[:, :clean].sum(),
-            weighed[:, clean:].sum(),
+            weighed[:clean].sum(),
+            weights_R[:clean].sum(),
+            weighed[clean:].sum(),
             drafts.sum(),
-            (drafts * right_BT[:, clean:]).sum(),
+            (drafts * right_R[clean:]).sum(),
+            (drafts * agreements_R[clean:]).sum(),
         ]
     )
-
-
-def _mean_losses(sums: Tensor) -> Losses:
-    clean, clean_weight, canvas, canvas_weight, right = sums.tolist()
-    if not canvas_weight:
-        return Losses(clean / clean_weight)
-    return Losses(clean / clean_weight, canvas / canvas_weight, right / canvas_weight)

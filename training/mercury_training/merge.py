@@ -1,0 +1,36 @@
+"""Adds low-rank factors to the model that they were trained on: `python -m mercury_training.merge MODEL FACTORS OUT`.
+
+OUT is a model folder with float32 weights, which `python -m mercury_engine.export` turns into int8.
+"""
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from mercury_engine.model import network
+from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_training.errors import reported
+from mercury_training.train import lora
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="mercury_training.merge", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a folder of float weights")
+    parser.add_argument("factors", type=Path, metavar="FACTORS", help="the factors.safetensors of a run on it")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    options = parser.parse_args(arguments)
+    with reported("mercury_training.merge"):
+        merge(options.model, options.factors, options.out)
+
+
+def merge(model: Path, factors: Path, out: Path) -> None:
+    """Write the sum of a model and its factors to another folder."""
+    network.save(lora.merged(lora.continued(network.load(model, torch.float32), factors)), out)
+    shutil.copy(model / TOKENIZER_FILE, out)
+
+
+if __name__ == "__main__":
+    main()
