@@ -1,3 +1,3 @@
-from mercury_training.corpus.build import main
+from mercury_training.corpus.command import main
 
 main()

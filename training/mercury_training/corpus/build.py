@@ -1,17 +1,16 @@
-"""From sources to token shards: `python -m mercury_training.corpus build --out DIR SOURCES.toml`.
+"""From sources to token shards.
 
 Four steps, each of which keeps what it has finished, so that an interrupted build continues where it stopped:
 collect (filter each source's files, sign them), select (evaluation sets, duplicates, the mix of languages),
 encode (train the tokenizer once, then tokens per source), and join (splits, edit rows, manifest).
 """
 
-import argparse
 import hashlib
 import os
 import random
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 import msgspec
@@ -22,12 +21,11 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus import history, shards
 from mercury_training.corpus.collection import SelectedSource, collect, collected, select, texts, write
 from mercury_training.corpus.contamination import EvaluationRuns
-from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
-from mercury_training.corpus.pack import pack, unpack
+from mercury_training.corpus.manifest import Manifest, entry_of, grouped
 from mercury_training.corpus.shards import CorpusFile
 from mercury_training.corpus.sources import CorpusSource, discover, reserved_names
 from mercury_training.corpus.tokenizer_training import train_tokenizer
-from mercury_training.errors import TrainingError, reported
+from mercury_training.errors import TrainingError
 from mercury_training.progress import shown
 
 SAMPLE = 64_000_000
@@ -77,24 +75,6 @@ class _EncodedSource(Struct, frozen=True):
     documents: list[CorpusFile]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    with reported("mercury_training.corpus"):
-        _run(options)
-
-
-def _run(options: argparse.Namespace) -> None:
-    if options.command == "build":
-        print(report(build(options.sources, options.out, options.work or options.out / "work")))
-    elif options.command == "pack":
-        print(f"{pack(options.corpus, options.file, int(options.mebibytes * 2**20)):,} training tokens packed")
-    elif options.command == "unpack":
-        unpack(options.file, options.corpus)
-    else:
-        manifest = msgspec.json.decode(options.manifest.read_bytes(), type=Manifest)
-        options.card.write_text(with_tables(options.card.read_text(), manifest))
-
-
 def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     """Run all steps; the manifest is also written to `out`."""
     recipe, root = SourcesFile.load(sources_file), sources_file.parent
@@ -116,26 +96,6 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     manifest = _manifest(recipe, encoded, tokens, rows, evaluation, dropped, work)
     (out / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
     return manifest
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_training.corpus", description=(__doc__ or "").split("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("build", help="build or grow a corpus")
-    command.add_argument("sources", type=Path, metavar="SOURCES.toml")
-    command.add_argument("--out", type=Path, required=True, metavar="DIR")
-    command.add_argument("--work", type=Path, metavar="DIR", help="what is kept between builds (default: OUT/work)")
-    command = commands.add_parser("pack", help="as much of a corpus as fits a size, in one file")
-    command.add_argument("corpus", type=Path)
-    command.add_argument("file", type=Path)
-    command.add_argument("--mebibytes", type=float, default=60)
-    command = commands.add_parser("unpack", help="lay a packed corpus out again")
-    command.add_argument("file", type=Path)
-    command.add_argument("corpus", type=Path)
-    command = commands.add_parser("card", help="write a manifest's figures into a data card")
-    command.add_argument("manifest", type=Path)
-    command.add_argument("card", type=Path)
-    return parser
 
 
 def _check(recipe: SourcesFile, root: Path) -> None:
