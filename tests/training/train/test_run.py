@@ -410,10 +410,9 @@ def test_first_updates_warm_up_and_factors_are_kept(corpus, tmp_path):
     assert all(0 < entry["agreement"] < 1 for entry in steps(tmp_path / "first"))
     start = {"model": tmp_path / "model", "factors": tmp_path / "first/factors.safetensors"}
     run(settings(corpus, tmp_path / "second", start=start, **told | {"steps": 1}))
-    first, second = ([*entries(tmp_path / name)] for name in ("first", "second"))
-    kept = min((entry for entry in first if "final" in entry), key=lambda entry: entry["clean"])
-    assert second[1]["clean"] == pytest.approx(steps(tmp_path / "first")[-1]["clean"], abs=0.3)
-    assert kept["clean"] < steps(tmp_path / "first")[0]["clean"]
+    (begun,) = (entry for entry in entries(tmp_path / "second") if "begun" in entry)
+    ended = [entry for entry in entries(tmp_path / "first") if "final" in entry]
+    assert min(abs(begun["clean"] - entry["clean"]) for entry in ended) < 1e-3
 
 
 def test_options_of_a_run_are_its_settings(tmp_path):

@@ -218,7 +218,7 @@ def _draft_chunk(
     The agreement is the sum over the vocabulary of the smaller of the two chances. Raising a logit raises it where the
     draft's chance is the smaller one, at the expense of all such chances.
     """
-    targets_CV = torch.arange(logits_CV.shape[1], device=logits_CV.device) == targets_C[:, None]
+    targets_CV = (torch.arange(logits_CV.shape[1], device=logits_CV.device) == targets_C[:, None]).float()
     logs_CV = logits_CV.float().log_softmax(-1)
     chances_CV = logs_CV.exp()
     expected_CV = torch.where(known_C[:, None], read_CV.float().softmax(-1), targets_CV)
@@ -228,6 +228,6 @@ def _draft_chunk(
     lacking_CV = chances_CV < expected_CV
     lacking_C = (chances_CV * lacking_CV).sum(-1)
     loss = (weights_C * ((1 - reading) * losses_C + reading * (1 - agreement_C))).sum()
-    gradient_CV = (1 - reading) * (chances_CV - targets_CV.float())
+    gradient_CV = (1 - reading) * (chances_CV - targets_CV)
     gradient_CV = gradient_CV + reading * chances_CV * (lacking_C[:, None] - lacking_CV.float())
     return loss, (gradient_CV * weights_C[:, None]).to(logits_CV.dtype), losses_C, right_C, agreement_C

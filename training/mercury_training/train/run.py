@@ -125,6 +125,10 @@ def run(settings: TrainSettings) -> TrainState:
     batches = loader.Batches(
         settings.data, settings.scratch, settings.seed, settings.hardware.workers, rank=rank, world=world
     )
+    if state.warm:
+        losses = trainer.evaluate(held_out, settings.recipe.shape)
+        journal.note({"begun": True, **msgspec.to_builtins(losses)})
+        journal.say(f"as it begins, held out: {losses}")
     with Progress(settings, state, began) as progress, closing(batches):
         _train(trainer, progress, batches, held_out, micro, journal)
     _save(trainer, progress)
