@@ -1,6 +1,7 @@
 """Canvases hang where they should and hide what they should."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 from mercury_training.rows import corruption
 from mercury_training.rows.corruption import (
     FOLLOWING,
+    SIZES,
     VISIBLE,
     Slots,
     answer_canvases,
@@ -84,7 +86,7 @@ def test_canvas_hangs_on_the_row_that_predicts_its_first_slot():
     for found in (ONE, TWO):
         ids = found.stream.ids
         for canvas in drawn(found):
-            assert len(canvas.inputs) in CANVASES
+            assert len(canvas.inputs) in SIZES
             if canvas.parent in (*found.anchors, *found.stream.starts):
                 firsts = [answer[1] for answer in found.answers]
                 assert canvas.targets[0] in firsts
@@ -109,6 +111,12 @@ def test_most_canvases_are_all_masked_and_some_begin_from_the_old_text():
     assert 0.65 < np.mean([(canvas.inputs == MASK).all() for canvas in found]) < 0.9
     olds = [list(draft[:1]) for draft in TWO.drafts]
     assert any(canvas.inputs[0] in np.ravel(olds) for canvas in found)
+
+
+def test_canvases_of_every_size_that_is_drafted_on_are_learned():
+    assert SIZES.keys() >= {*CANVASES}
+    assert {len(canvas.inputs) for canvas in drawn(ONE, 1000)} == SIZES.keys()
+    assert sum(SIZES.values()) == pytest.approx(1)
 
 
 def test_canvases_in_text_have_no_end(monkeypatch):

@@ -4,14 +4,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
+from mercury_engine.tokens.vocabulary import EOM, MASK, SPECIALS
 from mercury_training.rows.examples import TrainingExample
 from mercury_training.rows.streams import canvas_slots
 
-SIZES = (0.25, 0.4, 0.3, 0.04, 0.01)
-"""Probabilities of the sizes `CANVASES`."""
+SIZES = {4: 0.2, 8: 0.55, 16: 0.2, 32: 0.04, 64: 0.01}
+"""The sizes of canvases and their probabilities."""
 
-FOLLOWING = 0.85
+FOLLOWING = 0.8
 """The weight of a slot relative to the one before it: a draft counts up to its first wrong token."""
 
 ALL_MASKED = 0.8
@@ -153,9 +153,8 @@ def _parent(example: TrainingExample, hole: int, begun: int) -> int:
 
 def _size(room: int, draw: np.random.Generator) -> int | None:
     """A random size that fits the room."""
-    size = int(draw.choice(CANVASES, p=SIZES))
-    fitting = [size_of_canvas for size_of_canvas in CANVASES if size_of_canvas <= min(size, room)]
-    return fitting[-1] if fitting else None
+    drawn = int(draw.choice(list(SIZES), p=list(SIZES.values())))
+    return max((size for size in SIZES if size <= min(drawn, room)), default=None)
 
 
 def _inputs(slots: np.ndarray, draft: tuple[int, ...], vocabulary: int, draw: np.random.Generator) -> list[np.ndarray]:

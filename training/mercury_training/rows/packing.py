@@ -22,9 +22,9 @@ from mercury_engine.tokens.blocks import Block, slot_positions, visible_ranges
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CANVASES, PAD, SPECIALS
+from mercury_engine.tokens.vocabulary import PAD, SPECIALS
 from mercury_training.corpus.shards import EditRow, Split, damage_named
-from mercury_training.rows.corruption import CanvasRows, answer_canvases, text_canvases
+from mercury_training.rows.corruption import SIZES, CanvasRows, answer_canvases, text_canvases
 from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
 
 RANGES = 3
@@ -272,7 +272,7 @@ def _canvases(
     drawn: dict[tuple[int, int, bytes], tuple[int, list[CanvasRows]]] = {}
     remaining = room
     for attempt in range(8 * room):
-        if remaining < CANVASES[0]:
+        if remaining < min(SIZES):
             break
         if answered and draw.random() < ANSWERS:
             number = int(draw.choice(answered))
