@@ -449,7 +449,7 @@ def spread(values):
     return mean(squares) ** 0.5
 """
 CUTS = [("0.0", "line"), ("mean(values)\n", "block"), ("(value - middle) ** 2", "line"), ("ddle = mean(", "line")]
-UPDATES = 130
+UPDATES = 200
 
 
 def cut(missing, mode):

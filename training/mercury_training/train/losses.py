@@ -130,7 +130,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         readers_N,
         reading,
     ):
-        step, draft_step = (torch.compile(part, dynamic=False) if compiled else part for part in (_chunk, _draft_chunk))
+        step = torch.compile(_chunk, dynamic=False) if compiled else _chunk
+        draft_step = torch.compile(_draft_chunk, dynamic=False) if compiled else _draft_chunk
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
@@ -144,7 +145,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 logits_CV.scatter_add_(1, hints_RH[rows], hint_logits_RH[rows])
             return logits_CV
 
-        drafts = len(targets_R) - (0 if readers_N is None else len(readers_N))
+        readers_N = targets_R[:0] if readers_N is None else readers_N
+        drafts = len(targets_R) - len(readers_N)
         for rows in _chunks(drafts, len(targets_R), LOGITS[hidden_RD.device.type] // len(weight_VD)):
             logits_CV = logits_of(rows)
             if rows.start < drafts:

@@ -166,7 +166,7 @@ class Trainer:
             assert draw is not None, "a sampled softmax draws its tokens"
             sample = sample_vocabulary(self.config.vocabulary, targets_R, phase.sampled_softmax, draw, hints_RH)
             hints_RH = sample.hints_RH
-        loss, *found = linear_cross_entropy(
+        loss, losses, right, agreements = linear_cross_entropy(
             hidden_RD,
             head.weight if sample is None else head.weight[sample.ids_S],
             targets_R if sample is None else sample.targets_R,
@@ -179,7 +179,8 @@ class Trainer:
             readers_N=readers.flatten() if share else None,
             reading=share,
         )
-        return loss, _sums(_in_order(weights, shape.clean), *found, weights[:, : shape.clean].numel())
+        ordered = _in_order(weights, shape.clean)
+        return loss, _sums(ordered, losses, right, agreements, weights[:, : shape.clean].numel())
 
     def _computation(self) -> _Computation:
         at_once = self.compiled and not self.sharded
