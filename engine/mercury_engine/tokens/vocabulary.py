@@ -3,7 +3,7 @@
 LAYOUT_VERSION = 1
 """Changes whenever the meaning of a row changes; a model names the version that it was trained for."""
 
-CANVASES = (8, 16, 32, 64)
+CANVASES = (4, 8, 16, 32, 64)
 """The numbers of slots that a canvas may have."""
 
 HOLE_STRIDE = 65
