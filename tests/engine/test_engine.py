@@ -49,7 +49,7 @@ def test_drafts_are_accepted_where_rows_cost_little():
     assert plain.report.settled <= plain.report.forwards * 1.01
     assert drafted.report.settled > 2 * drafted.report.forwards
     assert drafted.report.actions["canvas"] > 0
-    assert drafted.report.accepted["canvas"] > drafted.report.drafted["canvas"] / 2
+    assert drafted.report.accepted["canvas"] > drafted.report.forwards, "more than one in each"
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ PRIOR_WEIGHT = 8.0
 FIRST_SURVIVAL = 0.8 ** np.arange(1.0, CANVASES[-1])
 """The prior probabilities that the first 1, 2, … tokens of a canvas are right: high, so that canvases are tried where
 they could pay."""
+LONGEST_MEMORY = 128
+"""In canvases: an average of fewer could fall by chance so low that no canvas is drawn and it never rises again."""
 MEMORY = 16
 """Averages move by a sixteenth of the difference."""
 FORGETTING = 0.98
@@ -52,6 +54,7 @@ class Acceptance:
         self._seen: dict[Evidence, float] = {}
         self._lengths = dict(LENGTHS)
         self._survival = FIRST_SURVIVAL.copy()
+        self._drawn = np.full(len(FIRST_SURVIVAL), PRIOR_WEIGHT)
 
     def observe(self, evidence: Evidence, right: bool) -> None:
         self._right[evidence] = self._right.get(evidence, 0.0) + right
@@ -74,7 +77,8 @@ class Acceptance:
         agreeing = np.cumprod([self.of(level) for level in evidence])
         known = len(self._survival) if ended else len(agreeing)
         agreeing = np.pad(agreeing, (0, known - len(agreeing)))
-        self._survival[:known] += (agreeing - self._survival[:known]) / MEMORY
+        self._drawn[:known] += 1
+        self._survival[:known] += (agreeing - self._survival[:known]) / np.minimum(self._drawn[:known], LONGEST_MEMORY)
 
     def survival(self) -> np.ndarray:
         """The probability that the first 1, 2, … tokens of a canvas that is yet to be drafted are right."""
@@ -160,7 +164,9 @@ def foresee(costs: Costs, acceptance: Acceptance, remaining: float, sizes: Seque
         return Outlook(alone, alive)
     reached = acceptance.survival()[: max(sizes) - 1]
     counts_N, sizes_S11 = _counts(len(reached)), np.array(sizes)[:, None, None]
-    onward_NM, _ = _likeliest(stops(reached.tolist(), range(-1, len(reached) - 1), [False] * len(reached), counts_N))
+    places_P, all_P = np.arange(len(reached) + 1), np.append(1.0, reached)
+    within_NP, last_NP = places_P < counts_N[:, None], places_P == counts_N[:, None]
+    onward_NM, _ = _likeliest(within_NP * (all_P - np.append(reached, 0.0)) + last_NP * all_P)
     rows_SNM = _rows(counts_N, onward_NM, sizes_S11)
     rows_SNM = np.where(counts_N[:, None] < sizes_S11, rows_SNM, np.inf)
     passes_NM = 1 / (1 - alive * onward_NM)
@@ -177,9 +183,9 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
     pass then has, less what decoding at the best known rate would settle in the time of the pass.
 
     Verifying a draft settles one token and as many more as agree (speculative decoding), and a canvas becomes the next
-    draft if verification stops at its anchor: so the anchors are the places where it most likely stops. A step of plain
-    autoregression is an option like the others, so that nothing is chosen that is expected to be slower. Pending rows
-    add the same cost to every pass, so that they do not affect the choice.
+    draft if verification stops at its anchor: so the anchors are the places where most likely nothing drafted is right.
+    A step of plain autoregression is an option like the others, so that no choice is expected to be slower. Pending
+    rows add the same cost to every pass, so that they do not affect the choice.
     """
     outlook, pending = situation.outlook or Outlook(float(1 / costs.of(1))), situation.pending
 
@@ -191,7 +197,8 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
     is_counted = [bool(grounds) for grounds in draft.grounds]
     settled_N = np.append(1, 1 + np.cumsum(np.where(is_counted, draft.reached, 0.0)))[counts_N]
     ends = [token == EOM for token in draft.ids]
-    onward_NM, order_NM = _likeliest(stops(draft.reached, draft.parents, ends, counts_N))
+    stopping_P = stops(draft.reached, draft.parents, ends)
+    onward_NM, order_NM = _likeliest(np.where(np.arange(len(stopping_P)) <= counts_N[:, None], stopping_P, 0.0))
     rate = max(outlook.rate, float((settled_N / spent(counts_N)).max()))
     sizes = [0, *situation.sizes]
     sizes_S11, worth_S11 = np.array([(size, outlook.worth.get(size, 0.0)) for size in sizes]).T[:, :, None, None]
@@ -209,10 +216,10 @@ def _counts(count: int) -> np.ndarray:
     return np.array([*(fewer for fewer in COUNTS if fewer < count), count])
 
 
-def _likeliest(stopping_NN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _likeliest(stopping_NP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How likely verification stops at one of the 0, 1, … likeliest places, and these places."""
-    order_NM = np.argsort(-stopping_NN, axis=1, kind="stable")[:, :MOST_ANCHORS]
-    covered_NM = np.take_along_axis(stopping_NN, order_NM, 1).cumsum(1)
+    order_NM = np.argsort(-stopping_NP, axis=1, kind="stable")[:, :MOST_ANCHORS]
+    covered_NM = np.take_along_axis(stopping_NP, order_NM, 1).cumsum(1)
     return np.pad(covered_NM, [(0, 0), (1, 0)]), order_NM
 
 

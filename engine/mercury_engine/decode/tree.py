@@ -1,6 +1,6 @@
 """Drafts of several sources as one tree, so that one pass verifies all of them (SpecInfer, Miao et al. 2024)."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -119,16 +119,10 @@ class _Branch:
                 yield from branch.behind(own)
 
 
-def stops(
-    reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool], counts: Collection[int]
-) -> np.ndarray:
-    """How likely verification stops behind what is committed and behind each token, if only the first so many of them
-    are verified; a row for each of the `counts`. It never stops where a token `ends` the answer."""
-    before = np.array([1.0, *reached]) * ~np.array([False, *ends])
-    stopping = np.zeros((len(counts), len(before)))
-    passed, start = np.zeros(len(before)), 0
-    for row, count in enumerate(counts):
-        np.add.at(passed, np.array(parents[start:count], int) + 1, reached[start:count])
-        stopping[row, : count + 1] = (before - passed)[: count + 1]
-        start = count
+def stops(reached: Sequence[float], parents: Sequence[int], ends: Sequence[bool]) -> np.ndarray:
+    """How likely verification stops behind what is committed and behind each token: that none of those drafted there is
+    right. It never stops where a token `ends` the answer."""
+    stopping = np.array([1.0, *reached])
+    np.subtract.at(stopping, np.array(parents, int) + 1, reached)
+    stopping[[False, *ends]] = 0.0
     return np.maximum(stopping, 0.0)
