@@ -13,7 +13,7 @@ from mercury_training.rows.corruption import (
     FOLLOWING,
     SIZES,
     VISIBLE,
-    Slots,
+    CanvasSlots,
     answer_canvases,
     drafted,
     hidden,
@@ -74,7 +74,7 @@ def test_slots_that_the_input_shows_weigh_little():
     slots = np.arange(100, 108, dtype=np.int32)
     inputs = slots.copy()
     inputs[[2, 5]] = MASK, 300
-    canvas = hidden(Slots(0, slots, np.ones(8, np.float32), 1, 8), inputs)
+    canvas = hidden(CanvasSlots(0, slots, np.ones(8, np.float32), 1, 8), inputs)
     weights = np.full(8, VISIBLE)
     weights[[1, 4]] = 1
     weights[7] = 0

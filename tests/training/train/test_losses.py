@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from mercury_engine.tokens.vocabulary import EOM
-from mercury_training.rows.corruption import FOLLOWING, Slots, hidden
+from mercury_training.rows.corruption import FOLLOWING, CanvasSlots, hidden
 from mercury_training.rows.streams import canvas_slots
 from mercury_training.train import losses
 from mercury_training.train.losses import (
@@ -215,7 +215,7 @@ def test_canvas_loss_is_shifted_and_later_slots_weigh_less(length, size, ended):
     token, before each slot weighs less than the one before it."""
     answer = [*range(100, 100 + length), *([EOM] if ended else [])]
     slots, slot_weights = canvas_slots(answer, size)
-    canvas = hidden(Slots(5, slots, slot_weights, 6, len(answer)), np.full(size, 2, np.int32))
+    canvas = hidden(CanvasSlots(5, slots, slot_weights, 6, len(answer)), np.full(size, 2, np.int32))
     logits = torch.randn(size, 200, generator=torch.Generator().manual_seed(length)).double()
     found = (
         functional.cross_entropy(logits, torch.from_numpy(canvas.targets).long(), reduction="none")

@@ -40,7 +40,7 @@ class CanvasRows(Struct, frozen=True, eq=False):
     group: int = -1
 
 
-class Slots(Struct, frozen=True, eq=False):
+class CanvasSlots(Struct, frozen=True, eq=False):
     """What a canvas on row `parent` of a stream is to hold: the first `written` slots stand there from row `start`
     on."""
 
@@ -51,7 +51,7 @@ class Slots(Struct, frozen=True, eq=False):
     written: int
 
 
-def hidden(slots: Slots, inputs: np.ndarray, group: int = -1) -> CanvasRows:
+def hidden(slots: CanvasSlots, inputs: np.ndarray, group: int = -1) -> CanvasRows:
     """A canvas whose row j predicts slot j + 1; the last row's prediction is discarded."""
     places = np.arange(len(inputs))
     weights = slots.weights * np.where(inputs == slots.ids, VISIBLE, 1) * FOLLOWING ** (places - 1)
@@ -117,7 +117,7 @@ def text_canvases(
         return []
     parent = int(draw.choice(places))
     ids = example.stream.ids[parent + 1 : parent + 1 + size]
-    slots = Slots(parent, ids, np.ones(size, np.float32), parent + 1, size)
+    slots = CanvasSlots(parent, ids, np.ones(size, np.float32), parent + 1, size)
     return [hidden(slots, inputs) for inputs in _inputs(ids, (), vocabulary, draw)[: room // size]]
 
 
@@ -135,12 +135,12 @@ def _together(
     return canvases
 
 
-def _answer_slots(example: TrainingExample, hole: int, begun: int, size: int) -> Slots:
+def _answer_slots(example: TrainingExample, hole: int, begun: int, size: int) -> CanvasSlots:
     """The slots for an answer from token `begun` on."""
     answer = example.answers[hole]
     ids, weights = canvas_slots(answer[begun:], size)
     start = begun + (example.base if hole == 0 else example.stream.starts[hole] + 1)
-    return Slots(_parent(example, hole, begun), ids, weights, start, min(size, len(answer) - begun))
+    return CanvasSlots(_parent(example, hole, begun), ids, weights, start, min(size, len(answer) - begun))
 
 
 def _parent(example: TrainingExample, hole: int, begun: int) -> int:
