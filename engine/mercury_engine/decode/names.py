@@ -15,9 +15,10 @@ USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 the name being assigned to, and whether it is special, as `__init__` is."""
 
 LEAD = re.compile(rb"[^A-Za-z0-9_\x80-\xff]*")
-WORD = re.compile(r"\w*\Z")
+GAP = re.compile(r"\W")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 JOINT = r"(?:\?\.|\.|::|->)"
+LONGEST_JOINT = 2
 DOTTED = rf"(?<![\w.>:])(?:[^\W\d]\w*{JOINT})*[^\W\d]\w*"
 MEMBER = re.compile(rf"{JOINT}(?P<name>[^\W\d]\w*+)(?!\s*=(?!=))")
 RECEIVER = re.compile(rf"({DOTTED}){JOINT}\Z")
@@ -65,7 +66,7 @@ class KnownNames:
     ) -> None:
         self._tokenizer = tokenizer
         self._compete = compete
-        self._typed = WORD.search(head)[0]  # pyright: ignore[reportOptionalSubscript]
+        self._typed = _word_at_end(head)
         self._before = head[: len(head) - len(respelled)]
         self._again = respelled
         self._begins = len(respelled) - len(self._typed)
@@ -93,19 +94,21 @@ class KnownNames:
         ahead = max(context, self._tokenizer.token_bytes[token], key=len)
         lead = LEAD.match(ahead)[0].decode("utf-8", "replace")  # pyright: ignore[reportOptionalSubscript]
         answer = said.decode("utf-8", "replace")
-        line = (self._before + answer).rpartition("\n")[2][-LONGEST_LINE:]
-        begun = "" if lead else WORD.search(line)[0]  # pyright: ignore[reportOptionalSubscript]
+        line = (self._before + answer).rpartition("\n")[2]
+        begun = "" if lead else _word_at_end(line)
         is_name = len(lead.encode()) < len(ahead)
         if begun and answer and not context:
             return []
         typed = ""
         if len(answer) + len(lead) - len(begun) == self._begins:
-            names, typed = list(self._at_cursor((line + lead).removesuffix(begun), is_name=is_name)), self._typed
+            head = (line + lead).removesuffix(begun)[-LONGEST_LINE:]
+            names, typed = list(self._at_cursor(head, is_name=is_name)), self._typed
         elif begun or len(answer) < self._begins:
             return []
         else:
-            names = list(self._ahead(line + lead, (answer + lead)[len(self._again) :], is_name=is_name))
-        target = ASSIGNED.search(line + lead)
+            head = (line + lead)[-LONGEST_LINE:]
+            names = list(self._ahead(head, (answer + lead)[len(self._again) :], is_name=is_name))
+        target = ASSIGNED.search(head)
         assigned = _parts(target[1]) if target else frozenset()
         candidates = [
             candidate for members in names for candidate in self._candidates(members, typed, lead, begun, assigned)
@@ -117,7 +120,8 @@ class KnownNames:
         """The length of an answer, with what it spells again, up to the first member that cannot exist. One that it
         assigns to may be new, and one at the end of an answer that is not `complete` may continue."""
         text_before = self._before + text
-        for match in MEMBER.finditer(text_before, len(self._before)):
+        first = len(self._before) + min(self._begins - LONGEST_JOINT, 0)
+        for match in MEMBER.finditer(text_before, max(first, 0)):
             start, end = match.span("name")
             line = text_before[text_before.rfind("\n", 0, start) + 1 : start][-LONGEST_LINE:]
             names = self._closed(line, start - len(self._before))
@@ -171,11 +175,18 @@ class KnownNames:
         self, members: Members, typed: str, lead: str, begun: str, assigned: frozenset[str]
     ) -> Iterator[NameCandidate]:
         for name, uses in zip(members.names, members.uses, strict=True):
-            if name.startswith(typed):
-                ending = "=" if members.role == "keyword" else ""
-                stem = name if ending else name.rstrip("_") or name
-                path = self._tokenizer.encode(lead + stem[len(begun) :] + ending)
-                yield NameCandidate(tuple(path), _evidence(name, uses, assigned), stem == name and not ending)
+            ending = "=" if members.role == "keyword" else ""
+            rest = name[len(begun) :] + ending
+            if name.startswith(typed) and rest:
+                stem = rest.rstrip("_") or rest
+                path = self._tokenizer.encode(lead + stem)
+                yield NameCandidate(tuple(path), _evidence(name, uses, assigned), stem == rest and not ending)
+
+
+def _word_at_end(text: str) -> str:
+    """The word that a text ends with, found from behind: a long line costs no more than its length."""
+    gap = GAP.search(text[::-1])
+    return text[len(text) - gap.start() :] if gap else text
 
 
 def _evidence(name: str, uses: int, assigned: frozenset[str]) -> float:

@@ -1,6 +1,8 @@
 """Names that exist may follow where an answer reaches a place for one, and nowhere else."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mercury_engine.api import Members
 from mercury_engine.decode.names import KnownNames
@@ -177,6 +179,45 @@ def test_answer_may_end_before_its_first_name():
     assert known.fitting(".width", complete=True) == 6
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("_", 1), ("_ + 1", 5), ("_ght", 0), ("_ght + self.type_", 0), ("_.real", 6)]
+)
+def test_name_may_have_begun_before_what_is_spelled_again(text, expected):
+    known = KnownNames(TOKENIZER, [Members("", ("type_",), (0,))], "return self.type_", "_")
+    assert known.fitting(text, complete=True) == expected
+
+
 def test_lists_that_may_lack_names_end_no_answer():
     some = Members("self", ("width",), (0,), complete=False)
     assert KnownNames(TOKENIZER, [some], "return ", " ").fitting(" self.depth", complete=True) == len(" self.depth")
+
+
+NAMES = st.text("ab_éß名1", min_size=1, max_size=6).filter(str.isidentifier) | st.just("long" * 60)
+RECEIVERS = st.sampled_from(("self.", "x = f(1).", "from module import ", "réponse?.", ""))
+PLACES = st.integers(0, 12)
+
+
+@given(RECEIVERS, st.lists(NAMES, min_size=1, max_size=4, unique=True), PLACES, PLACES, st.booleans(), st.text())
+@example("self.", ["type_", "type_name"], 5, 0, True, "(")
+@example("self.", ["__init__"], 8, 0, True, "(")
+@example("self.", ["long" * 60], 201, 0, True, "(")
+@example("self.", ["type_", "type_name"], 5, 0, False, "n")
+def test_candidate_continues_what_is_typed_as_one_of_the_names(receiver, names, typed, said, is_healed, following):
+    head = receiver + names[0][:typed]
+    part = TOKENIZER.split_part(head)[1] if is_healed else ""
+    left = part.encode()[said:]
+    token = TOKENIZER.allowed(left)[-1] if left else TOKENIZER.encode(following or " ")[0]
+    before = (head.removesuffix(part) + part.encode()[:said].decode("utf-8", "ignore")).encode()
+    known = KnownNames(TOKENIZER, [Members("", tuple(names), (0,) * len(names))], head, part)
+    for candidate in known.candidates(part.encode()[:said], left, token):
+        path = TOKENIZER.decode_bytes(candidate.path)
+        assert path, "a candidate has a first token"
+        assert path.startswith(left) or left.startswith(path)
+        line = (before + path).decode()
+        assert any(line.endswith((name, name.rstrip("_") or name)) for name in names)
+
+
+@given(st.text("ab_.=é ('#\n", max_size=20), st.lists(NAMES, min_size=1, max_size=3), st.booleans())
+def test_answer_is_never_longer_than_it_was(text, names, complete):
+    known = KnownNames(TOKENIZER, [Members("", tuple(names), (0,) * len(names))], "return self.", "self.")
+    assert 0 <= known.fitting(text, complete=complete) <= len(text)
