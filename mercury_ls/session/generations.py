@@ -41,6 +41,8 @@ class Generation:
         self.target = target
         self.answer = Answer()
         self.alternatives: Sequence[Generation] = ()
+        self.failure = ""
+        """Why the engine could not answer."""
         self.is_ahead = False
         """Whether it is for the text as it will be once the suggestion on the screen is taken."""
         self._waiting = 0
@@ -138,7 +140,7 @@ class Generation:
             alternative.close()
         if not self.is_over:
             self._writing.cancel()
-            self._fail(CHANGED)
+            self._finish(CHANGED)
 
     def _leave(self) -> None:
         if not self._waiting:
@@ -159,18 +161,20 @@ class Generation:
                 later = self._tokens_of(self.answer) - first_tokens
                 pace.measured((first - began) * 1000, later, clock() - first)
         except EngineUnavailable as error:
-            self._fail(f"the engine is not available: {error}")
+            self.failure = f"the engine is not available: {error}"
         except EngineError as error:
             log.warning("the engine could not answer: %s", error)
-            self._fail(f"the engine could not answer: {error}")
+            self.failure = f"the engine could not answer: {error}"
         except Exception as error:
             log.exception("the engine's answer could not be used")
-            self._fail(f"the engine's answer could not be used ({type(error).__name__})")
+            self.failure = f"the engine's answer could not be used ({type(error).__name__})"
+        if self.failure:
+            self._finish(self.failure)
 
     def _tokens_of(self, answer: Answer) -> float:
         return answer.tokens or len(answer.draft) / self.question.budget.characters_per_token
 
-    def _fail(self, reason: str) -> None:
+    def _finish(self, reason: str) -> None:
         """What stands already stays on offer."""
         self._update(replace(self.answer, silence="" if self.stands else reason, step=0, unread=0, final=True))
 
@@ -210,6 +214,11 @@ class Generations:
         """The newest from which a request at this place can be answered, at once if there is one, else later."""
         fitting = [generation for generation in self._recent if answers(generation, current, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
+
+    def failure(self, current: Snapshot, cursor: int) -> str:
+        """Why the engine could not answer the last request at this place of this text; empty if it did."""
+        about = (generation for generation in reversed(self._recent) if generation.is_about(current, cursor))
+        return next((generation.failure for generation in about), "")
 
     def follow(self, current: Snapshot, cursor: int, gone: Set[str]) -> None:
         """This document has changed: what contradicts it is stopped, what is far from it is forgotten, and so is what

@@ -410,12 +410,15 @@ class Session:
         return milliseconds
 
     async def why(self, uri: str, offset: int) -> str:
-        """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
+        """Why nothing is suggested here: the engine's failure at the last request, or else asked once more as if the
+        user had just typed, and nothing remembered."""
         if reason := self.questions.unavailable(uri, invoked=False):
             return reason
         if self.files.documents[uri].is_slow:
             await self.files.parsed(uri)
         snapshot = self.files.documents[uri].snapshot()
+        if failure := self.generations.failure(snapshot, offset):
+            return failure
         question = self.questions.completion(snapshot, offset)
         target = where(question)
         if isinstance(target, Silence):

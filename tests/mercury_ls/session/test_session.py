@@ -95,6 +95,26 @@ async def test_going_another_way_asks_again(session, engine):
     assert engine.infills == 2
 
 
+async def test_failure_of_the_engine_is_the_reason_and_the_log_has_its_traceback(caplog):
+    broken = [True]
+
+    def answer(before):
+        if broken:
+            raise IndexError("tuple index out of range")
+        return ""
+
+    session = await started(FakeEngine(answer))
+    failure = "the engine could not answer: IndexError: tuple index out of range"
+    assert (await ask(session, "x = $0\n", invoked=True)).silence == failure
+    (traceback,) = [record for record in caplog.records if record.exc_info]
+    assert "the engine failed on a request of session" in traceback.message
+    broken.clear()
+    assert await session.why(URI, len("x = ")) == failure, "as it was at the last request, even if it would not be now"
+    assert "the model adds nothing here" in (await ask(session, "x = $0\n", invoked=True)).silence
+    assert "the model adds nothing here" in await session.why(URI, len("x = "))
+    await session.end()
+
+
 @pytest.mark.parametrize(("context", "window"), [(1024, 1024), (32_768, 2048), (0, 2048)])
 async def test_larger_context_follows_setting_and_so_does_unknown_one(context, window):
     session = await started(FakeEngine(info=replace(FakeEngine().info(), context_tokens=context)))
