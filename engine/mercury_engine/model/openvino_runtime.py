@@ -205,7 +205,9 @@ class OpenvinoRuntime:
         return _Compiled(compiled, self._weights)
 
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
-        size = self._last_rows = padded_rows(len(rows.ids_R), self._last_rows)
+        # OpenVINO 2026.4 cannot prepare the attention of a model without groups for one row before it has for more
+        least = 1 if self._last_rows else 2
+        size = self._last_rows = max(padded_rows(len(rows.ids_R), self._last_rows), least)
         inputs = {
             "ids": _padded(rows.ids_R, size),
             "positions": _padded(rows.positions_R, size),

@@ -49,7 +49,7 @@ def random_model(config):
 
 def runtime_of(model, precision=ov.Type.f32, **options):
     weights = {name: weight.numpy() for name, weight in model.state_dict().items()}
-    return OpenvinoRuntime(model.config, weights, threads=1, precision=precision, **options)
+    return OpenvinoRuntime(model.config, weights, **{"threads": 1, "precision": precision} | options)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,14 @@ def test_canvas_equals_reference(config):
     rows = canvas_rows(20, 8)
     runtime = runtime_of(model)
     check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+def test_first_row_may_be_alone_in_a_model_whose_heads_share_no_keys():
+    model = random_model(msgspec.structs.replace(TINY, kv_heads=TINY.heads, hints=False, qk_norm=False))
+    runtime, rows = runtime_of(model, native_precision(), threads=2), clean(ids_of(1))
+    found = runtime.forward(rows, runtime.cache()).logits_WV
+    expected = expected_logits(model, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.05 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("wanted", [[0], [4, 9], [9, 4], [3, 3], []], ids=str)
