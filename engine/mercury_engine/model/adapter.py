@@ -5,6 +5,7 @@ adapter.json          the identity of the weights that they belong to, and the t
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -54,9 +55,14 @@ def read_adapter(folder: Path, model: Path) -> Weights:
 def adapted(weights: Weights, added: Weights) -> Weights:
     """The sum. Matrices that were int8 are int8 again, with new scales."""
     adapted = dict(weights)
-    for name, delta in _deltas(added).items():
-        if name not in weights or weights[name].shape != delta.shape:
-            raise ModelError(f"{name} {delta.shape} fits no weight of the model; {REMEDY}")
+    for name, parts in _by_weight(added).items():
+        if name not in weights or _shape(parts) != weights[name].shape:
+            raise ModelError(
+                f"{name}: {', '.join(str(part.shape) for part in parts)} fits no weight of the model; {REMEDY}"
+            )
+        delta = parts[0].astype(np.float32)
+        for part in parts[1:]:
+            delta = delta @ part.astype(np.float32)
         if weights[name].dtype != np.int8:
             adapted[name] = weights[name] + delta
         else:
@@ -77,20 +83,24 @@ def plain(weights: Weights, name: str) -> np.ndarray:
     return dequantize_groups(weight, weights[name + SCALE]) if weight.dtype == np.uint8 else weight
 
 
-def _deltas(added: Weights) -> Weights:
-    factors: Weights = {}
+def _by_weight(added: Weights) -> dict[str, list[np.ndarray]]:
+    """The difference for each weight, or the two factors of its product."""
+    parts: dict[str, list[np.ndarray]] = {}
     for key, array in added.items():
         name = key.rpartition(".")[0]
         if key == name + DELTA:
-            factors[name] = array.astype(np.float32)
+            parts[name] = [array]
         elif key == name + UP and name + DOWN in added:
-            factors[name] = _product(name, array, added[name + DOWN])
+            parts[name] = [array, added[name + DOWN]]
         elif key != name + DOWN or name + UP not in added:
             raise ModelError(f"{key} does not belong in an adapter; {REMEDY}")
-    return factors
+    return parts
 
 
-def _product(name: str, up: np.ndarray, down: np.ndarray) -> np.ndarray:
-    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != down.shape[0]:
-        raise ModelError(f"{name}: {up.shape} and {down.shape} cannot be multiplied; {REMEDY}")
-    return up.astype(np.float32) @ down.astype(np.float32)
+def _shape(parts: Sequence[np.ndarray]) -> tuple[int, ...] | None:
+    """The shape of the product, None if there is none: nothing is multiplied before it is known to fit."""
+    if len(parts) == 1:
+        return parts[0].shape
+    up, down = parts
+    fit = up.ndim == down.ndim == 2 and up.shape[1] == down.shape[0]
+    return (up.shape[0], down.shape[1]) if fit else None

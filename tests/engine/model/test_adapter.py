@@ -63,6 +63,7 @@ def test_products_and_differences_are_added(model, whole, int8):
         {NAME + ".down": noise(3, SHAPE[1])},
         {NAME: noise(*SHAPE)},
         {NAME + ".up": noise(SHAPE[0], 3), NAME + ".down": noise(4, SHAPE[1])},
+        {NAME + ".up": noise(1 << 20, 1), NAME + ".down": noise(1, 1 << 20)},
     ],
 )
 def test_adapter_that_fits_no_weight_is_named(model, added):
