@@ -39,6 +39,8 @@ BITS = {"int8": 8.1, "int4": 4.85}
 """With the scales of groups; embeddings keep eight bits."""
 WORKING_MEMORY = 300_000_000
 """Of caches, activations and the process itself."""
+TOKENIZER_MEMORY = 18
+"""Bytes for each byte of `tokenizer.json`: 57 MB, with 690,000 tokens and as many merges, took 1.06 GB."""
 
 
 class AddOrder(Struct, frozen=True, kw_only=True):
@@ -117,7 +119,9 @@ def add(
             folder = supply.gather(place, report)
             made = places.empty(place, library.MADE)
             added.convert(folder, made, plan.record, report)
+            report(0.0, f"asking {name} known questions")
             model = _examined_made(made, plan.record, order, open_made)
+            report(1.0, f"asking {name} known questions")
             gc.collect()  # an engine may have its files open, which keeps Windows from moving them
             library.finish(model.record, made, place)
             return model
@@ -164,7 +168,7 @@ def _planned(name: str, supply: Supply, order: AddOrder) -> Plan:
         files=supply.files,
         loads=supply.loads,
         keeps=keeps,
-        memory=keeps + WORKING_MEMORY,
+        memory=keeps + WORKING_MEMORY + TOKENIZER_MEMORY * (supply.folder / "tokenizer.json").stat().st_size,
         notes=supply.notes,
     )
 

@@ -53,7 +53,7 @@ def supplied(
         case ModelFolder():
             return _from_folder(source.path, draft)
         case GgufFile():
-            return _from_gguf(source.path, draft)
+            return _from_gguf(source.path, draft, report)
     raise AssertionError(source)
 
 
@@ -68,7 +68,7 @@ def _from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path
         others = ", ".join(other.name for other in repository.ggufs if other != file)
         notes.append(f"{file.name}; --file chooses another: {others}" if others else file.name)
         here = repository.folder and repository.folder / file.name
-        supply = _from_gguf(here, draft) if here else _from_hub_gguf(repository, file, draft, before)
+        supply = _from_gguf(here, draft, report) if here else _from_hub_gguf(repository, file, draft, before)
     else:
         here = repository.folder
         supply = _from_folder(here, draft) if here else _from_hub_weights(repository, draft, before, report)
@@ -198,7 +198,8 @@ def _from_folder(folder: Path, draft: Path) -> Supply:
     return Supply(folder, str(files[0].parent), lambda place, report: folder, parameters)
 
 
-def _from_gguf(file: Path, draft: Path) -> Supply:
+def _from_gguf(file: Path, draft: Path, report: Report) -> Supply:
+    report(0.0, f"opening {file.name}")
     parameters = added.describe_gguf(file, draft)
 
     def gather(place: Path, report: Report) -> Path:

@@ -150,7 +150,7 @@ def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):
             config = _config_of(path, found, weights, context)
-            factors(found, config.head_width)
+            factors(path, found, config.head_width)
             return msgspec.convert(msgspec.to_builtins(config), ModelConfig)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: has a value of the wrong kind ({error}); {DOWNLOAD}") from error
@@ -172,6 +172,9 @@ def _config_of(path: Path, config: dict[str, Any], weights: Mapping[str, tuple[i
     if weights and layers > len(weights):
         raise ModelError(f"{path}: num_hidden_layers is {layers}, and there are {len(weights)} weights; {DOWNLOAD}")
     frequencies, rope_scale = _rotation(path, sizes, head_width)
+    if not all(map(math.isfinite, (*frequencies, rope_scale))):
+        raise ModelError(f"{path}: rope_scaling is {reprlib.repr(_rope(sizes))}, no numbers to rotate by; {DOWNLOAD}")
+    multiplier = _number(path, sizes, "embedding_multiplier")
     first = "layers.0."
     return ModelConfig(
         name=path.parent.name,
@@ -183,8 +186,8 @@ def _config_of(path: Path, config: dict[str, Any], weights: Mapping[str, tuple[i
         feed_forward=_size(path, sizes, "intermediate_size"),
         vocabulary=weights.get("embedding.weight", (0,))[0],
         context=_context(sizes, context),
-        rope_theta=_theta(sizes),
-        norm_epsilon=sizes.get("rms_norm_eps") or 1e-6,
+        rope_theta=_theta(path, sizes),
+        norm_epsilon=_number(path, sizes, "rms_norm_eps") or 1e-6,
         qk_norm=f"{first}attention.query_norm.weight" in weights,
         qkv_bias=f"{first}attention.query.bias" in weights,
         tied=sizes.get("tie_word_embeddings") is True or "head.weight" not in weights,
@@ -193,21 +196,20 @@ def _config_of(path: Path, config: dict[str, Any], weights: Mapping[str, tuple[i
         activation=architecture.activation or _activation(path, sizes),
         output_bias=f"{first}attention.output.bias" in weights,
         feed_forward_bias=f"{first}feed_forward.down.bias" in weights,
-        embedding_scale=width**0.5 if architecture.scaled_embedding else float(sizes.get("embedding_multiplier") or 1),
+        embedding_scale=width**0.5 if architecture.scaled_embedding else multiplier or 1.0,
         rope_frequencies=frequencies,
         rope_scale=rope_scale,
     )
 
 
-def factors(config: Mapping[str, Any], head_width: int) -> dict[str, float]:
+def factors(path: Path, config: Mapping[str, Any], head_width: int) -> dict[str, float]:
     """The factors for the weights of some parts."""
-    residual = float(config.get("residual_multiplier") or 1)
-    attention = config.get("attention_multiplier")
+    residual, attention = (_number(path, config, f"{part}_multiplier") for part in ("residual", "attention"))
     return {
-        "attention.output": residual,
-        "feed_forward.down": residual,
+        "attention.output": residual or 1.0,
+        "feed_forward.down": residual or 1.0,
         "attention.query": attention * head_width**0.5 if attention else 1.0,
-        "norm": 1 / (config.get("logits_scaling") or 1),
+        "norm": 1 / (_number(path, config, "logits_scaling") or 1.0),
     }
 
 
@@ -244,13 +246,21 @@ def _size(path: Path, config: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def _number(path: Path, config: Mapping[str, Any], name: str) -> float | None:
+    """A positive number; None if the config has none."""
+    value = config.get(name)
+    if value is not None and (type(value) not in (int, float) or not 0 < value < math.inf):
+        raise ModelError(f"{path}: {name} is {reprlib.repr(value)}, not a positive number; {DOWNLOAD}")
+    return value
+
+
 def _context(config: Mapping[str, Any], limit: int) -> int:
     """Rows see everything before them, so a sliding window limits the context."""
     slides = config.get("use_sliding_window", True) and config.get("sliding_window")
-    size = min([size for size in (config.get("max_position_embeddings"), slides, limit) if size], default=2048)
-    if size < 1:
-        raise ValueError(f"a context of {size}")
-    return size
+    sizes = [size for size in (config.get("max_position_embeddings"), slides, limit) if size]
+    if odd := [size for size in sizes if type(size) is not int or size < 1]:
+        raise ValueError(f"a context of {reprlib.repr(odd[0])}")
+    return min(sizes, default=2048)
 
 
 def _activation(path: Path, config: Mapping[str, Any]) -> Activation:
@@ -264,13 +274,13 @@ def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
     return config.get("rope_parameters") or config.get("rope_scaling") or {}
 
 
-def _theta(config: Mapping[str, Any]) -> float:
-    return float(config.get("rope_theta") or _rope(config).get("rope_theta") or 10_000.0)
+def _theta(path: Path, config: Mapping[str, Any]) -> float:
+    return _number(path, config, "rope_theta") or _number(path, _rope(config), "rope_theta") or 10_000.0
 
 
 def _rotation(path: Path, config: Mapping[str, Any], head_width: int) -> tuple[tuple[float, ...], float]:
     """The frequencies of a scaled rotation, empty for a plain one, and the length of its cosines and sines."""
-    rope, theta = _rope(config), _theta(config)
+    rope, theta = _rope(config), _theta(path, config)
     kind = rope.get("rope_type") or rope.get("type") or "default"
     if config.get("position_embedding_type", "rope") != "rope":
         return (0.0,) * (head_width // 2), 1.0

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.model.architectures import Architecture, architecture_of, config_of, factors, read_json
+from mercury_engine.model.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    architecture_of,
+    config_of,
+    factors,
+    read_json,
+)
 from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError
 from mercury_engine.model.export import shapes
 from mercury_engine.model.stored import StoredTensor, stored_tensors
@@ -18,7 +25,25 @@ from mercury_engine.model.stored import StoredTensor, stored_tensors
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 COMPUTED = "rotary_emb.inv_freq"
+FLOATS = ("F32", "F16", "BF16")
 DOWNLOAD = "download the checkpoint again"
+
+
+class WeightPlace(Struct, frozen=True):
+    """A weight of this `shape`: the rows from `start` of the tensor that the checkpoint calls `name`."""
+
+    name: str
+    start: int
+    shape: tuple[int, ...]
+
+
+class CheckpointPlan(Struct, frozen=True):
+    """What a checkpoint is, from its config and the shapes of its tensors: nothing of them is read yet. `places` have
+    our names, in the order of `shapes`."""
+
+    architecture: str
+    config: ModelConfig
+    places: dict[str, WeightPlace]
 
 
 class Weight(Struct, frozen=True, eq=False):
@@ -55,15 +80,41 @@ def read_checkpoint(folder: Path, context: int = 0) -> Checkpoint:
     """The checkpoint in a folder; `context` is an upper limit unless 0."""
     path = folder / CONFIG_FILE
     found = read_json(path)
+    tensors: dict[str, StoredTensor] = {}
+    for file in _weight_files(folder):
+        tensors |= stored_tensors(file, DOWNLOAD)
+    made = plan(path, found, {name: tensor.shape for name, tensor in tensors.items()}, context)
+    architecture, by_part = ARCHITECTURES[made.architecture], factors(path, found, made.config.head_width)
+    weights: dict[str, Weight] = {}
+    for ours, place in made.places.items():
+        if (tensor := tensors[place.name]).dtype not in FLOATS:
+            raise ModelError(
+                f"{folder}: {place.name} is {tensor.dtype}, not one of {', '.join(FLOATS)}: add the model that it was "
+                "made from"
+            )
+        offset, factor = _changes(ours, architecture, by_part)
+        weights[ours] = Weight(tensor, place.start, place.start + place.shape[0], offset, factor)
+    return Checkpoint(made.architecture, made.config, weights)
+
+
+def plan(path: Path, found: dict[str, Any], tensors: Mapping[str, tuple[int, ...]], context: int = 0) -> CheckpointPlan:
+    """What the tensors of these shapes are, by the config that was `found` at `path`; `ModelError` unless they are all
+    that it needs, and nothing else. `context` is an upper limit unless 0."""
     name, architecture = architecture_of(path, found)
-    weights = dict(_weights(folder, architecture))
-    config = config_of(path, found, {name: weight.shape for name, weight in weights.items()}, context)
+    places = dict(_places(path, architecture, tensors))
+    config = config_of(path, found, {ours: place.shape for ours, place in places.items()}, context)
     if config.tied:
-        weights.pop("head.weight", None)
-    _check(folder, config, weights)
-    by_part = factors(found, config.head_width)
-    changed = {ours: _changed(ours, weights[ours], architecture, by_part) for ours in shapes(config)}
-    return Checkpoint(name, config, changed)
+        places.pop("head.weight", None)
+    expected = shapes(config)
+    stored = {ours: place.shape for ours, place in places.items()}
+    odd = sorted(ours for ours in expected.keys() | stored.keys() if expected.get(ours) != stored.get(ours))
+    if odd:
+        own = odd[0]
+        raise ModelError(
+            f"{path}: {own} is {stored.get(own, 'missing')}, and by the config {expected.get(own) or 'there is none'}; "
+            f"{DOWNLOAD}"
+        )
+    return CheckpointPlan(name, config, {ours: places[ours] for ours in expected})
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -93,22 +144,27 @@ def _our_names(theirs: str, architecture: Architecture) -> tuple[str, ...] | Non
     return tuple(f"layers.{index}.{ours}.{kind}" for ours in architecture.parts[part])
 
 
-def _weights(folder: Path, architecture: Architecture) -> Iterator[tuple[str, Weight]]:
-    for path in _weight_files(folder):
-        for name, tensor in stored_tensors(path, DOWNLOAD).items():
-            ours = _our_names(name, architecture)
-            if ours is None:
-                raise ModelError(f"{path}: {name} is not a weight of this architecture; choose another checkpoint")
-            size = tensor.shape[0] // len(ours) if ours else 0
-            for number, own in enumerate(ours):
-                yield own, Weight(tensor, number * size, (number + 1) * size)
+def _places(
+    path: Path, architecture: Architecture, tensors: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, WeightPlace]]:
+    for name, shape in tensors.items():
+        ours = _our_names(name, architecture)
+        if ours is None:
+            raise ModelError(f"{path}: {name} is not a weight of this architecture; choose another checkpoint")
+        rows = shape[0] if shape else 0
+        if ours and rows % len(ours):
+            raise ModelError(f"{path}: {name} is {shape}, whose rows cannot be {len(ours)} matrices; {DOWNLOAD}")
+        size = rows // len(ours) if ours else 0
+        for number, own in enumerate(ours):
+            yield own, WeightPlace(name, number * size, (size, *shape[1:]) if shape else ())
 
 
-def _changed(name: str, weight: Weight, architecture: Architecture, by_part: Mapping[str, float]) -> Weight:
+def _changes(name: str, architecture: Architecture, by_part: Mapping[str, float]) -> tuple[float, float]:
+    """The offset and the factor of a weight."""
     part = name.rpartition(".")[0]
     short = part.split(".", 2)[2] if part.startswith("layers.") else part
-    offset = architecture.norm_offset if short.endswith("norm") and name.endswith(".weight") else 0.0
-    return Weight(weight.tensor, weight.start, weight.stop, offset, by_part.get(short, 1.0))
+    is_norm = short.endswith("norm") and name.endswith(".weight")
+    return architecture.norm_offset if is_norm else 0.0, by_part.get(short, 1.0)
 
 
 def _named(index: Path) -> list[str]:
@@ -116,15 +172,3 @@ def _named(index: Path) -> list[str]:
     if not isinstance(weights, dict):
         raise ModelError(f"{index}: weight_map is {weights!r}, which names no files; {DOWNLOAD}")
     return sorted(set(map(str, weights.values())))
-
-
-def _check(folder: Path, config: ModelConfig, weights: Mapping[str, Weight]) -> None:
-    expected = shapes(config)
-    found = {name: weight.shape for name, weight in weights.items()}
-    odd = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    if odd:
-        name = odd[0]
-        raise ModelError(
-            f"{folder}: {name} is {found.get(name) or 'missing'}, its config says "
-            f"{expected.get(name) or 'there is none'}; {DOWNLOAD}"
-        )

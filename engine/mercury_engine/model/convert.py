@@ -1,7 +1,8 @@
 """Converts a checkpoint for running: int8 or int4 weights under our names beside its own config and tokenizer."""
 
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -10,11 +11,11 @@ from msgspec import Struct
 
 from mercury_engine.bounds import small_bytes
 from mercury_engine.model.architectures import config_of, read_json
-from mercury_engine.model.checkpoint import Checkpoint, Weight, read_checkpoint
+from mercury_engine.model.checkpoint import DOWNLOAD, Checkpoint, Weight, read_checkpoint
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, shapes
 from mercury_engine.model.quantize import quantize, quantize_groups
-from mercury_engine.model.stored import TensorWriter, forget_pages, stored_tensors
+from mercury_engine.model.stored import TensorWriter, check_finite, forget_pages, pieces, stored_tensors
 
 WEIGHTS_FILE = "weights.safetensors"
 COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
@@ -23,8 +24,6 @@ REMEDY = "add the model again: `mercury-ls model add`"
 GROUPS = (128, 64, 32)
 """Candidates for the number of inputs that share a scale in int4; the first that divides a row is used: 128 decode a
 sixth faster than 64."""
-ROWS = 4096
-"""The number of rows converted at a time."""
 
 Precision = Literal["int8", "int4"]
 Report = Callable[[float, str], None]
@@ -53,7 +52,7 @@ def convert(
     try:
         with part.open("wb") as file:
             writer = TensorWriter(file, layout)
-            _write(checkpoint, layout, writer, report)
+            _write(source, checkpoint, layout, writer, report)
         os.replace(part, target / WEIGHTS_FILE)
     except OSError as error:
         raise ModelError(f"{part}: cannot be written ({error}); {_needed_to_write(layout)}") from error
@@ -65,7 +64,7 @@ def convert(
     config, sizes = checkpoint.config, (weight.shape for weight in checkpoint.weights.values())
     return Converted(
         architecture=checkpoint.architecture,
-        parameters=sum(int(np.prod(shape)) for shape in sizes),
+        parameters=sum(math.prod(shape) for shape in sizes),
         vocabulary=config.vocabulary,
         context=config.context,
         precision=precision,
@@ -81,7 +80,7 @@ def _described(path: Path) -> bytes:
 
 
 def _needed_to_write(layout: _Layout) -> str:
-    size = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in layout.values())
+    size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in layout.values())
     return f"it needs {size / 2**20:,.0f} MiB of free disk"
 
 
@@ -109,25 +108,23 @@ def _group(name: str, weight: Weight, precision: Precision) -> int:
     return next((size for size in GROUPS if weight.shape[-1] % size == 0), 0)
 
 
-def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report: Report) -> None:
-    whole = sum(int(np.prod(weight.shape)) for weight in checkpoint.weights.values())
+def _write(source: Path, checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report: Report) -> None:
+    whole = sum(math.prod(weight.shape) for weight in checkpoint.weights.values())
     count = 0
     for name, weight in checkpoint.weights.items():
-        for start, rows in _pieces(weight):
+        for start, stop in pieces(weight.shape):
+            rows = weight.rows(start, stop)
+            check_finite(rows, f"{source}: {name}", DOWNLOAD)
             if rows.ndim == 1:
                 writer.write(name, start, rows)
             else:
                 values, scales = _quantised(rows, layout[name], layout[name + SCALE])
+                check_finite(scales, f"{source}: the scales of {name}", "choose int8, or another checkpoint")
                 writer.write(name, start, values)
                 writer.write(name + SCALE, start, scales)
             count += rows.size
+            forget_pages([weight.tensor.raw])
             report(count / whole, "converting")
-        forget_pages([weight.tensor.raw])
-
-
-def _pieces(weight: Weight) -> Iterator[tuple[int, np.ndarray]]:
-    for start in range(0, weight.shape[0], ROWS):
-        yield start, weight.rows(start, start + ROWS)
 
 
 def _quantised(

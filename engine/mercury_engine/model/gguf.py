@@ -16,10 +16,10 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
-from mercury_engine.model.architectures import config_of
+from mercury_engine.model.checkpoint import plan
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
 from mercury_engine.model.convert import Report
-from mercury_engine.model.stored import TensorWriter
+from mercury_engine.model.stored import TensorWriter, check_finite, forget_pages, pieces
 from mercury_engine.tokens.byte_level import byte_level
 from mercury_engine.tokens.sentencepiece import of_pieces
 
@@ -35,23 +35,21 @@ STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 AGAIN = "download the file again"
 CONTROL, USER_DEFINED = 3, 4
-ROWS = 4096
 WEIGHTS_FILE = "model.safetensors"
 
 
 class GgufTensor(Struct, frozen=True, eq=False):
-    """`raw` is the tensor's bytes in the mapped file; rows are stored whole, in blocks of the kind."""
+    """`raw` is the tensor's bytes in the mapped file; rows of a matrix are stored whole, in blocks of the kind."""
 
     name: str
     kind: int
     shape: tuple[int, ...]
     raw: np.ndarray
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Some rows as float32."""
-        row = self.shape[-1]
-        size = row // BLOCKS[self.kind].values * BLOCKS[self.kind].bytes
-        return dequantize(self.raw[start * size : stop * size], self.kind).reshape(-1, row)
+    def rows(self, start: int, stop: int, step: int = 1) -> np.ndarray:
+        """Some rows of a matrix as float32."""
+        raw = self.raw.reshape(self.shape[0], -1)[start:stop:step]
+        return dequantize(raw, self.kind).reshape(len(raw), -1)
 
 
 class GgufFile(Struct, frozen=True, eq=False):
@@ -303,7 +301,7 @@ def describe(path: Path, target: Path) -> int:
     """Write config, tokenizer and chat template into a folder; return the number of parameters."""
     file = read_gguf(path)
     config = _config_of(file)
-    _check_fit(file, _names(file), config)
+    _check_fit(file, config)
     tokenizer = tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
     tokenizer.save(str(target / TOKENIZER_FILE))
@@ -311,13 +309,11 @@ def describe(path: Path, target: Path) -> int:
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
-def _check_fit(file: GgufFile, published: Mapping[str, str], config: dict[str, Any]) -> None:
-    """Refuse a config that cannot be computed, or that the tensors' shapes do not match."""
-    config_of(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()}, 0)
-    for name, tensor in file.tensors.items():
-        heads = _turned_heads(config, name)
-        if len(tensor.shape) > 2 or (heads and (len(tensor.shape) != 2 or tensor.shape[0] % (2 * heads))):
-            raise ModelError(f"{file.path}: {name} has the shape {tensor.shape}, which does not fit the model; {AGAIN}")
+def _check_fit(file: GgufFile, config: dict[str, Any]) -> dict[str, str]:
+    """The published names of the tensors; `ModelError` unless config and shapes belong together."""
+    published = _names(file)
+    plan(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()})
+    return published
 
 
 def _config_of(file: GgufFile) -> dict[str, Any]:
@@ -334,6 +330,8 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
         sizes["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
     elif scaling != "none" or "rope_freqs.weight" in file.tensors:
         raise ModelError(f"{file.path}: scales its positions ({scaling}): add the model from its published checkpoint")
+    if (embedding := file.tensors.get("token_embd.weight")) is not None:
+        sizes["vocab_size"] = embedding.shape[0]
     return {
         "architectures": [architecture],
         "model_type": model_type,
@@ -426,10 +424,10 @@ def _names(file: GgufFile) -> dict[str, str]:
 
 def write_weights(path: Path, target: Path, report: Report = lambda share, doing: None) -> None:
     """Write `model.safetensors`: matrices as float16, everything else as float32."""
+    report(0.0, f"reading {path.name}")
     file = read_gguf(path)
     config = _config_of(file)
-    published = _names(file)
-    _check_fit(file, published, config)
+    published = _check_fit(file, config)
     layout = {
         published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
         for name, tensor in file.tensors.items()
@@ -443,20 +441,29 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
         writer = TensorWriter(output, layout)
         for name, tensor in file.tensors.items():
             for start, rows in _pieces(tensor, _turned_heads(config, name)):
-                writer.write(published[name], start, rows)
+                check_finite(rows, f"{path}: {name}", AGAIN)
+                is_matrix = rows.ndim == 2
+                writer.write(
+                    published[name], start, np.clip(rows, -HALF, HALF).astype(np.float16) if is_matrix else rows
+                )
+                forget_pages([tensor.raw])
             size_written += len(tensor.raw)
             report(size_written / whole, f"reading {path.name}")
     part.replace(target / WEIGHTS_FILE)
 
 
 def _pieces(tensor: GgufTensor, heads: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The rows in published order, a few at a time, and the first one's number. llama.cpp rotates neighbouring rows of
+    a head, the published layout its halves: one half is every other row of llama.cpp's."""
     if len(tensor.shape) == 1:
         yield 0, dequantize(tensor.raw, tensor.kind)
         return
-    step = tensor.shape[0] if heads else ROWS
-    for start in range(0, tensor.shape[0], step):
-        rows = tensor.rows(start, min(start + step, tensor.shape[0]))
-        yield start, np.clip(_turned_back(rows, heads) if heads else rows, -HALF, HALF).astype(np.float16)
+    halves, step = (2 * heads, 2) if heads else (1, 1)
+    size = tensor.shape[0] // halves
+    for half in range(halves):
+        first = half // 2 * 2 * size + half % 2
+        for start, stop in pieces((size, *tensor.shape[1:])):
+            yield half * size + start, tensor.rows(first + start * step, first + stop * step, step)
 
 
 def _turned_heads(config: Mapping[str, Any], name: str) -> int:
@@ -466,8 +473,3 @@ def _turned_heads(config: Mapping[str, Any], name: str) -> int:
         return 0
     heads = config["num_attention_heads"]
     return heads if kind == "attn_q" else config.get("num_key_value_heads") or heads
-
-
-def _turned_back(rows: np.ndarray, heads: int) -> np.ndarray:
-    """Undo llama.cpp's reordering: it rotates neighbours, the published layout rotates halves of a head."""
-    return rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)

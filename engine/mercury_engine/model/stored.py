@@ -3,7 +3,7 @@
 import math
 import mmap
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -18,6 +18,9 @@ NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"
 ALIGNED = 64
 LONGEST_HEADER = 1 << 23
 """In bytes. A tensor's entry has about a hundred, and a file has some thousands at most."""
+
+PIECE = 1 << 22
+"""The number of values that are converted at a time, however a tensor is shaped."""
 
 
 class StoredTensor:
@@ -75,9 +78,21 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredT
     dtype = np.dtype(DTYPES[entry.dtype])
     start, stop = entry.data_offsets
     size = math.prod(entry.shape) * dtype.itemsize
-    if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
+    if min(entry.shape, default=1) < 1 or not 0 <= start <= stop <= len(data) or stop - start != size:
         raise ModelError(f"{place} does not fit the file, which is damaged or truncated; {remedy}")
     return StoredTensor(data[start:stop].view(dtype).reshape(entry.shape), entry.dtype)
+
+
+def pieces(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """The rows of a tensor, a few at a time: the first one and the one behind the last."""
+    step = max(1, PIECE // math.prod(shape[1:]))
+    return ((start, min(start + step, shape[0])) for start in range(0, shape[0], step))
+
+
+def check_finite(rows: np.ndarray, place: str, remedy: str) -> None:
+    """Refuse rows of a weight that the model could not compute with."""
+    if not np.isfinite(rows).all():
+        raise ModelError(f"{place} has values that are no numbers (NaN or infinite); {remedy}")
 
 
 def forget_pages(arrays: Iterable[np.ndarray]) -> None:

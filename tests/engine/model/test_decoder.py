@@ -307,6 +307,24 @@ def test_model_that_cannot_run_here_is_named_with_a_remedy(changed, words, saved
     check_refused(tmp_path, *words)
 
 
+def test_weights_that_are_no_numbers_are_named(saved, tmp_path):
+    folder = copied(saved("qwen2")[1], tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    weights["model.layers.1.mlp.up_proj.weight"][3, 5] = np.nan
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"layers\.1\.feed_forward\.up\.weight has values that are no numbers"):
+        convert(folder, tmp_path / "converted")
+
+
+def test_weights_of_integers_are_refused(saved, tmp_path):
+    folder = copied(saved("qwen2")[1], tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"] = weights["model.norm.weight"].astype(np.int8)
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.norm\.weight is I8, not one of F32, F16, BF16"):
+        read_checkpoint(folder)
+
+
 def test_damaged_and_missing_files_are_named_with_a_remedy(saved, tmp_path):
     weights = copied(saved("qwen2")[1], tmp_path) / "model.safetensors"
     data = weights.read_bytes()

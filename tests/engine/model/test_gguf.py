@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from mercury_engine.api import EngineError
 from mercury_engine.chat.template import Source, read_source
-from mercury_engine.model import gguf
+from mercury_engine.model import gguf, stored
 from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.gguf import BLOCKS, dequantize, describe, read_gguf, tokenizer_of, write_weights
@@ -122,12 +123,40 @@ def test_gguf_file_becomes_a_checkpoint(tmp_path, kind):
     assert describe(tmp_path / "a.gguf", tmp_path) == sum(weight.size for weight in published.values())
     write_weights(tmp_path / "a.gguf", tmp_path)
     read = read_checkpoint(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == len(LETTERS)
     assert (read.config.heads, read.config.kv_heads, read.config.tied) == (HEADS, KV_HEADS, True)
     for ours, theirs in [("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")]:
         expected = published[f"model.layers.0.self_attn.{theirs}.weight"]
         found = read.weights[f"layers.0.attention.{ours}.weight"].rows()
         assert np.abs(found - expected).max() < 0.003
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_weights_are_the_same_in_pieces_of_any_size(tmp_path, monkeypatch):
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(tensors(weights(), "llama"))))
+    write_weights(tmp_path / "a.gguf", tmp_path)
+    whole = load_file(tmp_path / "model.safetensors")
+    monkeypatch.setattr(stored, "PIECE", 3 * WIDTH)
+    write_weights(tmp_path / "a.gguf", tmp_path)
+    pieces = load_file(tmp_path / "model.safetensors")
+    assert [name for name in whole if not np.array_equal(whole[name], pieces[name])] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("blk.0.attn_v.weight", 0), ("output_norm.weight", 0), ("token_embd.weight", 8)]
+)
+def test_weight_that_is_no_number_is_named(tmp_path, name, kind):
+    stored = {tensor[0]: tensor for tensor in tensors(weights(), "llama")}
+    _, _, shape, raw = stored[name]
+    if kind == 0:
+        raw = np.full(shape, np.inf, np.float32).tobytes()
+    else:
+        raw = np.array([np.nan], np.float16).tobytes() + raw[2:]
+    stored[name] = (name, kind, shape, raw)
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(stored.values())))
+    describe(tmp_path / "a.gguf", tmp_path)
+    with pytest.raises(ModelError, match=rf"a\.gguf: {name} has values that are no numbers"):
+        write_weights(tmp_path / "a.gguf", tmp_path)
 
 
 def test_tokenizer_is_made_from_the_tokens_of_the_file(tmp_path):
@@ -209,10 +238,15 @@ def check_refused(tmp_path, data, said):
         ({"llama.attention.head_count_kv": 3}, "4 attention heads cannot share 3"),
         ({"llama.attention.head_count_kv": "x"}, "num_key_value_heads is 'x'"),
         ({"llama.attention.key_length": 7}, "head_dim is 7"),
-        ({"llama.attention.head_count": 32, "llama.attention.key_length": 2}, "has the shape"),
+        ({"llama.attention.head_count": 32, "llama.attention.key_length": 2}, r"is \(16, 32\), and by the config"),
         ({"llama.block_count": 1000}, "num_hidden_layers is 1000, and there are"),
         ({"tokenizer.chat_template": " " * (1 << 21)}, "its chat template has more than 1,048,576 characters"),
         ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0}, "a value of the wrong kind"),
+        ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": float("nan")}, "no numbers to rotate by"),
+        ({"llama.rope.freq_base": float("inf")}, "rope_theta is inf, not a positive number"),
+        ({"llama.rope.freq_base": True}, "rope_theta is True, not a positive number"),
+        ({"llama.attention.layer_norm_rms_epsilon": float("nan")}, "rms_norm_eps is nan, not a positive number"),
+        ({"llama.context_length": float("nan")}, "a context of nan"),
     ],
 )
 def test_unsupported_gguf_is_named(tmp_path, changes, said):
@@ -240,7 +274,14 @@ def test_unsupported_gguf_is_named(tmp_path, changes, said):
         (file_of({"a": "b"}, [("x", 0, (1 << 40,), b"")]), "does not fit the file"),
         (file_of({"a": "b"}, [("x", 8, (31,), bytes(34))]), "does not fit the file"),
         (file_of({"a": "b"}, [("x", 0, (1 << 63, 2), b"")]), "does not fit the file"),
-        (file_of(fields(), [("token_embd.weight", 0, (2, 2, 2), bytes(32))]), "num_hidden_layers|has the shape"),
+        (
+            file_of(fields(), [("token_embd.weight", 0, (2, 2, 2), bytes(32))]),
+            r"embedding.weight is \(2, 2, 2\), and by",
+        ),
+        (
+            file_of(fields(), [("token_embd.weight", 2, (32, 1 << 16), bytes(18 << 16))]),
+            r"embedding.weight is \(32, 65536\), and by the config \(32, 32\)",
+        ),
         (file_of(fields(), [("odd.weight", 0, (4,), bytes(16))]), "odd.weight is no weight"),
     ],
 )

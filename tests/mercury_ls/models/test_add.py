@@ -267,12 +267,14 @@ def gguf_file():
         ({"architectures": 5}, "architectures is 5, not a list"),
         ({"num_hidden_layers": 10**30}, "num_hidden_layers is 1000"),
         ({"head_dim": 10**10}, "head_dim is 10000000000"),
-        ({"rope_theta": "x"}, "has a value of the wrong kind"),
+        ({"rope_theta": "x"}, "rope_theta is 'x', not a positive number"),
+        ({"rope_theta": True}, "rope_theta is True, not a positive number"),
+        ({"rms_norm_eps": -1}, "rms_norm_eps is -1, not a positive number"),
         ({"num_key_value_heads": "x"}, "num_key_value_heads is 'x', not a number"),
         ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 of keys and values"),
         ({"head_dim": 7}, "head_dim is 7, and halves of a head are rotated"),
         ({"hidden_size": 36}, "head_dim is 9"),
-        ({"attention_multiplier": "x"}, "has a value of the wrong kind"),
+        ({"attention_multiplier": "x"}, "attention_multiplier is 'x', not a positive number"),
         ({"rope_scaling": {"rope_type": "linear", "factor": 0}}, "has a value of the wrong kind"),
         ({"max_position_embeddings": -1}, "a context of -1"),
         ({"vocab_size": 100}, ["has 264 tokens, and config.json says 100", "different models"]),
@@ -364,6 +366,34 @@ def test_user_may_say_what_model_is(tmp_path):
 def test_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=150_000_000))
     check_refused(["needs 200 MB of disk", "150 MB are free"], checkpoint(tmp_path / "tiny"))
+
+
+def test_long_steps_are_reported_before_they_begin(home, tmp_path):
+    steps = []
+
+    def agreed(plan):
+        steps.append("agreed")
+        return True
+
+    def open_made(folder, record):
+        steps.append("opened")
+        return answers(folder, record)
+
+    def report(share, step):
+        steps.append(f"{step} {share:.0%}")
+
+    order = AddOrder(source=str(checkpoint(tmp_path / "tiny")))
+    add(order, network=False, agreed=agreed, report=report, open_made=open_made)
+    asking = "asking tiny known questions"
+    assert steps[0] == "agreed"
+    assert steps[-4:] == ["converting 100%", f"{asking} 0%", "opened", f"{asking} 100%"]
+
+
+def test_memory_of_a_large_tokenizer_is_announced(home, tmp_path):
+    folder = checkpoint(tmp_path / "tiny")
+    tokenizer = folder / "tokenizer.json"
+    tokenizer.write_bytes(tokenizer.read_bytes() + b" " * 50_000_000)
+    assert "in memory    about 1,200 MB" in made(folder, agree=False)[1]
 
 
 def test_too_little_memory_is_known_beforehand(home, tmp_path, monkeypatch):
