@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from threading import Condition, Thread
 from typing import cast
 
@@ -54,8 +54,8 @@ class Worker:
     """Created on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
 
     Before each forward it schedules the newest request of each client, round robin, and as many at once as the engine
-    can batch. Warming gets the remaining time, and never delays a batch by more than one forward. At each yield of the
-    engine, a closed or late request ends, and any other may be suspended.
+    can batch; conversations wait until no completion does. Warming gets the remaining time, and never delays a batch by
+    more than one forward. At each yield of the engine, a closed or late request ends, and any other may be suspended.
     """
 
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -312,7 +312,8 @@ class Worker:
 
 
 class _Schedule:
-    """The open requests, and which of them run next: clients round robin, the newest request of each first.
+    """The open requests, and which of them run next: completions before conversations, clients round robin, the newest
+    request of each first.
 
     A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
     and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then the
@@ -343,7 +344,9 @@ class _Schedule:
 
     def choose(self, limit: int) -> "list[DraftStream]":
         ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
-        chosen = list(islice((stream for rank in ranks for stream in rank if stream is not None), limit))
+        streams = [stream for rank in ranks for stream in rank if stream is not None]
+        completions = [stream for stream in streams if isinstance(stream.request, InfillRequest)]
+        chosen = (completions or streams)[:limit]
         for stream in chosen:
             self._begin(stream)
         return chosen

@@ -376,16 +376,23 @@ async def test_chat_text_arrives_until_the_final_one():
     assert said[-1].text == "You said: hello"
 
 
-async def test_conversations_and_completions_take_turns():
-    engine = Busy(passes=2)
+async def test_completions_come_before_conversations_whoever_asks():
+    class Overheard(Busy):
+        def chat(self, request):
+            for reply in super().chat(request):
+                self.seen.append(request.messages[0].content)
+                yield reply
+
+    engine = Overheard(passes=2)
     async with running(engine, clock=engine.clock) as worker:
-        first = worker.ask("a", request(session="a"))
+        first = worker.ask("a", chat("a"))
         await engine.gate.hold()
-        waiting = [worker.ask("b", chat()), worker.ask("c", request(session="c"))]
+        waiting = [worker.ask("b", chat("b")), *(worker.ask(name, request(session=name)) for name in ("c", "a2"))]
         engine.gate.let()
-        got = [await everything(one) for one in (first, *waiting)]
-    assert [len(each) for each in got] == [2, 2, 2]
-    assert (engine.forwards, engine.open) == (6, 0)
+        answers = [await everything(stream) for stream in (first, *waiting)]
+    assert " ".join(engine.seen) == "a c c a2 a2 a b b"
+    assert [len(drafts) for drafts in answers] == [2, 2, 2, 2]
+    assert engine.open == 0
 
 
 async def test_completion_model_is_not_asked_to_chat():
