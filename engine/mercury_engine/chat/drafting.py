@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Effort
-from mercury_engine.chat.grammar import Guide
+from mercury_engine.chat.grammar import Guide, Steps
 from mercury_engine.chat.vocabulary import TokenChooser
 
 Settled = tuple[int, float]
@@ -108,12 +108,13 @@ class Walk(Struct, frozen=True):
 
 def walk(
     guide: Guide, logits_SV: np.ndarray, chooser: TokenChooser, ends: frozenset[int], pace: Pace, room: int
-) -> Walk:
+) -> Steps[Walk]:
     """From left to right take the likeliest tokens that the grammar allows, while they are sure or still too few.
-    Tokens that the grammar forces cost nothing."""
+    Tokens that the grammar forces need no forward."""
     settled: list[Settled] = []
     chosen, least = 0, pace.least(len(logits_SV))
     while len(settled) < room:
+        yield
         if forced := guide.forced()[: room - len(settled)]:
             for token in forced:
                 guide.take(token)

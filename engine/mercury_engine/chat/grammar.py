@@ -3,15 +3,15 @@
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from mercury_engine.api import ChatRequest, EngineError, RequestError, Tool
 from mercury_engine.chat.calls import CallFormat
-from mercury_engine.chat.schemas import Trial, check_depth
+from mercury_engine.chat.schemas import Trial, check_depth, on_deep_stack
 from mercury_engine.chat.vocabulary import AnswerVocabulary
 from mercury_engine.installation import with_extra
 
@@ -26,8 +26,9 @@ MOST_SYMBOLS = 30_000
 """Per grammar: 300 tools of 10 arguments each. That takes a second to compile, in which no request is answered, and
 the time grows quadratically from there."""
 
-MOST_ALTERNATIVES = MOST_SYMBOLS
-"""At one place of an answer: four for each property that may come next. Of 2,500 a step takes a tenth of a second."""
+MOST_ALTERNATIVES = 5000
+"""At one place of an answer: four for each property that may come next. Some steps take a twentieth of a second of
+them, in which nothing else runs; of 12,000, several tenths."""
 
 CLOSING_BYTES = 8192
 """The longest ending that is searched for."""
@@ -43,6 +44,10 @@ NEW_ORDER = b"a0@.-:/_"
 """Of the bytes not written yet these come first: they separate the parts of most patterns."""
 
 END = 256
+
+Result = TypeVar("Result")
+Steps = Generator[None, None, Result]
+"""Work on a grammar, with a `yield` between its steps: under a large schema each takes up to a tenth of a second."""
 
 
 class Guide(Protocol):
@@ -64,7 +69,7 @@ class Guide(Protocol):
         """Take back this many tokens."""
         ...
 
-    def closing(self) -> list[int] | None:
+    def closing(self) -> Steps[list[int] | None]:
         """A few tokens that would complete the answer; None if none were found."""
         ...
 
@@ -104,9 +109,14 @@ class Grammars:
             if reason := self._trial.survives(text, MOST_SYMBOLS):
                 raise RequestError(f"this schema cannot be enforced: {reason}; make it simpler")
             grammar = llguidance.LLMatcher.grammar_from_lark(text)
-            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=_limits(MOST_SYMBOLS))
+            limits = _limits(MOST_SYMBOLS)
+            matcher, spelled = on_deep_stack(
+                lambda: (
+                    llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=limits),
+                    byte_matcher(text, MOST_SYMBOLS),
+                )
+            )
             _check(matcher)
-            spelled = byte_matcher(text, MOST_SYMBOLS)
             if not any(spelled.compute_bitmask()[: END // 8]):
                 raise RequestError("this schema cannot be enforced: it refers to itself, and nothing satisfies it")
             self._known[text] = MatcherGuide(self._vocabulary, matcher, spelled)
@@ -161,8 +171,8 @@ class MatcherGuide:
             self._spelled.rollback(sum(self._sizes[-count:]))
             del self._sizes[-count:]
 
-    def closing(self) -> list[int] | None:
-        spelled = _ending(self._spelled.deep_copy())
+    def closing(self) -> Steps[list[int] | None]:
+        spelled = yield from _ending(self._spelled.deep_copy())
         if spelled is None:
             return None
         for tokens in (self._encoded(spelled), [*self._each(spelled)]):
@@ -233,17 +243,18 @@ class _TriggeredGuide:
             self._inner = None
             del self._texts[inside - count :]
 
-    def closing(self) -> list[int] | None:
-        return self._inner.closing() if self._inner else []
+    def closing(self) -> Steps[list[int] | None]:
+        return (yield from self._inner.closing()) if self._inner else []
 
 
-def _ending(matcher: Any) -> bytes | None:
+def _ending(matcher: Any) -> Steps[bytes | None]:
     """A short way to the end: closing bytes first, opening ones last, and of the others those written longest ago,
     so that no pattern is repeated for ever."""
     text, last = bytearray(), [0] * END
     while not matcher.is_accepting():
         if len(text) >= CLOSING_BYTES:
             return None
+        yield
         step = matcher.compute_ff_bytes() or _closest(matcher, last)
         if not step or matcher.try_consume_tokens([*step]) != len(step):
             return None

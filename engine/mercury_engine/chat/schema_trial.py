@@ -1,28 +1,27 @@
 """A process that compiles grammars and reports that it is still alive: `python -m mercury_engine.chat.schema_trial`."""
 
 import json
+import os
 import sys
-import threading
 
 from mercury_engine.chat.grammar import byte_matcher
-from mercury_engine.chat.schemas import TRIAL_STACK
+from mercury_engine.chat.schemas import on_deep_stack
 
 
-def _compile_all() -> None:
-    for line in sys.stdin:
-        grammar, most_symbols = json.loads(line)
-        matcher = byte_matcher(grammar, most_symbols)
-        if not matcher.is_error():
-            matcher.compute_bitmask()
-        sys.stdout.write("lived\n")
-        sys.stdout.flush()
+def _compile(grammar: str, most_symbols: int) -> None:
+    matcher = byte_matcher(grammar, most_symbols)
+    if not matcher.is_error():
+        matcher.compute_bitmask()
 
 
 def _main() -> None:
-    threading.stack_size(TRIAL_STACK)
-    thread = threading.Thread(target=_compile_all)
-    thread.start()
-    thread.join()
+    if hasattr(os, "nice"):
+        os.nice(10)  # whoever completes code comes first
+    for line in sys.stdin:
+        grammar, most_symbols = json.loads(line)
+        on_deep_stack(lambda: _compile(grammar, most_symbols))  # noqa: B023  it is called at once
+        sys.stdout.write("lived\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

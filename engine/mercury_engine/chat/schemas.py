@@ -1,8 +1,10 @@
 """Untrusted schemas: a limit on their depth, and a trial of the compiler in a process that may crash."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from mercury_engine.api import RequestError
 from mercury_engine.chat.kept import KeptProcess
@@ -11,8 +13,10 @@ MOST_DEPTH = 2000
 """The maximum recursion depth of the compiler: its stack held at 2,400 references, and overflowed at 5,000."""
 LONGEST_PATTERN = 10_000
 TRIAL_SECONDS = 10.0
-TRIAL_STACK = 2_000_000
-"""No more than threads have on any system: what survives here survives in the engine."""
+STACK = 64 << 20
+"""In bytes, of the threads that compile grammars: ten times what the deepest schema takes."""
+
+Result = TypeVar("Result")
 
 
 def check_depth(schema: Any, whose: str) -> None:
@@ -78,6 +82,24 @@ def _referred(schema: Any, reference: str) -> Any:
         else:
             return None
     return node
+
+
+def on_deep_stack(work: Callable[[], Result]) -> Result:
+    """The result of the work on a thread of its own, whose stack is large enough for any schema on every system."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    usual = threading.stack_size(STACK)
+    try:
+        threading.Thread(target=run, name="schema", daemon=True).start()
+    finally:
+        threading.stack_size(usual)
+    return future.result()
 
 
 class Trial:

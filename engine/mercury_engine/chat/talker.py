@@ -3,16 +3,17 @@
 import codecs
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
 from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot
 from mercury_engine.chat.calls import MAY_BE_JSON, Dialogue, ParsedAnswer, called_in_json, dialogue_of
 from mercury_engine.chat.drafting import PACES, DraftBlock, Settled, walk
-from mercury_engine.chat.grammar import Grammars, Guide
+from mercury_engine.chat.fair_thread import FairThread
+from mercury_engine.chat.grammar import Grammars, Guide, Steps
 from mercury_engine.chat.reading import CANVAS, CachedConversation, ConversationCanvas, Manner
 from mercury_engine.chat.template import ChatTemplate, read_source
 from mercury_engine.chat.vocabulary import AnswerVocabulary, TokenChooser
@@ -24,6 +25,11 @@ PREPARING_SECONDS = 0.005
 """At a time, while what others may be slow with, the model's template and the request's schema, is waited for."""
 CACHES = 2
 """The share of the cache memory for conversations; the last one stays in any case."""
+
+SLICE_SECONDS = 0.01
+"""Grammars are worked on for so long at a time, so that completions need not wait."""
+
+NOTHING = ChatReply(0, "")
 
 Result = TypeVar("Result")
 
@@ -51,7 +57,7 @@ class Talker:
         self._open_dialogue = dialogue
         self._ends = ends
         self._kept: list[tuple[str, CachedConversation]] = []
-        self._preparing = ThreadPoolExecutor(1, "chat")
+        self._preparing = FairThread("chat")
 
     @cached_property
     def dialogue(self) -> Dialogue:
@@ -73,17 +79,18 @@ class Talker:
         return sum(conversation.cache.bytes for _, conversation in self._kept)
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
+        started = self.clock()
         rendered, guide = yield from self._prepared(request)
         with self._place(request.session, rendered) as conversation:
-            yield from _Reply(self, request, rendered, guide, conversation).run()
+            yield from _Reply(self, request, rendered, guide, conversation, started).run()
 
     def _prepared(self, request: ChatRequest) -> Generator[ChatReply, None, tuple[str, Guide | None]]:
         """The conversation as the model reads it, and what the answer must keep to. Both are programs of others, which
         may take seconds: conversations wait for each other, and nobody else for them."""
-        nothing, preparing = ChatReply(0, ""), self._preparing.submit(self._prepare, request)
+        preparing = self._preparing.submit(request.session, partial(self._prepare, request))
         try:
             while not wait([preparing], PREPARING_SECONDS).done:
-                yield nothing
+                yield NOTHING
             return preparing.result()
         finally:
             preparing.cancel()
@@ -93,13 +100,28 @@ class Talker:
         self.room.check_characters(len(rendered))
         return rendered, self.grammars.guide(request, self.dialogue.calls)
 
-    def timed(self, forwards: Generator[Result]) -> Generator[Result]:
-        started = self.clock()
+    def timed(self, forwards: Generator[Result | None]) -> Generator[Result | None]:
+        """The results of forwards, None where one pauses for others."""
+        started, spent = self.clock(), 0.0
         for result in forwards:
-            self.forwards += 1
-            self.forward_ms = (self.clock() - started) * 1000
+            spent += self.clock() - started
+            if result is not None:
+                self.forwards += 1
+                self.forward_ms, spent = spent * 1000, 0.0
             yield result
             started = self.clock()
+
+    def in_slices(self, steps: Steps[Result]) -> Steps[Result]:
+        """Run the steps, and pause where they have taken a while."""
+        started = self.clock()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+            if self.clock() - started >= SLICE_SECONDS:
+                yield
+                started = self.clock()
 
     @contextmanager
     def _place(self, session: str, conversation: str) -> Iterator[CachedConversation]:
@@ -135,8 +157,9 @@ class _Reply:
         rendered: str,
         guide: Guide | None,
         conversation: CachedConversation,
+        started: float,
     ) -> None:
-        self._started = model.clock()
+        self._started = started
         self._model = model
         self._request = request
         self._kept = conversation
@@ -144,7 +167,7 @@ class _Reply:
         self._chooser = TokenChooser(model.vocabulary, request.temperature, request.seed)
         self._calls = bool(request.tools) and request.tool_choice != "none"
         self._guide = guide
-        self._ending = self._guide.closing() if self._guide else None
+        self._ending: list[int] | None = None
         self._rendered = rendered
         self._prompt = self._encoded()
         self._ids = list(self._prompt)
@@ -167,35 +190,41 @@ class _Reply:
 
     def run(self) -> Generator[ChatReply]:
         with self._room as self._most:
-            yield from self._forwards()
+            yield from self._replies()
 
     @property
     def _closes(self) -> bool:
         """True if the answer has room for its ending."""
         return self._ending is not None and len(self._ending) <= self._most
 
-    def _forwards(self) -> Generator[ChatReply]:
-        """The forwards of the answer; past its deadline it ends without another one."""
+    def _replies(self) -> Generator[ChatReply]:
+        """A reply after each forward, and at each pause the latest again; past its deadline the answer ends without
+        another forward."""
         finish: Finish = ""
-        self._canvas.begin(self._prompt)
-        for _ in self._model.timed(self._canvas.catch_up(self._prompt)):
-            self._step += 1
+        reply = NOTHING
+        for outcome in self._model.timed(self._forwards()):
+            if outcome is not None:
+                self._step += 1
+                finish = outcome
+            if finish := finish or self._late_finish():
+                break
+            if outcome is not None:
+                reply = self._said()
+            yield reply
             if finish := self._late_finish():
                 break
-            yield self._said()
-        while not finish:
-            (finish,) = self._model.timed(self._forward())
-            self._step += 1
-            finish = finish or self._late_finish()
-            if not finish:
-                yield self._said()
-                finish = self._late_finish()
         self._remember()
         yield self._said(finish)
 
-    def _forward(self) -> Generator[Finish]:
-        """The reason why the answer ends after one forward, "" if it continues."""
-        yield self._write_freely() if self._guide is None else self._write_along(self._guide)
+    def _forwards(self) -> Generator[Finish | None]:
+        """The reason why the answer ends after each forward, "" if it goes on; None at a pause."""
+        if self._guide is not None:
+            self._ending = yield from self._model.in_slices(self._guide.closing())
+        self._canvas.begin(self._prompt)
+        for _ in self._canvas.catch_up(self._prompt):
+            yield ""
+        while True:
+            yield self._write_freely() if self._guide is None else (yield from self._write_along(self._guide))
 
     def _write_freely(self) -> Finish:
         start = len(self._ids) % self._model.manner.block if self._model.manner.block else 0
@@ -220,13 +249,16 @@ class _Reply:
         self._ids += [token for token, _ in tokens]
         return finish
 
-    def _write_along(self, guide: Guide) -> Finish:
+    def _write_along(self, guide: Guide) -> Steps[Finish]:
         room, ends = self._most - len(self._written), self._model.vocabulary.ends
         logits_SV = self._canvas.logits(self._ids, [-1] * self._canvas.slots(self._ids))
-        walked = walk(guide, logits_SV, self._chooser, ends, self._pace, room)
+        in_slices = self._model.in_slices
+        walked = yield from in_slices(walk(guide, logits_SV, self._chooser, ends, self._pace, room))
         if walked.ended:
             return self._finished(walked.tokens, "stop")
-        tokens = self._that_can_close(guide, walked.tokens, room) if self._closes else walked.tokens
+        tokens = walked.tokens
+        if self._closes:
+            tokens = yield from in_slices(self._that_can_close(guide, tokens, room))
         self._finished(tokens, "")
         if guide.allowed() is None:  # text, in which a call may begin
             stopped = self._finds_stop(self._written)
@@ -235,13 +267,13 @@ class _Reply:
             return self._cut_short()
         return "length" if len(tokens) == room else ""
 
-    def _that_can_close(self, guide: Guide, tokens: list[Settled], room: int) -> list[Settled]:
+    def _that_can_close(self, guide: Guide, tokens: list[Settled], room: int) -> Steps[list[Settled]]:
         """As many of the tokens as leave room for an ending; none at all always does."""
-        fits, excess, count = 0, len(tokens) + 1, len(tokens)
+        known, fits, excess, count = self._ending, 0, len(tokens) + 1, len(tokens)
         while excess - fits > 1:
-            ending = guide.closing()
+            ending = yield from guide.closing()
             if ending is not None and len(ending) <= room - count:
-                self._ending, fits = ending, count
+                known, fits = ending, count
             else:
                 excess = count
             middle = (fits + excess) // 2
@@ -249,6 +281,7 @@ class _Reply:
             for token, _ in tokens[count:middle]:
                 guide.take(token)
             count = middle
+        self._ending = known
         return list(tokens[:fits])
 
     def _cut_short(self) -> Finish:

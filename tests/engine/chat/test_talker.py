@@ -157,6 +157,36 @@ def test_late_answer_is_closed_without_another_forward(engine, monkeypatch):
     jsonschema.validate(json.loads(said[-1].text), PERSON)
 
 
+@pytest.mark.parametrize(
+    "more", [{"schema": json.dumps(PERSON)}, {"tools": (ADD,), "tool_choice": "required"}, {"tools": (ADD,)}]
+)
+def test_answer_under_a_grammar_is_the_same_with_pauses_anywhere(engines, monkeypatch, more):
+    for family, engine in engines.items():
+        monkeypatch.setattr(module, "SLICE_SECONDS", float("inf"))
+        whole = [*forwards(engine.chat(request(family, most_tokens=90, **more)))]
+        monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
+        paused = [*forwards(engine.chat(request(family, most_tokens=90, **more)))]
+        news = [reply for before, reply in pairwise([None, *paused]) if reply is not before]
+        assert len(paused) > len(news)
+        assert [reply.text for reply in news] == [reply.text for reply in whole]
+        assert news[-1].calls == whole[-1].calls
+
+
+@pytest.mark.parametrize("pauses", range(1, 200, 11))
+def test_answer_that_is_late_at_any_pause_is_true_to_its_schema(engine, monkeypatch, pauses):
+    talker, late = engine._talker, [0.0]
+    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(talker, "clock", lambda: late[0])
+    replies = engine.chat(request(schema=json.dumps(PERSON), deadline_ms=100, most_tokens=60, temperature=1.0))
+    seen = []
+    for reply in forwards(replies):
+        seen.append(reply)
+        late[0] = float(len(seen) > pauses)
+    last = seen[-1]
+    assert last.finish == "stop"
+    jsonschema.validate(json.loads(last.text), PERSON)
+
+
 def test_late_text_ends_where_it_stands(engine, monkeypatch):
     monkeypatch.setattr(engine._talker, "clock", lambda: 0.0)
     *_, last = engine.chat(request(deadline_ms=0))
