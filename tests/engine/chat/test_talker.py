@@ -149,7 +149,8 @@ def test_late_answer_is_closed_without_another_forward(engine, monkeypatch):
     monkeypatch.setattr(talker, "clock", lambda: now[0])
     monkeypatch.setattr(talker, "forward_ms", 0.0)
     before, said = talker.forwards, []
-    for each in engine.chat(request(schema=json.dumps(PERSON), effort="high", deadline_ms=100, most_tokens=60)):
+    asked = request(schema=json.dumps(PERSON), effort="high", deadline_ms=100, most_tokens=60)
+    for each in forwards(engine.chat(asked)):
         said.append(each)
         now[0] += 0.06
     assert talker.forwards - before == 2
