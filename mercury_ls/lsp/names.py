@@ -35,6 +35,8 @@ KINDS: dict[int, NameKind] = {
 """What is a name, and of which kind; no texts, keywords and snippets. Some servers do not say."""
 UNSAID = 0
 
+MOST_ITEMS = 8192
+"""No more of a list is read: nothing else runs meanwhile, and of as many names only a part is kept."""
 LONGEST_LABEL = 500
 """No more of a parameter is read: the patterns take the square of what another server sends."""
 INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!?…]|:(?!:)).*|)\Z", re.DOTALL)
@@ -79,8 +81,9 @@ def known(answer: NamesAnswer, ask: NamesRequest) -> NameList:
     """Of a call its parameters, elsewhere all names but those."""
     if ask.role == "keyword":
         return _parameters(answer.signature or Signature(), ask.path)
-    names = (name for item in answer.items if (name := _named(item)) and name.kind != "parameter")
-    return NameList.of(names, complete=not answer.is_incomplete)
+    items = answer.items[:MOST_ITEMS]
+    names = (name for item in items if (name := _named(item)) and name.kind != "parameter")
+    return NameList.of(names, complete=len(items) == len(answer.items) and not answer.is_incomplete)
 
 
 def _parameters(signature: Signature, path: str) -> NameList:
@@ -89,7 +92,7 @@ def _parameters(signature: Signature, path: str) -> NameList:
     id = language.id if language else ""
     patterns = (PARAMETER, BEFORE_TYPE if id == "go" else BEHIND_TYPE)
     kind: NameKind = "keyword" if id in traits.KEYWORD_ARGUMENTS else "parameter"
-    labels = [label[:LONGEST_LABEL] for label in signature.parameters]
+    labels = [label[:LONGEST_LABEL] for label in signature.parameters[:MOST_ITEMS]]
     matches = [next(filter(None, (pattern.fullmatch(label) for pattern in patterns)), None) for label in labels]
     groups = [match.groups("") for match in matches if match is not None]
     names = [Name(name, kind) for mark, name in groups if not mark]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.lsp.names import known
+from mercury_ls.lsp.names import MOST_ITEMS, known
 from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, Signature
 from mercury_ls.names.known import Name, NameList, NamesRequest
 from tests.mercury_ls.lsp.test_server import INLINE, Client, place
@@ -35,6 +35,12 @@ INSERTED = re.findall("(.*) →(?: (.*))?", Path(__file__).with_name("inserted.t
 @pytest.mark.parametrize(("inserted", "name"), [*INSERTED, ("", "")])
 def test_entry_is_the_name_that_it_inserts(inserted, name):
     check("member", NamedItem(inserted, METHOD), *([Name(name, "function")] if name else []))
+
+
+def test_beginning_of_a_very_long_list_is_read():
+    answer = NamesAnswer(tuple(NamedItem(f"name{number}", METHOD) for number in range(MOST_ITEMS + 1)))
+    names = known(answer, NamesRequest("/a.py", "", 1, 0))
+    assert (len(names.names), names.complete) == (MOST_ITEMS, False)
 
 
 @pytest.mark.parametrize("kind", [TEXT, KEYWORD, SNIPPET, 17, 99, -1])
