@@ -138,6 +138,8 @@ class OpenFiles:
         self.recorder.closed(document)
         if len(document.text) <= LARGEST_DOCUMENT:
             self._recent[uri] = document.snapshot()
+        else:
+            self._recent.pop(uri, None)
 
     def lose(self, uri: str, reason: str) -> None:
         """The text is unknown until the editor opens the document again."""

@@ -240,6 +240,21 @@ async def test_suggestions_long_gone_do_not_hold_the_texts_they_were_made_for(se
     assert sizes[-1] - sizes[3] < 2 * len(text)
 
 
+async def test_text_of_a_closed_document_that_was_too_large_is_not_kept(session):
+    text = "y = 1\n" * (LARGEST_DOCUMENT // 5)
+    tracemalloc.start()
+    for number in range(3):
+        uri = f"file:///project/large{number}.py"
+        session.open(uri, f"/project/large{number}.py", "python", 1, text + str(number))
+        session.change(uri, 2, [(None, f"{text}x = {number}")], "utf-16")
+        assert "larger than 1 MiB" in await session.why(uri, len(text))
+        session.close(uri)
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < len(text)
+
+
 class Hiding:
     """Rules that hide every file of these names."""
 
