@@ -66,6 +66,7 @@ ENDPOINTS = (
         ChatBody,
         streams=True,
         refuses=("404",),
+        converses=True,
     ),
     Endpoint(
         "POST",

@@ -52,6 +52,7 @@ Handler = Callable[[EndpointCall], Awaitable[Answer]]
 class Endpoint(Struct, frozen=True):
     """`takes` and `gives` are types of bodies; `takes` is None for a request without one, `gives` None for plain text.
     `also` are alternative paths. It `streams` events on request. `refuses` are statuses that few other endpoints use.
+    One that `converses` takes long, and leaves places to the others.
     """
 
     method: str
@@ -63,13 +64,15 @@ class Endpoint(Struct, frozen=True):
     also: tuple[str, ...] = ()
     streams: bool = False
     refuses: tuple[str, ...] = ()
+    converses: bool = False
 
 
 class Place:
     """A request among those being read and answered."""
 
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, *, converses: bool) -> None:
         self.user = user
+        self.converses = converses
         self._sending: asyncio.Timeout | None = None
         self._is_lost = False
 
@@ -97,7 +100,8 @@ class Place:
 
 class Crowd:
     """The requests being read and answered, of all clients and of each named user. If there are too many, a new one
-    replaces the oldest whose body has not arrived: slow clients cannot keep others out."""
+    replaces the oldest whose body has not arrived: slow clients cannot keep others out. Conversations take at most half
+    of the places."""
 
     def __init__(self, limit: int | None = None, per_user: int | None = None) -> None:
         self.most = MOST_AT_ONCE if limit is None else limit
@@ -105,12 +109,15 @@ class Crowd:
         self._places: dict[Place, None] = {}
 
     @contextmanager
-    def one_more(self, user: str) -> Iterator[Place]:
+    def one_more(self, user: str, *, converses: bool = False) -> Iterator[Place]:
         self._make_room([*self._places], self.most, "requests")
         if user:
             own = [place for place in self._places if place.user == user]
             self._make_room(own, self.per_user, f"requests of {user}")
-        place = Place(user)
+        if converses:
+            conversations = [place for place in self._places if place.converses]
+            self._make_room(conversations, max(1, self.most // 2), "conversations")
+        place = Place(user, converses=converses)
         self._places[place] = None
         try:
             yield place
@@ -143,7 +150,7 @@ class Answering:
             if self._decode is None:
                 await self._answer(EndpointCall(self.service, client, None, scope["id"]), send)
                 return
-            with self.crowd.one_more(client.user) as place:
+            with self.crowd.one_more(client.user, converses=self.endpoint.converses) as place:
                 call = EndpointCall(self.service, client, self._decode(await place.read(scope, receive)))
                 await first_of(self._answer(call, send), disconnected(receive))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -10,6 +10,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.serve import limits
 from mercury_ls.serve.asgi import RefusedError, read_body
 from mercury_ls.web import endpoints
+from mercury_ls.web.errors import ApiError
 from tests.mercury_ls.web.listening import listening
 from tests.mercury_ls.web.serving import TOKEN, client, served
 
@@ -194,6 +195,18 @@ async def test_too_many_at_once_are_told_to_come_back(monkeypatch):
         held.let_go()
         assert (status, said["error"]["type"]) == (429, "rate_limit_error")
         assert (await first)[0] == 200
+
+
+async def test_conversations_leave_places_to_completions():
+    crowd = endpoints.Crowd(4)
+    with crowd.one_more("", converses=True), crowd.one_more("", converses=True):
+        with pytest.raises(ApiError, match="2 conversations are being answered"), crowd.one_more("", converses=True):
+            pass
+        full = pytest.raises(ApiError, match="4 requests are being answered")
+        with crowd.one_more(""), crowd.one_more(""), full, crowd.one_more(""):
+            pass
+    with crowd.one_more("", converses=True):
+        pass
 
 
 async def begun(service, port, count):
