@@ -126,7 +126,7 @@ def _header(rng: random.Random, folder: Path) -> str:
     field = rng.choice(("dtype", "shape", "data_offsets"))
     values = {
         "dtype": ("F64", "BOOL", "F8_E4M3", "", 5, None, "x" * 10_000),
-        "shape": ([], [-1], [1 << 62, 1 << 62], [0] * 10_000, [1.5], "x", None, [1 << 40], {}),
+        "shape": ([], [-1], [1 << 62, 1 << 62], [0, 1 << 62], [0] * 10_000, [1.5], "x", None, [1 << 40], {}),
         "data_offsets": ([0, 1 << 62], [-1, 5], [5, 0], [0], [], None, [0, 0], [1 << 63, 1 << 63], "x"),
     }
     if not isinstance(tensors[name], dict):
@@ -182,6 +182,18 @@ def _huge_numbers(rng: random.Random, folder: Path) -> str:
     return f"{name} is {config[name]}"
 
 
+def _not_numbers(rng: random.Random, folder: Path) -> str:
+    """Some weights are NaN, or infinite."""
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    first = 8 + struct.unpack("<Q", data[:8])[0]
+    word, count = rng.choice((b"\xff\xff\xff\xff", b"\x00\x00\x80\x7f")), rng.choice((1, 1000))
+    at = first + rng.randrange((len(data) - first) // 4 - count) * 4
+    data[at : at + 4 * count] = word * count
+    path.write_bytes(data)
+    return f"{count} words of {word.hex()}"
+
+
 def gguf(rng: random.Random, folder: Path) -> str:
     """Only a file of this format, with counts, lengths and kinds that are not so."""
     for path in folder.iterdir():
@@ -213,6 +225,6 @@ def _template(rng: random.Random, folder: Path) -> str:
 
 
 DAMAGES: tuple[Callable[[random.Random, Path], str], ...] = (
-    _described, _described, _rubbish, _odd, _header, _header, _cut, _slow_tokenizer, _huge_numbers, gguf, _index,
-    _template,
+    _described, _described, _rubbish, _odd, _header, _header, _cut, _slow_tokenizer, _huge_numbers, _not_numbers, gguf,
+    _index, _template,
 )  # fmt: skip
