@@ -180,7 +180,7 @@ def choose(
     """The choices for the rows `wanted_W`, to be unpacked by `chosen`; rows numbered -1 are padding. `allowed_U` has
     a bit for each token."""
     count, vocabulary, device = len(wanted_W), head.weight[0].shape[0], wanted_W.device
-    number = parts(vocabulary)
+    number = triton.cdiv(vocabulary, out_tile(head))
     best_WP = torch.empty(count, number, dtype=torch.int32, device=device)
     highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=device)
     _launch(head, stream, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
@@ -213,12 +213,9 @@ def logits(head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None
     return logits_WV
 
 
-def parts(vocabulary: int) -> int:
-    """The number of parts into which the vocabulary is split."""
-    return triton.cdiv(vocabulary, OUT_TILE)
-
-
-OUT_TILE = 128
+def out_tile(head: Head) -> int:
+    """The tokens of a part of the vocabulary. Amounts for hints take registers, too."""
+    return 128 if head.trust_HD is None else 32
 
 
 def _launch(
@@ -234,7 +231,7 @@ def _launch(
     vocabulary, inner = weight_VD.shape
     row_tile = row_tile_for(len(wanted_W))
     hints = 0 if hints_NH is None or head.trust_HD is None else head.trust_HD.shape[0]
-    choose_kernel[(triton.cdiv(len(wanted_W), row_tile), parts(vocabulary))](
+    choose_kernel[(triton.cdiv(len(wanted_W), row_tile), triton.cdiv(vocabulary, out_tile(head)))](
         *stream[1:],
         weight_VD,
         scales_V,
@@ -257,7 +254,7 @@ def _launch(
         PARTS_TILE=parts_tile(inner),
         PART=PART,
         ROW_TILE=row_tile,
-        OUT_TILE=OUT_TILE,
+        OUT_TILE=out_tile(head),
         INNER_TILE=min(64, max(16, triton.next_power_of_2(inner))),
         KIND=kind(head.norm_D.dtype),
         num_warps=4,
