@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 from mercury_engine.model.adapter import adapted
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create, load, save
+from mercury_engine.model.quantize import LARGEST
 from mercury_training import merge
 from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import RowShape, stack
@@ -88,7 +89,8 @@ def test_kept_factors_are_continued_as_they_were(kept):
     folder, trainer = kept
     found = lora.factors(lora.continued(create(CONFIG, 0), folder / "factors.safetensors"))
     for name, factor in lora.factors(trainer.model).items():
-        torch.testing.assert_close(found[name], factor.bfloat16().float(), atol=0, rtol=0)
+        half_a_step = factor.abs().amax(1, keepdim=True) / (2 * LARGEST)
+        assert ((found[name] - factor).abs() <= half_a_step * 1.001 + 1e-12).all(), name
 
 
 def test_continuing_from_factors_and_merging_them_give_the_same_losses(kept, batch, tmp_path):

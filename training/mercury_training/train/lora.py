@@ -2,7 +2,7 @@
 
 model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
 lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
-lora.save(lora.factors(model), path)            # in bfloat16
+lora.save(lora.factors(model), path)            # in int8
 model = lora.continued(model, path)             # attached as they were
 lora.merged(model)                              # a plain model again
 """
@@ -20,7 +20,9 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from mercury_engine.model.adapter import DOWN, UP
+from mercury_engine.model.export import SCALE
 from mercury_engine.model.network import Model
+from mercury_engine.model.quantize import quantize
 from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
 
@@ -61,10 +63,12 @@ def factors(model: Model) -> dict[str, Tensor]:
 
 
 def save(adapters: Mapping[str, Tensor], path: Path) -> None:
-    """Write factors in bfloat16, all or nothing."""
-    partial = path.with_name(f"{path.name}.partial")
+    """Write factors in int8 with a scale for each row, all or nothing."""
+    partial, quantized = path.with_name(f"{path.name}.partial"), {}
+    for name, factor in adapters.items():
+        quantized[name], quantized[name + SCALE] = map(torch.from_numpy, quantize(factor.float().cpu().numpy()))
     try:
-        save_file({name: factor.to("cpu", torch.bfloat16).contiguous() for name, factor in adapters.items()}, partial)
+        save_file(quantized, partial)
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: cannot be written ({error}); make room") from error
@@ -72,11 +76,16 @@ def save(adapters: Mapping[str, Tensor], path: Path) -> None:
 
 @torch.no_grad()
 def continued(model: Model, path: Path) -> Model:
-    """The same model with the factors of a file attached."""
+    """The same model with the factors of a file attached: in int8, as `save` writes them, or floats."""
     try:
         saved = load_file(path)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: holds no factors ({error}); name a {FACTORS_FILE} of a run") from error
+    for name in [name for name, factor in saved.items() if factor.dtype == torch.int8]:
+        scales = saved.pop(name + SCALE, None)
+        if scales is None or scales.shape != (len(saved[name]), 1):
+            raise TrainingError(f"{path}: {name} has no scale for each row; name a {FACTORS_FILE} of a run")
+        saved[name] = saved[name] * scales
     ranks = {factor.shape[-1] for name, factor in saved.items() if name.endswith(UP) and factor.dim() == 2}
     if len(ranks) != 1:
         raise TrainingError(f"{path}: holds no factors of one rank; name a {FACTORS_FILE} of a run")
