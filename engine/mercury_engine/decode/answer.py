@@ -68,6 +68,8 @@ class HoleAnswer:
         self.typed = hole.part.encode("utf-8", "replace")
         self.complete = False
         self.circles = False
+        self.starts: dict[int, Filled] = {}
+        """What its committed tokens show up to each of them: that stays as it is."""
         self._margin = margin
         self._tokenizer = tokenizer
 
@@ -143,9 +145,14 @@ class Presentation(Struct, frozen=True):
 
     def starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
         """The whole answer, and its starts of whole words and at least `least` tokens, longest first."""
-        count = len(decoded.ids)
+        count, committed = len(decoded.ids), len(answer.choices)
         while count >= max(1, least):
-            yield self._fill(answer, decoded.start(count), "")
+            start = answer.starts.get(count) if count < len(decoded.ids) else None
+            if start is None:
+                start = self._fill(answer, decoded.start(count), "")
+                if count < len(decoded.ids) and count <= committed:
+                    answer.starts[count] = start
+            yield start
             count = self._whole_words(decoded.ids, count - 1)
 
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
