@@ -70,8 +70,8 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
     with pytest.raises(SystemExit):
         main(["model", "add", "./tiny", "--yes"])
     lines = capsys.readouterr().err.splitlines()
-    assert {line.split()[0] for line in lines} == {"converting"}
-    assert len(lines) <= 5
+    assert {line.split()[0] for line in lines} == {"converting", "asking"}
+    assert len(lines) <= 6
 
 
 def test_interrupted_download_is_removed(home, capsys):
