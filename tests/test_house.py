@@ -165,4 +165,4 @@ def test_placeholders_are_all_filled_in():
 
 
 def test_tracked_files_are_neither_large_nor_private():
-    assert [named(path) for path in tracked() if path.stat().st_size > 17 << 20] == []
+    assert [named(path) for path in tracked() if path.stat().st_size > 48 << 20] == []
