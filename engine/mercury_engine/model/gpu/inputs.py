@@ -24,7 +24,7 @@ ROWS = (1, 4, 16, 32, 64, 128, 264)
 of the context."""
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
-FEWEST_PAGES = 8
+FEWEST_PAGES = 16
 LARGEST_GRAPH = 4096
 """In rows: beyond that, launching kernels one by one costs nothing next to running them."""
 
@@ -59,13 +59,15 @@ class Inputs(NamedTuple):
 
 
 def bucket_for(batch: int, rows: int, outputs: int, columns: int) -> Bucket:
-    """The smallest bucket for this many sequences, rows of each, and columns, both cached and new."""
+    """The smallest bucket for this many sequences, rows of each, and columns, both cached and new. A graph chooses
+    tokens after all of its rows or after none, so that few graphs serve all passes."""
     batch = _smallest(batch, BATCHES, BATCHES[-1])
     rows = _smallest(rows, ROWS, COARSE)
     pages = FEWEST_PAGES
     while pages * PAGE < columns:
         pages *= 2
-    return Bucket(batch, rows, _smallest(outputs, (0, *ROWS), COARSE), pages)
+    bucket = Bucket(batch, rows, _smallest(outputs, (0, *ROWS), COARSE), pages)
+    return bucket._replace(outputs=batch * rows) if outputs and bucket.is_graph else bucket
 
 
 def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:

@@ -18,13 +18,13 @@ from mercury_engine.tokens.blocks import Block, canvas_mask
 @pytest.mark.parametrize(
     ("wish", "bucket"),
     [
-        ((1, 33, 32, 1057), Bucket(1, 64, 32, 32)),
-        ((1, 1, 1, 1), Bucket(1, 1, 1, 8)),
-        ((1, 3, 3, 1000), Bucket(1, 4, 4, 16)),
+        ((1, 33, 32, 1057), Bucket(1, 64, 64, 32)),
+        ((1, 1, 1, 1), Bucket(1, 1, 1, 16)),
+        ((1, 3, 2, 1000), Bucket(1, 4, 4, 16)),
         ((1, 120, 100, 1000), Bucket(1, 128, 128, 16)),
-        ((3, 40, 99, 512), Bucket(4, 64, 128, 8)),
+        ((3, 40, 99, 512), Bucket(4, 64, 256, 16)),
         ((1, 256, 0, 513), Bucket(1, 264, 0, 16)),
-        ((65, 9, 585, 2048), Bucket(128, 16, 640, 32)),
+        ((65, 9, 585, 2048), Bucket(128, 16, 2048, 32)),
         ((1, 1000, 7, 1000), Bucket(1, 1024, 16, 16)),
     ],
 )
@@ -40,8 +40,9 @@ def test_graphs_are_made_for_what_comes_again():
 
 
 def test_few_buckets_serve_all_keystrokes():
-    rows = {bucket_for(1, count, count, 1024) for count in range(1, MOST_ROWS + 1)}
-    assert sorted(bucket.rows for bucket in rows) == [1, 4, 16, 32, 64, MOST_ROWS]
+    counts = range(1, MOST_ROWS + 1)
+    buckets = {bucket_for(1, rows, outputs, 1024) for rows in counts for outputs in range(1, rows + 1)}
+    assert sorted(bucket.rows for bucket in buckets) == [1, 4, 16, 32, 64, MOST_ROWS]
 
 
 def test_parts_follow_each_other_where_words_can_be_loaded():
