@@ -22,7 +22,7 @@ PRIORS: dict[str, tuple[float, ...]] = {
 """The prior share of drafted tokens that are right, by source and strength of the evidence."""
 
 PRIOR_WEIGHT = 8.0
-FIRST_SURVIVAL = 0.8 ** np.arange(1.0, CANVASES[-1])
+FIRST_SURVIVAL = 0.8 ** np.arange(1.0, CANVASES[-1] + 1)
 """The prior probabilities that the first 1, 2, … tokens of a canvas are right: high, so that canvases are tried where
 they could pay."""
 LONGEST_MEMORY = 128

@@ -208,3 +208,12 @@ def test_report_shares_out_actions():
         report.count(kind, rows=1, settled=1)
     assert report.shares() == {"canvas": 0.25, "step": 0.75}
     assert (report.forwards, report.settled) == (4, 4)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_largest_canvas_teaches_the_chances_of_all_its_slots(ended):
+    acceptance = Acceptance()
+    before = acceptance.survival()
+    acceptance.drew([("canvas", 0)] * CANVASES[-1], ended=ended)
+    assert len(before) == CANVASES[-1]
+    assert (acceptance.survival() < before).all()
