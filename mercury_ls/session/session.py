@@ -183,7 +183,7 @@ class Session:
                     if latest.step:
                         self.questions.tell(latest)
                         yield latest
-                    await generation.news(latest, patience.until)
+                    await generation.news(latest, patience.until if answer else None)
             if answer is None:  # it was for less text than there is by now
                 generation = None
             elif answer.offers and request.invoked:

@@ -451,6 +451,28 @@ async def test_request_by_hand_waits_for_the_whole_answer_but_not_for_ever(desk,
     assert texts(asked) == ["total = 0"]
 
 
+async def test_request_whose_text_is_typed_past_waits_for_news_alone(desk, typist, monkeypatch):
+    """Not for the moment in which a client that hears of no growth would have got what stood."""
+    waits, news = [], generations.Generation.news
+
+    async def noted(self, known, until=None):
+        waits.append(until)
+        await news(self, known, until)
+
+    monkeypatch.setattr(generations.Generation, "news", noted)
+    typist.session.on_growth = None
+    typist.open("def f(items):\n    $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("total = 0\n    for it")
+    await settled()
+    assert waits[-1] is not None
+    typist.type("total = 0")
+    desk.pens[0].write("total = 0\n    for item")
+    await settled()
+    assert waits[-1] is None
+    asked.cancel()
+
+
 async def test_client_that_is_told_of_no_growth_waits_a_moment_for_the_whole_answer(desk, typist, monkeypatch):
     typist.session.on_growth = None
     typist.open("def f(items):\n    $0\n")
