@@ -65,6 +65,7 @@ class RaceEngine:
             model=self._name,
             device=f"{remote.device}; {local.device}",
             context_tokens=max(local.context_tokens, remote.context_tokens),
+            reads_per_second=0.0,
             notes=(*remote.notes, *local.notes),
             answers=_union(local.answers, remote.answers),
             calibrated=False,
@@ -86,7 +87,8 @@ class RaceEngine:
                     break
                 if (best := _better(remote_runner, local_runner)) is not None:
                     if best is not source:
-                        draft, source = Draft(next(steps), best.spans, sent=remote_runner.sent), best
+                        step = next(steps) if best.step or draft.step else 0
+                        draft, source = replace(best, step=step, final=False, sent=remote_runner.sent), best
                     yield draft
             best = _better(remote_runner, local_runner)
             if best is None:
@@ -95,7 +97,8 @@ class RaceEngine:
                     or remote_runner.error
                     or EngineError("neither the server nor the model answered")
                 )
-            yield Draft(next(steps), best.spans, final=True, sent=remote_runner.sent)
+            step = next(steps) if best.step or draft.step else 0
+            yield replace(best, step=step, final=True, sent=remote_runner.sent)
 
 
 class _Runner:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.harness.servers import document, free_port, serving
-from mercury_engine.api import EngineError, Span
+from mercury_engine.api import Draft, EngineError, Filled, Span
 from mercury_engine.fake import FakeEngine
 from mercury_engine.remote.race import RaceEngine
 from tests.engine.remote.test_engine import engine_for, llama, record, request
@@ -130,3 +130,23 @@ def test_race_describes_both():
         assert (info.engine, info.model, info.address) == ("race", "both", server.address)
         assert info.answers == ("line", "block", "edit")
         assert not info.calibrated
+
+
+class Reading(FakeEngine):
+    """A model that only reads."""
+
+    def info(self):
+        return replace(super().info(), reads_per_second=200.0)
+
+    def infill(self, request):
+        nothing = (Filled(""),) * len(request.spans)
+        yield Draft(0, nothing, unread=700)
+        yield Draft(0, nothing, unread=400, final=True)
+
+
+def test_model_that_still_reads_is_not_taken_for_one_that_has_answered():
+    with racing(Reading(lambda before: "")) as (_, engine):
+        drafts = list(engine.infill(request()))
+        assert engine.info().reads_per_second == 0
+    assert {draft.step for draft in drafts} == {0}
+    assert (drafts[-1].unread, drafts[-1].final) == (400, True)
