@@ -110,13 +110,13 @@ class Crowd:
 
     @contextmanager
     def one_more(self, user: str, *, converses: bool = False) -> Iterator[Place]:
-        self._make_room([*self._places], self.most, "requests")
         if user:
             own = [place for place in self._places if place.user == user]
             self._make_room(own, self.per_user, f"requests of {user}")
         if converses:
             conversations = [place for place in self._places if place.converses]
             self._make_room(conversations, max(1, self.most // 2), "conversations")
+        self._make_room([*self._places], self.most, "requests")
         place = Place(user, converses=converses)
         self._places[place] = None
         try:

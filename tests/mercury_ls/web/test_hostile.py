@@ -209,6 +209,22 @@ async def test_conversations_leave_places_to_completions():
         pass
 
 
+async def test_refused_request_takes_no_place_of_a_slow_one():
+    async def silence():
+        await asyncio.Event().wait()
+
+    crowd = endpoints.Crowd(limit=2, per_user=1)
+    with crowd.one_more("bob") as slow, crowd.one_more("ann"):
+        body = asyncio.create_task(slow.read({"type": "http", "headers": []}, silence))
+        await asyncio.sleep(0)
+        assert slow.is_waiting
+        with pytest.raises(ApiError, match="1 requests of ann"), crowd.one_more("ann"):
+            pass
+        await asyncio.sleep(0)
+        assert slow.is_waiting
+        body.cancel()
+
+
 async def begun(service, port, count):
     """Requests whose bodies are not sent to their end."""
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
