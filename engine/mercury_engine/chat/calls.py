@@ -25,7 +25,7 @@ class CallFormat(Struct, frozen=True):
 HERMES = CallFormat('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", "\n", "<tool_call>")
 
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*(\{.*\})\s*```|(\{.*\}))\s*", re.DOTALL)
-MAY_BE_JSON = re.compile(r"\s*(?:\{|`(?:`(?:`|\Z)|\Z)|\Z)")
+MAY_BE_JSON = re.compile(r"\s*(?:\{|`{0,3}\Z|```(?:j|js|jso)\Z|```(?:json)?\s*(?:\{|\Z))")
 """The beginning of a text that may become a call as JSON."""
 
 TOOLS = """\

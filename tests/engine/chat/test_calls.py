@@ -113,6 +113,11 @@ def test_call_in_plain_json_is_read_if_it_is_the_whole_answer(text, is_call):
         )
 
 
+@pytest.mark.parametrize("text", ["```python\nprint(1)\n```", "```js\nf()", "``` a", "Paris"])
+def test_text_that_cannot_become_a_call_is_told_at_once(text):
+    assert not MAY_BE_JSON.match(text)
+
+
 def test_template_without_tools_has_them_in_system_message(tokens):
     messages = (
         Message("system", "Be brief."),
