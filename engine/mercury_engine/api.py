@@ -183,8 +183,8 @@ class Filled(Struct, frozen=True):
 
 class Draft(Struct, frozen=True):
     """The current text of every span after one forward; `step` 0 is the old text, while the model has written nothing:
-    of the prompt so many tokens are `unread`, where that is known. `sent` says what went to another program, and where.
-    """
+    `unread` counts the prompt tokens not read yet, if that is known. `sent` says what went to another program, and
+    where."""
 
     step: int
     spans: tuple[Filled, ...]

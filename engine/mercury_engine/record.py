@@ -38,13 +38,12 @@ class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
     certificate: str = ""
     certificate_key: str = ""
     local: str = ""
+    """The name of the model on this machine that answers until the server does."""
 
     @property
     def proposes_next_edits(self) -> bool:
         """Servers are asked in whichever format they know."""
         return self.kind in ("next-edit", "server")
-
-    """The name of the model on this machine that answers until the server does."""
 
 
 def read_record(folder: Path) -> ModelRecord | None:

@@ -76,7 +76,7 @@ class _Handshake(asyncio.Protocol):
 
 
 class _StrictConnection(h11.Connection):
-    """Refuses a body with two lengths: who stands between may read the other one, and then another request."""
+    """Refuses a body with two lengths: a proxy in between may use the other one, and then read another request."""
 
     def next_event(self) -> Any:
         event = super().next_event()

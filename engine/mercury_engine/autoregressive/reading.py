@@ -15,12 +15,12 @@ from mercury_engine.tokens.prefix import HintedPrefix
 
 CHUNKS = (256, 128, 64, 32)
 WAITING_SECONDS, IDLE_SECONDS = 0.5, 2.0
-"""A forward over a chunk takes no longer than this, if it need not, for somebody who waits and for nobody: the next
+"""A forward over a chunk takes no longer than this, unless it has to, for somebody who waits and for nobody: the next
 request has to wait for its end, but what is read is seldom read in vain."""
 
 PROMPTS = (8192, 4096, 2048, 1024, 512)
 PROMPT_SECONDS = 5.0
-"""A whole prompt, which only the first request in a file reads, takes no longer than this, if it need not."""
+"""A whole prompt, which only the first request in a file reads, takes no longer than this, unless it has to."""
 SLACK = 1.25
 """So much slower or faster reading changes nothing: another length would make each file be read again."""
 

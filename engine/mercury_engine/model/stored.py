@@ -92,7 +92,7 @@ def pieces(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
 def check_finite(rows: np.ndarray, place: str, remedy: str) -> None:
     """Refuse rows of a weight that the model could not compute with."""
     if not np.isfinite(rows).all():
-        raise ModelError(f"{place} has values that are no numbers (NaN or infinite); {remedy}")
+        raise ModelError(f"{place} has values that are not numbers (NaN or infinite); {remedy}")
 
 
 def forget_pages(arrays: Iterable[np.ndarray]) -> None:

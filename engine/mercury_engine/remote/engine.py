@@ -295,7 +295,7 @@ class RemoteEngine:
         except WrongAnswerError as error:
             raise self._health.failed(wrong_answer(address, error, secrets)) from None
         if secrets.are_in(ForeignText(stream.text[max(before[0] - OVERLAP, 0) :])):
-            raise EngineError(f"{address} repeats a key of yours as code: nothing of that is shown")
+            raise EngineError(f"{address} sent back one of your keys as code, so its answer is hidden")
         if exchange.done and not (stream.end or stream.is_endless):
             if not events.ended:
                 raise self._health.failed(link_trouble(address, BROKEN_OFF))

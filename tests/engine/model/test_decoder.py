@@ -312,7 +312,7 @@ def test_weights_that_are_no_numbers_are_named(saved, tmp_path):
     weights = load_file(folder / "model.safetensors")
     weights["model.layers.1.mlp.up_proj.weight"][3, 5] = np.nan
     save_file(weights, folder / "model.safetensors")
-    with pytest.raises(ModelError, match=r"layers\.1\.feed_forward\.up\.weight has values that are no numbers"):
+    with pytest.raises(ModelError, match=r"layers\.1\.feed_forward\.up\.weight has values that are not numbers"):
         convert(folder, tmp_path / "converted")
 
 

@@ -155,7 +155,7 @@ def test_weight_that_is_no_number_is_named(tmp_path, name, kind):
     stored[name] = (name, kind, shape, raw)
     (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(stored.values())))
     describe(tmp_path / "a.gguf", tmp_path)
-    with pytest.raises(ModelError, match=rf"a\.gguf: {name} has values that are no numbers"):
+    with pytest.raises(ModelError, match=rf"a\.gguf: {name} has values that are not numbers"):
         write_weights(tmp_path / "a.gguf", tmp_path)
 
 
