@@ -263,7 +263,7 @@ class _Connection(http.client.HTTPConnection):
             self.sock.settimeout(remaining)
             piece = self.sock.recv(PIECE, socket.MSG_PEEK)
             if not piece or len(head) > LONGEST_HEAD:
-                raise LinkError("proxy", f"{proxy.name} sent an answer without an end")
+                raise LinkError("proxy", f"{proxy.name} does not answer (what it sends has no end)")
             end = HEAD_END.search(head + piece)
             head += self.sock.recv(end.end() - len(head) if end else len(piece))
         self.sock.settimeout(self._client.connect_seconds)

@@ -349,7 +349,7 @@ def slow(line, asked):
         (going_on("HTTP/1.1 200 OK\r\n", "A: b\r\n" * 200), "does not answer"),
         (going_on("HTTP/1.1 200 OK\r\n", "a" * 60_000), "does not answer"),
         (going_on("", "\0\n"), "does not answer"),
-        (cut_off, "sent an answer without an end"),
+        (cut_off, "does not answer (what it sends has no end)"),
         (slow, "does not answer within 0.05 s"),
         (lambda line, asked: line.is_left(), "does not answer within 0.05 s"),
     ],
