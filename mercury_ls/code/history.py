@@ -93,10 +93,12 @@ class History:
         if len(pieces) < 2:
             self._add(path, text_before, change, time, is_own, known)
         else:
+            mark = self.mark
             for piece in reversed(pieces):
                 self._add(path, text_before, piece, time, False, known)
                 text_before = applied(text_before, [piece])
                 known = known[0], known[1] + len(piece.text) - (piece.end - piece.start)
+            self._look_around(path, text_before, mark, known)
         self._forget_oldest()
 
     def _add(
@@ -114,6 +116,13 @@ class History:
             self._hunks.append(hunk)
         elif hunk.is_own:
             self.mark = self._reverted_at = self.mark + 1
+
+    def _look_around(self, path: str, text: str, mark: int, lines: tuple[int, int]) -> None:
+        """Note what surrounds the hunks after this mark by now, when all pieces of a change have been made."""
+        for index, hunk in enumerate(self._hunks):
+            if hunk.path == path and hunk.mark > mark:
+                start = _current_start(hunk, self._hunks[index + 1 :])
+                hunk.above, hunk.below = _around(replace(hunk, start=start), text, TextEdit(start, start, ""), lines)
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
         """The edits as whole lines with their terminators and current line numbers, oldest first, without those whose
@@ -340,6 +349,14 @@ def _stands(hunk: _Hunk, newer: Iterable[_Hunk]) -> bool:
                 continue
         start += other.grown
     return True
+
+
+def _current_start(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
+    start = hunk.start
+    for other in newer:
+        if other.path == hunk.path and other.start + len(other.before) <= start:
+            start += other.grown
+    return start
 
 
 def _current_line(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:

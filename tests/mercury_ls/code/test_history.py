@@ -80,6 +80,13 @@ def test_lines_around_edit_are_those_of_its_time_unless_overlong():
     assert (edit.above, edit.below) == ("", "b\n")
 
 
+def test_lines_around_a_piece_of_a_change_are_those_behind_all_pieces():
+    editor = Editor("a\r\naa").change(3, 3, "a", 0.1).change(2, 5, "a\n\n", 0.1).change(2, 6, "\n", 0.1)
+    (edit,) = editor.history.edits()
+    assert editor.text == "a\r\n"
+    assert (edit.above, edit.below) == ("a\r\n", "")
+
+
 @given(st.data())
 def test_text_around_an_edit_is_recorded(data: st.DataObject):
     editor = Editor(data.draw(st.text("ab\r\n", max_size=30)))
