@@ -21,6 +21,7 @@ from mercury_engine.model.gpu.weights import Network
 from mercury_engine.model.runtime import FLOAT, Cache, Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
+from mercury_kernels.launch import processors
 from mercury_kernels.stream import Stream
 
 BATCH = 64
@@ -28,9 +29,6 @@ BATCH = 64
 
 GRAPHS = 64
 """The number of graphs kept: those of the sizes used last."""
-
-PROCESSORS = 1
-"""The number of processors without a GPU: the interpreter runs one program after the other."""
 
 
 class GpuForward:
@@ -107,10 +105,8 @@ class GpuRuntime:
         self._moves = 0
         self._stream: torch.cuda.Stream | None = None
         self._memory: Any = None
-        self._processors = PROCESSORS
         if device.startswith("cuda"):
             self._stream = torch.cuda.Stream()
-            self._processors = torch.cuda.get_device_properties(device).multi_processor_count
         self.backends = dict.fromkeys((KEYSTROKE, CHUNK), backends or Backends())
         if backends is None:
             self.backends = chosen_backends(self._timed, clock)
@@ -218,7 +214,8 @@ class GpuRuntime:
         backends = backends or self.backends[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
         group = self.config.heads // self.config.kv_heads
         tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
-        splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
+        programs = bucket.batch * tiles * self.config.kv_heads
+        splits = splits_for(programs, bucket.pages * PAGE, processors(torch.device(self.device)))
         arrived = torch.zeros(2, head.RANKS, bucket.outputs, pin_memory=on_gpu)
 
         @torch.inference_mode()
