@@ -39,7 +39,6 @@ def verify(folder: Path) -> None:
     from mercury_engine.tokens.tokenizer import Tokenizer
 
     check_layout(folder)
-
     export.read(folder)
     Tokenizer.load(folder / export.TOKENIZER_FILE)
 
@@ -58,17 +57,19 @@ def _verify_added(folder: Path, record: ModelRecord) -> None:
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report, *, network: bool = False) -> Engine:
     """Open a model; `network` allows a server on another machine."""
     from mercury_engine import opening
-    from mercury_engine.engine import MercuryEngine, open_engine
 
-    means = resources(settings)
     if folder is None:
         return opening.open_model(folder)
     report(0.1, f"reading {folder.name}")
     if (record := read_record(folder)) and record.kind == "server":
         return _open_server(record, settings, report, network=network)
+    means = resources(settings)
     plain = opening.open_model(folder, means)
-    if not isinstance(plain, MercuryEngine):
+    if record:
         return plain
+    from mercury_engine.engine import MercuryEngine, open_engine
+
+    assert isinstance(plain, MercuryEngine), "a folder without a record is a model of this project"
 
     def open_tuned(adapter: Path) -> Engine:
         return open_engine(folder, means, adapter=adapter, costs=plain.costs)
