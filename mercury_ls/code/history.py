@@ -119,10 +119,12 @@ class History:
 
     def _look_around(self, path: str, text: str, mark: int, lines: tuple[int, int]) -> None:
         """Note what surrounds the hunks after this mark by now, when all pieces of a change have been made."""
-        for index, hunk in enumerate(self._hunks):
-            if hunk.path == path and hunk.mark > mark:
-                start = _current_start(hunk, self._hunks[index + 1 :])
-                hunk.above, hunk.below = _around(replace(hunk, start=start), text, TextEdit(start, start, ""), lines)
+        hunks = [hunk for hunk in self._hunks if hunk.path == path]
+        for index, hunk in enumerate(hunks):
+            latest, _ = _as_latest(hunk, hunks[index + 1 :]) if hunk.mark > mark else (None, [])
+            if latest:
+                nothing = TextEdit(latest.start, latest.start, "")
+                hunk.above, hunk.below = _around(latest, text, nothing, lines)
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
         """The edits as whole lines with their terminators and current line numbers, oldest first, without those whose
@@ -349,14 +351,6 @@ def _stands(hunk: _Hunk, newer: Iterable[_Hunk]) -> bool:
                 continue
         start += other.grown
     return True
-
-
-def _current_start(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
-    start = hunk.start
-    for other in newer:
-        if other.path == hunk.path and other.start + len(other.before) <= start:
-            start += other.grown
-    return start
 
 
 def _current_line(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
