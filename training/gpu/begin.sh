@@ -3,7 +3,7 @@
 #     sh training/gpu/begin.sh [--micro 65536]
 set -eu
 cd "$(dirname "$0")/../.."
-TRIP=${TRIP:-.trip} PLACE=${PLACE:-/tmp/trip} PRESET=${PRESET:-quicksilver} MINUTES=${MINUTES:-19}
+TRIP=${TRIP:-.trip} PLACE=${PLACE:-/tmp/trip} PRESET=${PRESET:-small} MINUTES=${MINUTES:-19}
 export PYTHONPATH=engine:training:kernels PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 export TORCHINDUCTOR_CACHE_DIR="$PLACE/inductor"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # At home: joins the pieces that lie in one folder, 1-model/ and 2-start/ among them.
-#     sh training/gpu/join.sh PIECES runs/quicksilver
+#     sh training/gpu/join.sh PIECES runs/small
 set -eu
 pieces=$(realpath "$1")
 mkdir -p "$2"

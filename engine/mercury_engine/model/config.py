@@ -59,8 +59,8 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)
 
 
-QUICKSILVER = ModelConfig(
-    name="quicksilver",
+SMALL = ModelConfig(
+    name="small",
     width=512,
     layers=12,
     heads=8,

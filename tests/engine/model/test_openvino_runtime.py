@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
-from mercury_engine.model.config import QUICKSILVER, TINY, ModelError
+from mercury_engine.model.config import SMALL, TINY, ModelError
 from mercury_engine.model.export import export, read
 from mercury_engine.model.network import create, save
 from mercury_engine.model.openvino_runtime import (
@@ -386,7 +386,7 @@ def in_new_process(folder):
 
 @pytest.mark.slow
 def test_shipped_model_answers_without_torch_in_little_memory(tmp_path):
-    save(create(QUICKSILVER, 0), tmp_path)
+    save(create(SMALL, 0), tmp_path)
     export(tmp_path, tmp_path / "int8")
     finite, torch_imported, *resident = in_new_process(tmp_path / "int8")
     assert finite

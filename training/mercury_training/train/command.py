@@ -1,4 +1,4 @@
-"""Trains a model: `python -m mercury_training.train --data CORPUS --preset quicksilver --minutes 25 --out DIR`.
+"""Trains a model: `python -m mercury_training.train --data CORPUS --preset small --minutes 25 --out DIR`.
 
 Runs on a CPU, on a GPU, or on several under torchrun, where gradients are summed and every process holds the whole
 model or, with --shard, a part of every weight. A file PAUSE in the run's folder holds it; SIGTERM ends it with a

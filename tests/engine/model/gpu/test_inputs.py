@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("triton")
 
 from mercury_engine.decode.costs import MOST_ROWS
-from mercury_engine.model.config import QUICKSILVER, TINY
+from mercury_engine.model.config import SMALL, TINY
 from mercury_engine.model.gpu.inputs import ALIGNED, Bucket, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PagedForward
 from mercury_engine.model.runtime import Pass, Rows
@@ -46,7 +46,7 @@ def test_few_buckets_serve_all_keystrokes():
 
 
 def test_parts_follow_each_other_where_words_can_be_loaded():
-    places, size = layout(Bucket(2, 40, 40, 32), QUICKSILVER)
+    places, size = layout(Bucket(2, 40, 40, 32), SMALL)
     ends = [start + int(np.prod(shape)) for start, shape in places.values()]
     starts = [start for start, _ in places.values()]
     assert all(start % ALIGNED == 0 for start in starts)
