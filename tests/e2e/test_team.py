@@ -24,7 +24,8 @@ pytestmark = pytest.mark.slow
 TEXT = "def area(width, height):\n    return width * height\n\ndef area(width, height):\n    "
 ASKED = {"path": "shapes.py", "prompt": TEXT, "suffix": "\n", "invoked": True}
 REPLICA = b"ray::ServeReplica:mercury-ls:engine"
-MOST_KILLED = 8
+MOST_KILLED = 40
+"""One in four is killed with a request that it had begun; Ray itself passes on those that had not reached it."""
 AFTER = 25
 """Requests of each client after the last engine was killed."""
 SECONDS = 90.0
