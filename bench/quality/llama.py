@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from mercury_engine.model.adapter import dequantized
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import read
+from mercury_engine.model.export import dequantized, read
 from mercury_engine.tokens import hints
 
 PARTS = {

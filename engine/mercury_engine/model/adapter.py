@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from mercury_engine.model.config import ModelError
-from mercury_engine.model.export import SCALE, Weights
-from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize
+from mercury_engine.model.export import SCALE, Weights, plain
+from mercury_engine.model.quantize import quantize
 
 SHAPES = ("config.json", "tokenizer.json")
 ADAPTER_FILE = "adapter.json"
@@ -53,34 +53,22 @@ def read_adapter(folder: Path, model: Path) -> Weights:
 
 
 def adapted(weights: Weights, added: Weights) -> Weights:
-    """The sum. Matrices that were int8 are int8 again, with new scales."""
+    """The sum. Matrices that were quantised are int8, with new scales."""
     adapted = dict(weights)
     for name, parts in _by_weight(added).items():
-        if name not in weights or _shape(parts) != weights[name].shape:
+        base = plain(weights, name) if name in weights else None
+        if base is None or _shape(parts) != base.shape:
             raise ModelError(
                 f"{name}: {', '.join(str(part.shape) for part in parts)} fits no weight of the model; {REMEDY}"
             )
         delta = parts[0].astype(np.float32)
         for part in parts[1:]:
             delta = delta @ part.astype(np.float32)
-        if weights[name].dtype != np.int8:
-            adapted[name] = weights[name] + delta
+        if name + SCALE in weights:
+            adapted[name], adapted[name + SCALE] = quantize(base + delta)
         else:
-            adapted[name], adapted[name + SCALE] = quantize(dequantize(weights[name], weights[name + SCALE]) + delta)
+            adapted[name] = base + delta
     return adapted
-
-
-def dequantized(weights: Weights) -> Weights:
-    """Float weights without scales."""
-    return {name: plain(weights, name) for name in weights if not name.endswith(SCALE)}
-
-
-def plain(weights: Weights, name: str) -> np.ndarray:
-    """One weight as it was before quantisation."""
-    weight = weights[name]
-    if weight.dtype == np.int8:
-        return dequantize(weight, weights[name + SCALE])
-    return dequantize_groups(weight, weights[name + SCALE]) if weight.dtype == np.uint8 else weight
 
 
 def _by_weight(added: Weights) -> dict[str, list[np.ndarray]]:

@@ -13,7 +13,7 @@ from mercury_engine.bounds import small_bytes
 from mercury_engine.model.architectures import config_of, read_json
 from mercury_engine.model.checkpoint import DOWNLOAD, Checkpoint, Weight, read_checkpoint
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError
-from mercury_engine.model.export import SCALE, Weights, shapes
+from mercury_engine.model.export import SCALE, Weights, fits, shapes
 from mercury_engine.model.quantize import quantize, quantize_groups
 from mercury_engine.model.stored import TensorWriter, check_finite, forget_pages, pieces, stored_tensors
 
@@ -148,17 +148,7 @@ def read_converted(folder: Path, context: int = 0) -> tuple[ModelConfig, Weights
 def _check(folder: Path, config: ModelConfig, weights: Weights) -> None:
     expected = shapes(config)
     unknown = weights.keys() - expected.keys() - {name + SCALE for name in expected}
-    wrong = sorted(unknown) + [name for name, shape in expected.items() if not _fits(weights, name, shape)]
+    wrong = sorted(unknown)
+    wrong += [name for name, shape in expected.items() if name not in weights or not fits(weights, name, shape)]
     if wrong:
         raise ModelError(f"{folder / WEIGHTS_FILE}: {wrong[0]} is missing, unknown or of another shape; {REMEDY}")
-
-
-def _fits(weights: Weights, name: str, shape: tuple[int, ...]) -> bool:
-    weight, scales = weights.get(name), weights.get(name + SCALE)
-    if weight is None or len(shape) == 1:
-        return weight is not None and weight.shape == shape
-    if scales is None or scales.ndim != 2 or len(scales) != shape[0]:
-        return False
-    if weight.dtype == np.int8:
-        return weight.shape == shape and scales.shape[1] == 1
-    return weight.shape == (shape[0], shape[1] // 2) and shape[1] % scales.shape[1] == 0

@@ -1,7 +1,7 @@
-"""The folder of a model as it ships: its config, int8 shards with float scales, and their checksums.
+"""The folder of a model as it ships: its config, shards of int8 or int4 matrices with their scales, and checksums.
 
-`export` writes one from float weights, as `python -m mercury_engine.export SOURCE TARGET` does; `read` maps either
-kind into memory. Neither needs torch.
+`export` writes one from float weights, as `python -m mercury_engine.export SOURCE TARGET` does, and `write` from
+quantised ones; `read` maps any of them into memory. None needs torch.
 """
 
 import argparse
@@ -9,29 +9,35 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from safetensors.numpy import save_file
 
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
 from mercury_engine.model.fitted import FITTED_FILES
-from mercury_engine.model.quantize import quantize, relative_error
-from mercury_engine.model.stored import stored_tensors
+from mercury_engine.model.quantize import (
+    GROUP,
+    dequantize,
+    dequantize_groups,
+    quantize,
+    quantize_groups,
+    relative_error,
+)
+from mercury_engine.model.stored import TensorWriter, stored_tensors
 from mercury_engine.tokens.hints import HINTS
 
 Weights = dict[str, np.ndarray]
-"""Arrays by their names in the reference model. A quantised matrix is int8, and its scales are named like it plus
-`.scale`."""
+"""Arrays by their names in the reference model. A quantised matrix is int8, or uint8 with two values of four bits
+in a byte, and its scales are named like it plus `.scale`."""
+
+Bits = Literal[4, 8]
 
 CHECKSUMS_FILE = "checksums.sha256"
 SEALED = {".json", ".safetensors"}
 SCALE = ".scale"
-SHARD_BYTES = 16 * 2**20
+SHARD_BYTES = 48 * 2**20
 HEADER_BYTES = 2**20
-READABLE = 0o644
-"""safetensors makes its files readable by the owner only, but packages are installed for all users."""
-
 REMEDY = "install the model again"
 
 
@@ -43,22 +49,26 @@ class ExportReport(Struct, frozen=True):
     errors: dict[str, float]
 
 
-def export(source: Path, target: Path) -> ExportReport:
-    """Write the model in `source` to the folder `target`, with int8 matrices."""
+def export(source: Path, target: Path, bits: Bits = 8) -> ExportReport:
+    """Write the model in `source` to the folder `target`, its matrices rounded to so many bits."""
+    config, weights = read(source)
+    quantised = weights | _quantised({name: weights[name] for name in matrices(config)}, bits)
+    return write(config, weights, quantised, source, target)
+
+
+def write(config: ModelConfig, weights: Weights, quantised: Weights, source: Path, target: Path) -> ExportReport:
+    """Write `quantised` to the folder `target`, beside the tokenizer of the float model in `source`, its `weights`."""
     if source.resolve() == target.resolve():
         raise ModelError(f"{target}: holds the float weights; export to another folder")
-    config, weights = read(source)
     target.mkdir(parents=True, exist_ok=True)
     for stale in [*target.glob("*.safetensors"), *(target / name for name in FITTED_FILES)]:
         stale.unlink(missing_ok=True)
-    matrices = {name: weight for name, weight in weights.items() if _can_shrink(name, weight)}
-    quantised = weights | _quantised(matrices)
-    _write_shards(quantised, target)
+    _write_shards({name: quantised[name] for name in _in_order(config) if name in quantised}, target)
     write_config(config, target / CONFIG_FILE)
     if (source / TOKENIZER_FILE).exists():
         shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
     names = seal(target)
-    errors = {name: relative_error(weight) for name, weight in matrices.items()}
+    errors = {name: relative_error(plain(weights, name), plain(quantised, name)) for name in matrices(config)}
     return ExportReport(names, sum((target / name).stat().st_size for name in names), errors)
 
 
@@ -66,9 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Write a model as it ships.")
     parser.add_argument("source", type=Path, help="a folder with float weights: the model/ of a training run")
     parser.add_argument("target", type=Path, help="the folder to write, for the engine to open")
+    parser.add_argument("--bits", type=int, choices=(4, 8), default=8, help="of each weight in a matrix (default: 8)")
     options = parser.parse_args(arguments)
     try:
-        exported = export(options.source, options.target)
+        exported = export(options.source, options.target, options.bits)
     except ModelError as error:
         raise SystemExit(f"mercury_engine.export: {error}") from error
     moved = max(exported.errors.values(), default=0.0)
@@ -85,7 +96,7 @@ def seal(folder: Path) -> tuple[str, ...]:
 
 
 def read(folder: Path) -> tuple[ModelConfig, Weights]:
-    """The model in a folder. Matrices stay memory-mapped where they are stored as float32 or int8."""
+    """The model in a folder. Matrices stay memory-mapped unless they are stored as floats of 16 bits."""
     _verify_checksums(folder)
     config = read_config(folder / CONFIG_FILE)
     paths = sorted(folder.glob("*.safetensors"))
@@ -93,9 +104,23 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
         raise ModelError(f"{folder}: no .safetensors file in it; {REMEDY}")
     weights: Weights = {}
     for path in paths:
-        weights |= {name: tensor.floats() for name, tensor in stored_tensors(path, REMEDY).items()}
+        for name, tensor in stored_tensors(path, REMEDY).items():
+            weights[name] = tensor.raw if name.endswith(SCALE) else tensor.floats()
     _check(weights, config, folder)
     return config, weights
+
+
+def dequantized(weights: Weights) -> Weights:
+    """Float weights without scales."""
+    return {name: plain(weights, name) for name in weights if not name.endswith(SCALE)}
+
+
+def plain(weights: Weights, name: str) -> np.ndarray:
+    """One weight as floats."""
+    weight = weights[name]
+    if weight.dtype == np.int8:
+        return dequantize(weight, weights[name + SCALE])
+    return dequantize_groups(weight, weights[name + SCALE]) if weight.dtype == np.uint8 else weight
 
 
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -133,6 +158,11 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def matrices(config: ModelConfig) -> list[str]:
+    """The weights that are quantised."""
+    return [name for name, shape in shapes(config).items() if len(shape) == 2]
+
+
 def _biased(config: ModelConfig) -> dict[str, bool]:
     """The parts of a layer that may have a bias."""
     return {
@@ -143,15 +173,19 @@ def _biased(config: ModelConfig) -> dict[str, bool]:
     }
 
 
-def _can_shrink(name: str, weight: np.ndarray) -> bool:
-    return weight.ndim == 2 and weight.dtype != np.int8 and not name.endswith(SCALE)
-
-
-def _quantised(matrices: Weights) -> Weights:
+def _quantised(matrices: Weights, bits: Bits) -> Weights:
+    """The matrices rounded; those that are quantised already stay as they are."""
     weights: Weights = {}
     for name, weight in matrices.items():
-        weights[name], weights[name + SCALE] = quantize(weight)
+        if weight.dtype == np.float32:
+            group = GROUP if bits == 4 and weight.shape[1] % GROUP == 0 else 0
+            weights[name], weights[name + SCALE] = quantize_groups(weight, group) if group else quantize(weight)
     return weights
+
+
+def _in_order(config: ModelConfig) -> list[str]:
+    """All weights, and the scales that they may have; what a layer multiplies together stands together."""
+    return [stored for name in shapes(config) for stored in (name, name + SCALE)]
 
 
 def _write_shards(weights: Weights, folder: Path) -> None:
@@ -162,12 +196,14 @@ def _write_shards(weights: Weights, folder: Path) -> None:
         if weight.nbytes > room and shards[-1]:
             shards.append({})
             room = SHARD_BYTES - HEADER_BYTES
-        shards[-1][name] = np.ascontiguousarray(weight)
+        shards[-1][name] = weight
         room -= weight.nbytes
     names = [f"weights-{number:05}-of-{len(shards):05}.safetensors" for number in range(1, len(shards) + 1)]
     for name, shard in zip(names, shards, strict=True):
-        save_file(shard, folder / name)
-        (folder / name).chmod(READABLE)
+        with (folder / name).open("wb") as file:
+            writer = TensorWriter(file, {name: (weight.dtype, weight.shape) for name, weight in shard.items()})
+            for name, weight in shard.items():
+                writer.write(name, 0, weight)
 
 
 def _verify_checksums(folder: Path) -> None:
@@ -193,24 +229,33 @@ def _digest(path: Path) -> str:
 
 def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:
     expected = shapes(config)
-    expected |= {name + SCALE: (expected[name][0], 1) for name in _int8(weights) if name in expected}
-    missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    quantised = [name for name in matrices(config) if name in weights and weights[name].dtype != np.float32]
+    scales = {name + SCALE for name in quantised}
+    missing = sorted((expected.keys() | scales) - weights.keys())
+    unknown = sorted(weights.keys() - expected.keys() - scales)
     if missing or unknown:
         raise ModelError(
             f"{folder}: weights missing {missing[:3]}, unknown {unknown[:3]}; "
             f"a shard is missing, or {CONFIG_FILE} belongs to another model: {REMEDY}"
         )
-    for name, weight in weights.items():
-        if weight.shape != expected[name]:
+    for name, shape in expected.items():
+        if not fits(weights, name, shape):
             raise ModelError(
-                f"{folder}: {name} is {weight.shape}, the config says {expected[name]}; "
+                f"{folder}: {name} is {weights[name].dtype} {weights[name].shape}, the config says {shape}; "
                 f"{CONFIG_FILE} belongs to another model: {REMEDY}"
             )
-    matrices = {name for name, shape in shapes(config).items() if len(shape) == 2}
-    odd = sorted(matrices.symmetric_difference(_int8(weights))) if _int8(weights) else []
-    if odd:
-        raise ModelError(f"{folder}: {odd[:3]}: either all matrices are int8 or none, and nothing else is: {REMEDY}")
+    if quantised and (floats := [name for name in matrices(config) if name not in quantised]):
+        raise ModelError(f"{folder}: {floats[:3]}: either all matrices are quantised or none: {REMEDY}")
 
 
-def _int8(weights: Weights) -> list[str]:
-    return [name for name, weight in weights.items() if weight.dtype == np.int8]
+def fits(weights: Weights, name: str, shape: tuple[int, ...]) -> bool:
+    """True if a weight and its scales, if any, are what `shape` requires."""
+    weight, scales = weights[name], weights.get(name + SCALE)
+    if scales is None:
+        return weight.dtype == np.float32 and weight.shape == shape
+    if len(shape) != 2 or scales.ndim != 2 or len(scales) != shape[0]:
+        return False
+    if weight.dtype == np.int8:
+        return weight.shape == shape and scales.shape[1] == 1 and scales.dtype == np.float32
+    packed = weight.dtype == np.uint8 and weight.shape == (shape[0], shape[1] // 2)
+    return packed and shape[1] % (2 * scales.shape[1]) == 0 and scales.dtype == np.float16

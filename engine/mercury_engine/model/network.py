@@ -252,8 +252,8 @@ def save(model: Model, folder: Path) -> None:
 def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
     """The model in a folder of float weights, which stay memory-mapped unless another `dtype` is given."""
     config, weights = read(folder)
-    if weights["embedding.weight"].dtype == np.int8:
-        raise ModelError(f"{folder}: the weights are int8; name a folder with float weights")
+    if weights["embedding.weight"].dtype != np.float32:
+        raise ModelError(f"{folder}: the weights are quantised; name a folder with float weights")
     model = Model(config)
     model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()}, assign=True)
     return model.requires_grad_(False).eval().to(dtype=dtype)

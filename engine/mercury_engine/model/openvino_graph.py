@@ -5,6 +5,7 @@ H query heads, K key heads, G = H / K, E head width; B = 2 · layers · K blocks
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import cast
 
 import numpy as np
@@ -69,9 +70,9 @@ class _Graph:
 
     def _looked_up(self, name: str, ids_R: ov.Node) -> ov.Node:
         """Some rows of a matrix; only these are converted to floats."""
-        rows_RD = _take(_constant(self.weights[f"{name}.weight"]), ids_R)
-        scales_V1 = self.weights.get(f"{name}.weight{SCALE}")
-        if scales_V1 is not None:
+        weight_VD, scales_V1 = self.weights[f"{name}.weight"], self.weights.get(f"{name}.weight{SCALE}")
+        rows_RD = _take(self._matrix(name) if weight_VD.dtype == np.uint8 else _constant(weight_VD), ids_R)
+        if weight_VD.dtype == np.int8 and scales_V1 is not None:
             rows_RD = ops.multiply(ops.convert(rows_RD, ov.Type.f32), _take(_constant(scales_V1), ids_R))
         scale = self.config.embedding_scale
         return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
@@ -126,11 +127,18 @@ class _Graph:
         return ops.gelu(x_RF, "erf" if self.config.activation == "gelu" else "tanh")
 
     def _linear(self, x: ov.Node, *names: str) -> ov.Node:
-        """Concatenate matrices with the same input."""
-        product = ops.matmul(x, self._matrix(*names), False, True)
+        """Concatenate matrices with the same input, as far as they are stored alike."""
+        alike = [list(names) for _, names in groupby(names, self._kind)]
+        products = [ops.matmul(x, self._matrix(*names), False, True) for names in alike]
+        product = products[0] if len(products) == 1 else ops.concat(products, -1)
         if f"{names[0]}.bias" not in self.weights:
             return product
         return ops.add(product, _constant(np.concatenate([self.weights[f"{name}.bias"] for name in names])))
+
+    def _kind(self, name: str) -> tuple[np.dtype, int]:
+        """The type of a matrix, and in how many groups its inputs share a scale."""
+        scales = self.weights.get(f"{name}.weight{SCALE}")
+        return self.weights[f"{name}.weight"].dtype, 1 if scales is None else scales.shape[1]
 
     def _matrix(self, *names: str) -> ov.Node:
         """Quantised weights stay int8 or int4: the plugin multiplies them directly."""
@@ -198,7 +206,7 @@ def _unpacked(packed_NK: np.ndarray, scales_NG: np.ndarray) -> ov.Node:
     """The float matrix of int4 groups."""
     rows, groups = scales_NG.shape
     shape = ov.Shape([rows, groups, 2 * packed_NK.shape[1] // groups])
-    values_NGK = ops.constant(ov.Tensor(packed_NK, shape, ov.Type.i4), shared_memory=True)
+    values_NGK = ops.constant(ov.Tensor(packed_NK, shape, ov.Type.i4), shared_memory=isinstance(packed_NK, np.memmap))
     scaled_NGK = ops.multiply(ops.convert(values_NGK, ov.Type.f16), _constant(scales_NG[..., None]))
     return ops.convert(_reshape(scaled_NGK, rows, -1), ov.Type.f32)
 

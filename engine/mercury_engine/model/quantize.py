@@ -5,6 +5,9 @@ import numpy as np
 LARGEST = 127
 SMALLEST_SCALE = np.float32(1e-12)
 
+GROUP = 128
+"""The inputs that share a scale in int4."""
+
 
 def quantize(weight_NK: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Integers in -127..127, and the float32 scales, N1, that turn them back into weights."""
@@ -17,11 +20,10 @@ def dequantize(values_NK: np.ndarray, scales_N1: np.ndarray) -> np.ndarray:
     return values_NK * scales_N1
 
 
-def relative_error(weight_NK: np.ndarray) -> float:
+def relative_error(weight_NK: np.ndarray, rounded_NK: np.ndarray) -> float:
     """The norm of the quantisation error over the norm of the weight."""
-    moved_NK = dequantize(*quantize(weight_NK)) - weight_NK
     length = float(np.linalg.norm(weight_NK))
-    return float(np.linalg.norm(moved_NK)) / length if length else 0.0
+    return float(np.linalg.norm(rounded_NK - weight_NK)) / length if length else 0.0
 
 
 def quantize_groups(weight_NK: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.model.adapter import adapted, dequantized, plain, read_adapter
+from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.batches import PRECISIONS, batched
 from mercury_engine.model.config import ModelConfig, ModelError
-from mercury_engine.model.export import SCALE, Weights, read
+from mercury_engine.model.export import SCALE, Weights, dequantized, plain, read
 from mercury_engine.model.network import KeyValues, Model
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, Runtime, score_bytes
 

@@ -7,10 +7,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from mercury_engine.model import openvino_runtime, torch_runtime
-from mercury_engine.model.adapter import adapted, dequantized, identity, read_adapter
+from mercury_engine.model.adapter import adapted, identity, read_adapter
 from mercury_engine.model.config import TINY, ModelError
-from mercury_engine.model.export import export, read
+from mercury_engine.model.export import SCALE, dequantized, export, plain, read
 from mercury_engine.model.network import create, save
+from mercury_engine.model.quantize import quantize_groups
 from mercury_engine.model.runtime import Rows
 
 NAME = "layers.1.feed_forward.down.weight"
@@ -52,6 +53,14 @@ def test_products_and_differences_are_added(model, whole, int8):
     wanted, now = dequantized(base)[NAME] + delta, dequantized(found)[NAME]
     assert np.linalg.norm(now - wanted) < 0.01 * np.linalg.norm(wanted)
     assert all(found[name] is weights[name] for name in weights if not name.startswith(NAME))
+
+
+def test_sum_with_four_bits_is_int8():
+    weights = dict(zip((NAME, NAME + SCALE), quantize_groups(noise(*SHAPE), SHAPE[1]), strict=True))
+    found = adapted(weights, thin())
+    wanted = plain(weights, NAME) + thin()[NAME + ".up"] @ thin()[NAME + ".down"]
+    assert found[NAME].dtype == np.int8
+    assert np.linalg.norm(plain(found, NAME) - wanted) < 0.01 * np.linalg.norm(wanted)
 
 
 @pytest.mark.parametrize(

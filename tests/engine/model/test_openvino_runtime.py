@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
 from mercury_engine.model.config import SMALL, TINY, ModelError
-from mercury_engine.model.export import export, read
-from mercury_engine.model.network import create, save
+from mercury_engine.model.export import SCALE, dequantized, export, plain, read
+from mercury_engine.model.network import assemble, create, save
 from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
@@ -28,6 +28,7 @@ from mercury_engine.model.openvino_runtime import (
     padded_columns,
     padded_rows,
 )
+from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.tokens.blocks import Block, canvas_mask
@@ -36,6 +37,8 @@ from mercury_engine.tokens.vocabulary import PAD
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1, hints=False)
+GROUPED = msgspec.structs.replace(TINY, width=128, head_width=32, feed_forward=256)
+"""Every row of a matrix is a whole number of groups."""
 
 
 def random_model(config):
@@ -258,6 +261,19 @@ def test_quantised_weights_answer_almost_alike(model, folder, precision):
     found, expected = runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows)
     assert np.linalg.norm(found - expected) < 0.1 * np.linalg.norm(expected)
     assert runtime.precision == f"int8 weights, {precision.get_type_name()}"
+
+
+@pytest.mark.parametrize("hints", [False, True])
+def test_four_bits_are_multiplied_and_looked_up_beside_eight(hints, tmp_path):
+    save(random_model(msgspec.structs.replace(GROUPED, hints=hints)), tmp_path)
+    export(tmp_path, tmp_path / "int4", 4)
+    config, weights = read(tmp_path / "int4")
+    key = "layers.0.attention.key.weight"
+    weights[key], weights[key + SCALE] = quantize(plain(weights, key))
+    runtime, rows = OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32), clean(ids_of(20))
+    found = runtime.forward(rows, runtime.cache()).logits_WV
+    expected = expected_logits(assemble(config, dequantized(weights)), rows)
+    assert np.linalg.norm(found - expected) < 0.03 * np.linalg.norm(expected)
 
 
 def test_float_folders_are_read_too(model, folder):

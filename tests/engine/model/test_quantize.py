@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from mercury_engine.model.quantize import dequantize, quantize, relative_error
+from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize, quantize_groups, relative_error
 
 MATRICES = arrays(
     np.float32, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=st.floats(-100, 100, width=32)
@@ -42,6 +42,7 @@ def test_large_channel_does_not_coarsen_its_neighbours():
 
 def test_error_is_relative_to_the_length_of_the_weights():
     weight = np.random.default_rng(0).standard_normal((64, 512), np.float32)
-    assert relative_error(weight) == pytest.approx(relative_error(1000 * weight), rel=1e-3)
-    assert 0.004 < relative_error(weight) < 0.01
-    assert relative_error(np.zeros((2, 2), np.float32)) == 0
+    assert relative_error(weight, 1.01 * weight) == pytest.approx(0.01, rel=1e-3)
+    assert 0.004 < relative_error(weight, dequantize(*quantize(weight))) < 0.01
+    assert 0.08 < relative_error(weight, dequantize_groups(*quantize_groups(weight, 128))) < 0.12
+    assert relative_error(np.zeros((2, 2), np.float32), np.zeros((2, 2), np.float32)) == 0

@@ -1,6 +1,7 @@
 """Contestants: a model's ways to decode, and completers without a model, all run in the same way."""
 
 import hashlib
+import math
 import time
 from pathlib import Path
 from typing import Literal
@@ -16,8 +17,8 @@ from mercury_engine.decode.confidence import read_calibration
 from mercury_engine.decode.copy_bias import read_copy_bias
 from mercury_engine.decode.costs import Costs, measure_costs
 from mercury_engine.engine import MercuryEngine, open_runtime
-from mercury_engine.model.config import TOKENIZER_FILE
-from mercury_engine.model.export import SCALE, read
+from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, read_config
+from mercury_engine.model.export import shapes
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.opening import check_layout, open_model
 from mercury_engine.record import read_record
@@ -160,5 +161,4 @@ def _digest(folder: Path) -> str:
 
 
 def _parameters(folder: Path) -> int:
-    _, weights = read(folder)
-    return sum(array.size for name, array in weights.items() if not name.endswith(SCALE))
+    return sum(map(math.prod, shapes(read_config(folder / CONFIG_FILE)).values()))

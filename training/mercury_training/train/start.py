@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model import network
-from mercury_engine.model.adapter import dequantized
 from mercury_engine.model.config import CONFIG_FILE, ModelConfig
-from mercury_engine.model.export import TOKENIZER_FILE, read
+from mercury_engine.model.export import TOKENIZER_FILE, dequantized, read
 from mercury_training.errors import TrainingError
 from mercury_training.train import lora, state
 from mercury_training.train.settings import PRECISIONS, TrainSettings

@@ -14,9 +14,9 @@ import torch
 from msgspec import Struct
 from safetensors.numpy import save_file
 
-from mercury_engine.model.adapter import ADAPTER_FILE, DELTA, WEIGHTS_FILE, adapted, dequantized, identity
+from mercury_engine.model.adapter import ADAPTER_FILE, DELTA, WEIGHTS_FILE, adapted, identity
 from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig
-from mercury_engine.model.export import Weights, read
+from mercury_engine.model.export import Weights, dequantized, read
 from mercury_engine.model.network import assemble
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
 from mercury_engine.model.runtime import Runtime

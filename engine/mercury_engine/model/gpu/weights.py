@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.model.adapter import plain
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import SCALE, Weights
+from mercury_engine.model.export import SCALE, Weights, plain
 from mercury_engine.model.network import rotations
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
