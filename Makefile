@@ -28,10 +28,10 @@ help:
 	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
 	@echo "make clean   remove the environment and caches"
 
-$(BASE): pyproject.toml
+$(BASE): pyproject.toml models/quicksilver/pyproject.toml
 	@echo "installing mercury-ls into $(VENV), apart from any other installation: this takes a minute or more"
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e . -e ./models/quicksilver
 	@touch $(BASE)
 
 $(READY): $(BASE)

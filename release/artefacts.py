@@ -43,6 +43,13 @@ def wheel(site: Site) -> Path:
     return site.out / f"mercury_ls-{site.version}-py3-none-any.whl"
 
 
+def model(site: Site) -> Path:
+    """The weights of quicksilver, in their own version."""
+    source = site.clone / "models/quicksilver"
+    site.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", site.out, source], site.out)
+    return next(site.out.glob("mercury_ls_quicksilver-*.whl"))
+
+
 def vsix(site: Site) -> Path:
     built = site.run([sys.executable, "-m", "tests.editors.vscode.package"], site.clone)
     return Path(shutil.copy(built.split()[-1], site.out / f"mercury-ls-{site.version}.vsix"))
@@ -73,12 +80,13 @@ def _archived(site: Site, tree: str, name: str) -> Path:
 
 
 def container(site: Site) -> Path:
-    """All that `docker build` needs: the wheel, and how it is installed."""
+    """All that `docker build` needs: the wheels, and how they are installed."""
     name = "mercury-ls-container"
     context = site.out / name
     context.mkdir()
     shutil.copy(site.clone / "release/Containerfile", context)
-    shutil.copy(site.out / f"mercury_ls-{site.version}-py3-none-any.whl", context)
+    for path in site.out.glob("*.whl"):
+        shutil.copy(path, context)
     path = Path(shutil.make_archive(f"{context}-{site.version}", "gztar", site.out, name))
     shutil.rmtree(context)
     return path
@@ -92,6 +100,7 @@ BUILDERS: dict[str, Callable[[Site], Path]] = {
     "Vim": vim,
     "JetBrains": jetbrains,
     "Zed": zed,
+    "model": model,
     "container": container,
 }
 """In the order in which they need one another."""

@@ -145,6 +145,18 @@ def _zed_extension(room: Room, artefact: Path) -> str:
     return "unpacked: its versions; Zed compiles it itself"
 
 
+def _model_package(room: Room, artefact: Path) -> str:
+    """The server of the wheel finds it and completes with it."""
+    alone = isolated(room.folder)
+    room.run([room.programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", artefact], room.folder)
+    sample = room.folder / "sample.py"
+    sample.write_text(f"{SAMPLE}    ", encoding="utf-8")
+    command, chosen = room.programs / "mercury-ls", ("--set", "engine.model=quicksilver")
+    room.run([command, "doctor", *chosen], room.folder, alone)
+    room.run([command, "complete", f"{sample}:{SAMPLE.count(chr(10)) + 1}:5", *chosen], room.folder, alone)
+    return "doctor, complete"
+
+
 def _container_context(room: Room, artefact: Path) -> str:
     context = unpacked(room, artefact)
     if shutil.which("docker") is None or not answers(room):
@@ -183,6 +195,7 @@ PROOFS: dict[str, Callable[[Room, Path], str]] = {
     "Vim": _vim_extension,
     "JetBrains": _jetbrains_template,
     "Zed": _zed_extension,
+    "model": _model_package,
     "container": _container_context,
 }
 """The same names as the builders have; each returns what was seen."""

@@ -1,6 +1,9 @@
 """The installed models, shipped or added, and the one that the setting `engine.model` names."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from mercury_engine.api import EngineError, EngineInfo
@@ -8,6 +11,9 @@ from mercury_engine.record import RECORD_FILE, read_record
 
 AUTO = "auto"
 FAKE = "fake"
+PACKAGES = "mercury_ls.models"
+"""The entry points of packages that bring a model each. They name its folder as a package, which is never imported."""
+CONFIG = "config.json"
 
 
 def resolve(name: str) -> Path | None:
@@ -40,7 +46,7 @@ def answers(name: str, info: EngineInfo) -> bool:
     try:
         if record := read_record(folder):
             return record.name == info.model
-        return json.loads((folder / "config.json").read_bytes())["name"] == info.model
+        return json.loads((folder / CONFIG).read_bytes())["name"] == info.model
     except (OSError, ValueError, KeyError, TypeError, EngineError):
         return True  # the engine reports what is wrong with it
 
@@ -51,11 +57,33 @@ def installed() -> dict[str, Path]:
 
 
 def shipped() -> dict[str, Path]:
+    """The models of packages of their own, then those within this one."""
     import mercury_engine
 
     home = Path(mercury_engine.__file__).parent / "models"
-    folders = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
-    return dict(sorted(folders.items(), key=lambda item: item[0] != "quicksilver"))
+    return {folder.name: folder for folder in (*_packaged(), *_with_config(sorted(home.iterdir())))}
+
+
+@cache
+def _packaged() -> tuple[Path, ...]:
+    """Looked up once: reading what is installed takes ten milliseconds."""
+    from importlib.metadata import entry_points
+
+    packages = sorted(point.value for point in entry_points(group=PACKAGES))
+    return tuple(folder for package in packages for folder in _with_config(_folders(package)))
+
+
+def _folders(package: str) -> list[Path]:
+    from importlib.util import find_spec
+
+    with suppress(ModuleNotFoundError):
+        spec = find_spec(package)
+        return [Path(folder) for folder in (spec and spec.submodule_search_locations) or ()]
+    return []
+
+
+def _with_config(folders: list[Path]) -> Iterator[Path]:
+    return (folder for folder in folders if (folder / CONFIG).is_file())
 
 
 def added() -> dict[str, Path]:

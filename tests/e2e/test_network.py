@@ -44,7 +44,7 @@ async def use(variables: dict[str, str], root: Path, state: str, options=None) -
         await server.inline(uri, 2, 8)
 
 
-@pytest.mark.parametrize("model", ["fake", "auto"])
+@pytest.mark.parametrize("model", ["fake", "bootstrap"])
 async def test_network_is_unused_unless_configured(denied, project, model):
     """Nor by a library: of a model's runtime, say."""
     variables, file = denied

@@ -1,5 +1,7 @@
 """A model is an installed one by its name, or a folder by its path."""
 
+import shutil
+
 import pytest
 
 from mercury_engine import model_folders
@@ -58,6 +60,43 @@ def test_auto_is_never_a_model_that_was_added(home, monkeypatch):
 def test_added_model_cannot_take_the_name_of_a_shipped_one(home, monkeypatch):
     monkeypatch.setattr(model_folders, "shipped", lambda: {"qwen": home / "shipped"})
     assert resolve("qwen") == home / "shipped"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of installed packages. What was found in others is forgotten, before and after."""
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    model_folders._packaged.cache_clear()
+    yield tmp_path / "site"
+    model_folders._packaged.cache_clear()
+
+
+def put(site, package):
+    """An installed package with a model, as pip leaves it."""
+    (site / "large-1.0.dist-info").mkdir(parents=True)
+    (site / "large-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: large\nVersion: 1.0\n")
+    (site / "large-1.0.dist-info/entry_points.txt").write_text(f"[mercury_ls.models]\nlarge = {package}\n")
+    (folder := site / package.replace(".", "/")).mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+def test_model_of_a_package_comes_before_the_one_that_is_always_there(site):
+    folder = put(site, "large_models.large")
+    assert model_folders.shipped()["large"] == folder == resolve("large")
+    assert list(model_folders.shipped())[-1] == "bootstrap"
+
+
+@pytest.mark.parametrize("package", ["large_models.large", "missing.large"])
+def test_package_without_its_model_brings_none(site, package):
+    shutil.rmtree(put(site, "large_models.large"))
+    (site / "large-1.0.dist-info/entry_points.txt").write_text(f"[mercury_ls.models]\nlarge = {package}\n")
+    assert "large" not in model_folders.shipped()
+
+
+def test_package_is_found_without_being_imported(site):
+    (put(site, "large_model").parent / "large_model/__init__.py").write_text("raise AssertionError")
+    assert "large_model" in model_folders.shipped()
 
 
 @pytest.mark.parametrize(("model", "same"), [("qwen", True), ("bootstrap", False)])

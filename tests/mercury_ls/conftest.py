@@ -6,6 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from mercury_engine import model_folders
+
+
+@pytest.fixture(autouse=True)
+def only_the_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the models that ship, whatever is installed beside this Python: no test waits for a large one."""
+    monkeypatch.setattr(model_folders, "_packaged", tuple)
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -17,6 +17,7 @@ from tests.repositories import committed
 
 SDIST = f"mercury_ls-{__version__}.tar.gz"
 WHEEL = f"mercury_ls-{__version__}-py3-none-any.whl"
+MODEL = "mercury_ls_quicksilver-1.2.3-py3-none-any.whl"
 DEMO = "def weight▏(items)\nthe class is renamed\nrename `Item` → `Product`: 2 here, 2 in invoice.py\n"
 REPOSITORY = {
     "CHANGELOG.md": f"# Changelog\n\n## {__version__}\n\n* It exists.\n",
@@ -48,7 +49,7 @@ class Machine:
         if "hatchling" in words:
             (Path(words[-1]) / SDIST).write_bytes(b"sdist")
         if "wheel" in words:
-            (Path(words[-2]) / WHEEL).write_bytes(b"wheel")
+            (Path(words[-2]) / (MODEL if "quicksilver" in words[-1] else WHEEL)).write_bytes(b"wheel")
         if "tests.editors.vscode.package" in words:
             return f"{self.extension(Path(folder) / 'x.vsix')}\n"
         if "bench.demo" in words:
@@ -107,7 +108,7 @@ def test_sums_and_notes_lie_beside_them(source, tmp_path):
         ("Vim", {"coc-mercury/package.json"}),
         ("JetBrains", {"mercury-ls-lsp4ij/template.json"}),
         ("Zed", {"mercury-ls-zed/extension.toml", "mercury-ls-zed/Cargo.toml"}),
-        ("container", {"mercury-ls-container/Containerfile", f"mercury-ls-container/{WHEEL}"}),
+        ("container", {f"mercury-ls-container/{name}" for name in ("Containerfile", WHEEL, MODEL)}),
     ],
 )
 def test_archive_holds_one_folder(source, tmp_path, kind, names):
@@ -144,6 +145,14 @@ def test_installed_package_is_asked_for_all_that_it_promises(tmp_path):
     asked = ["--version", "doctor", f"complete {place}", "editor nvim", "editor vscode", "serve --stop"]
     assert machine.asked("mercury-ls") == asked
     assert machine.asked("python")[-1] == "-m bench.demo"
+
+
+def test_model_is_asked_for_by_name_in_the_environment_of_the_server(tmp_path):
+    machine = Machine()
+    PROOFS["model"](room(machine, tmp_path), tmp_path / MODEL)
+    place, chosen = f"{tmp_path / 'sample.py'}:16:5", "--set engine.model=quicksilver"
+    assert machine.asked("python") == [f"-m pip install --quiet --no-deps {tmp_path / MODEL}"]
+    assert machine.asked("mercury-ls") == [f"doctor {chosen}", f"complete {place} {chosen}"]
 
 
 def test_server_is_stopped_also_where_a_problem_is_found(tmp_path):

@@ -30,7 +30,7 @@ export interface Search {
 
 export interface Installer {
   readonly label: string;
-  readonly command: readonly string[];
+  readonly commands: readonly (readonly string[])[];
 }
 
 const NAME = 'mercury-ls';
@@ -79,17 +79,19 @@ export function expanded(setting: string, folder: string, machine: Machine): str
   return named.replace(/^~(?=[\\/])/, () => machine.home);
 }
 
-/** The installers that are on this machine, best first, each with the exact command that it would run. */
-export function installers(requirement: string, machine: Machine): Installer[] {
+/** The installers that are on this machine, best first, each with the exact commands that it would run: for the server,
+ * and for the model that a clone has beside it. */
+export function installers(requirement: string, model: string | undefined, machine: Machine): Installer[] {
   const paths = pathsOf(machine);
   const folders = [...machine.searchPath.split(paths.delimiter), toolFolder(machine)].filter(paths.isAbsolute);
-  const offered: [string, string[]][] = [
-    ['uv', ['tool', 'install', requirement]],
-    ['pipx', ['install', requirement]],
+  const more = (...before: string[]) => (model === undefined ? [] : [...before, model]);
+  const offered: [string, string[][]][] = [
+    ['uv', [['tool', 'install', requirement, ...more('--with')]]],
+    ['pipx', [['install', requirement], more('inject', NAME)].filter((command) => command.length > 0)],
   ];
-  return offered.flatMap(([name, command]) => {
+  return offered.flatMap(([name, commands]) => {
     const file = folders.map((folder) => program(folder, name, machine)).find((one) => machine.isProgram(one));
-    return file === undefined ? [] : [{ label: name, command: [file, ...command] }];
+    return file === undefined ? [] : [{ label: name, commands: commands.map((command) => [file, ...command]) }];
   });
 }
 

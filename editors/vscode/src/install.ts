@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
+import * as path from 'node:path';
 import * as vscode from 'vscode';
 import { type Found, type Installer, type Machine, expanded, find, installers, ownPlaces, projectPlaces } from './find.ts';
 import { interpreters, onDidChangeInterpreter } from './python.ts';
@@ -87,7 +88,7 @@ export class Server implements vscode.Disposable {
 
 /** Whether the server has been installed; one that is chosen instead is a setting, and starts as such. */
 export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
-  const offered = installers('', MACHINE);
+  const offered = installers('', undefined, MACHINE);
   const choose = 'Choose the Program…';
   const text = 'Mercury needs its language server, mercury-ls, which was not found on this machine.';
   const told = offered.length > 0 ? text : `${text} Install uv or pipx to have it installed from here.`;
@@ -102,7 +103,7 @@ export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
   if (requirement === undefined) {
     return false;
   }
-  const chosen = installers(requirement, MACHINE)[index];
+  const chosen = installers(requirement, modelOf(requirement), MACHINE)[index];
   return (await agreed(chosen)) && run(chosen, log);
 }
 
@@ -116,6 +117,12 @@ async function source(): Promise<string | undefined> {
   return (await vscode.window.showOpenDialog(choice))?.[0]?.fsPath;
 }
 
+/** The folder of the model that a clone has beside the server. */
+function modelOf(clone: string): string | undefined {
+  const folder = path.join(clone, 'models', 'quicksilver');
+  return fs.existsSync(folder) ? folder : undefined;
+}
+
 async function chooseProgram(): Promise<void> {
   const [program] = (await vscode.window.showOpenDialog({ title: 'The program mercury-ls' })) ?? [];
   if (program !== undefined) {
@@ -125,15 +132,18 @@ async function chooseProgram(): Promise<void> {
 }
 
 async function agreed(installer: Installer): Promise<boolean> {
-  const detail = `${installer.command.join(' ')}\n\nIt downloads packages into a folder of its own in your home.`;
+  const shown = installer.commands.map((command) => command.join(' ')).join('\n');
+  const detail = `${shown}\n\nIt downloads about 90 MB of packages, and takes half a gigabyte in a folder of its own in your home.`;
   return (await vscode.window.showWarningMessage('Run this command?', { modal: true, detail }, 'Run')) === 'Run';
 }
 
 function run(installer: Installer, log: vscode.LogOutputChannel): Thenable<boolean> {
   const title = `Installing mercury-ls with ${installer.label}`;
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, async () => {
-    log.info(`running ${installer.command.join(' ')}`);
-    const problem = await finished(installer.command, log);
+    let problem = '';
+    for (const command of installer.commands) {
+      problem ||= await finished(command, log);
+    }
     if (problem !== '') {
       const show = 'Show Log';
       const answer = await vscode.window.showErrorMessage(`mercury-ls was not installed: ${problem}`, show);
@@ -148,6 +158,7 @@ function run(installer: Installer, log: vscode.LogOutputChannel): Thenable<boole
 /** What went wrong; empty where nothing did. */
 function finished(command: readonly string[], log: vscode.LogOutputChannel): Promise<string> {
   const [program, ...rest] = command;
+  log.info(`running ${command.join(' ')}`);
   return new Promise((resolve) => {
     const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
     const lines = (data: Buffer) => log.info(data.toString().trimEnd());

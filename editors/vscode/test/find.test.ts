@@ -53,9 +53,15 @@ test('a setting is read with its variables', () => {
 });
 
 test('installers that are here are offered with their exact commands', () => {
-  assert.deepEqual(installers('mercury-ls', machine(['/opt/bin/pipx', '/home/ann/.local/bin/uv'])), [
-    { label: 'uv', command: ['/home/ann/.local/bin/uv', 'tool', 'install', 'mercury-ls'] },
-    { label: 'pipx', command: ['/opt/bin/pipx', 'install', 'mercury-ls'] },
+  const [uv, pipx] = ['/home/ann/.local/bin/uv', '/opt/bin/pipx'];
+  const here = machine([pipx, uv]);
+  assert.deepEqual(installers('/clone', undefined, here), [
+    { label: 'uv', commands: [[uv, 'tool', 'install', '/clone']] },
+    { label: 'pipx', commands: [[pipx, 'install', '/clone']] },
   ]);
-  assert.deepEqual(installers('mercury-ls', machine([])), []);
+  assert.deepEqual(installers('/clone', '/clone/m', here), [
+    { label: 'uv', commands: [[uv, 'tool', 'install', '/clone', '--with', '/clone/m']] },
+    { label: 'pipx', commands: [[pipx, 'install', '/clone'], [pipx, 'inject', 'mercury-ls', '/clone/m']] },
+  ]);
+  assert.deepEqual(installers('/clone', undefined, machine([])), []);
 });

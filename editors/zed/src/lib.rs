@@ -7,8 +7,9 @@ use zed_extension_api::{self as zed, Command, LanguageServerId, Result, Worktree
 const SERVER: &str = "mercury-ls";
 /// On PyPI, in this version; empty until the name there is ours.
 const PACKAGE: &str = "";
-const REMEDY: &str = "mercury-ls is not on the PATH of this project. Install it with `uv tool install .` in a clone, \
-                      or name it in Zed's settings: \"lsp\": { \"mercury\": { \"binary\": { \"path\": \"…\" } } }";
+const REMEDY: &str = "mercury-ls is not on the PATH of this project. Install it in a clone with \
+                      `uv tool install . --with ./models/quicksilver`, or name it in Zed's settings: \
+                      \"lsp\": { \"mercury\": { \"binary\": { \"path\": \"…\" } } }";
 
 struct Mercury;
 

@@ -235,7 +235,7 @@ def test_health_says_what_to_do_without_the_program(bare):
     assert "searched $PATH" in bare.text
     assert f"this one exists, and can be named: {bare.folder}/.venv/bin/no-such-program" in bare.text
     assert "no-such-program is not found" in bare.text
-    assert "run `:Mercury install`, or in a clone `uv tool install .` or `pip install .`" in bare.text
+    assert "run `:Mercury install`, or in a clone `pip install . ./models/quicksilver`" in bare.text
 
 
 def test_wrong_options_are_told_and_the_others_apply(bare):

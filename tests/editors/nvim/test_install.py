@@ -42,9 +42,10 @@ def test_command_is_shown_and_nothing_runs_without_yes(bare, installers):
     [
         (("uv", "pipx"), "uv tool install --force "),
         (("pipx", "python3"), "pipx install --force "),
+        (("pipx", "python3"), "pipx inject --force mercury-ls "),
         (("python3",), "python3 -m pip install --upgrade "),
     ],
-    ids=["uv", "pipx", "pip"],
+    ids=["uv", "pipx", "and its model", "pip"],
 )
 def test_best_installer_runs_once_agreed(bare, installers, names, call):
     log = installers(*names)
@@ -52,6 +53,7 @@ def test_best_installer_runs_once_agreed(bare, installers, names, call):
     bare.command("Mercury install")
     bare.says("the server is installed")
     assert call in log.read_text()
+    assert log.read_text().endswith("/models/quicksilver\n")
 
 
 def test_failed_installation_is_reported(bare, installers):

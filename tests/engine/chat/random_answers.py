@@ -65,7 +65,7 @@ class _Counting:
 
 def talker_of(folder: Path) -> Talker:
     """The shipped vocabulary with the tokens of a conversation."""
-    spec = json.loads((resolve("auto") / "tokenizer.json").read_bytes())
+    spec = json.loads((resolve("bootstrap") / "tokenizer.json").read_bytes())
     first = 1 + max([*spec["model"]["vocab"].values(), *(token["id"] for token in spec.get("added_tokens", ()))])
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     names = ("<|user|>", "<|assistant|>", "<|end|>", "<|mask|>")

@@ -58,7 +58,7 @@ end
 
 local function not_found(program)
   local remedies = {
-    "run `:Mercury install`, or in a clone `uv tool install .` or `pip install .`",
+    "run `:Mercury install`, or in a clone `pip install . ./models/quicksilver`",
     "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
   }
   for _, path in ipairs(elsewhere(program)) do
