@@ -23,7 +23,7 @@ from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
-from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.reading import IDLE_SECONDS, ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -82,6 +82,7 @@ class MercuryEngine:
         copy_bias: CopyBias | None = None,
         rescoring: RescoringWeights | None = None,
         costs: Costs | None = None,
+        pace: ReadingPace | None = None,
         decode: Decode = "policy",
         bar: float = BAR,
         presentation: Presentation | None = None,
@@ -104,14 +105,16 @@ class MercuryEngine:
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
+        costs = costs or meter.start()
         self._decoder = Decoder(
             runtime,
             tokenizer,
             Chooser(tokenizer, runtime.config.vocabulary),
-            costs or meter.start(),
+            costs,
             Acceptance(),
             self.report,
             decode,
+            pace or ReadingPace(costs, clock),
             copy_bias,
         )
 
@@ -132,6 +135,7 @@ class MercuryEngine:
         yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
+            self._decoder.pace.costs = costs
             yield
 
     def info(self) -> EngineInfo:
@@ -149,6 +153,7 @@ class MercuryEngine:
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
             small=runtime.config.parameters < SMALL,
+            reads_per_second=round(self._decoder.pace.per_second, 1),
         )
 
     @property
@@ -221,7 +226,8 @@ class MercuryEngine:
         end, decoder = row.holes[0].anchor + 1, self._decoder
         builder = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         prefix = builder.build_from(row.ids[:end], row.positions[:end], session.prefix)
-        while (yield from prefill(session, prefix, decoder.report, leave=1)):
+        pace = decoder.pace
+        while (yield from pace.read(session, prefix, decoder.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))):
             self._sessions.trim()
             yield
 

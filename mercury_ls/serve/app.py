@@ -112,7 +112,7 @@ class App:
         await as_json(said, headers=CLOSE if self._access else None).send(send)
 
     async def info(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await as_json(self._worker.status).send(send)
+        await as_json(self._worker.latest).send(send)
 
     async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(await _read_request(scope, receive, InfillRequest), scope, receive, send)

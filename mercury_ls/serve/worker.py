@@ -21,6 +21,7 @@ from mercury_engine.api import (
     Draft,
     Engine,
     EngineError,
+    EngineInfo,
     InfillRequest,
     RequestError,
 )
@@ -38,6 +39,8 @@ LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
 CLOSE_SECONDS = 5.0
+SLACK = 1.25
+"""So much slower or faster reading is no news."""
 
 SUPERSEDED = Failure("superseded", f"{WAITING_PER_CLIENT} newer requests of the same client are waiting")
 CANNOT_CHAT = (
@@ -60,6 +63,7 @@ class Worker:
 
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.status = Status("loading")
+        """What clients were told last."""
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
         """Of the last answers to all clients: from the arrival of a request to its final draft."""
         self._load_engine = load_engine
@@ -72,7 +76,8 @@ class Worker:
         self._warming: _Warm | None = None
         self._stopping = False
         self._crashed = ""
-        self._published: tuple[object, ...] = ()
+        self._info: EngineInfo | None = None
+        self._published: EngineInfo | None = None
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -139,6 +144,11 @@ class Worker:
         await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
 
     @property
+    def latest(self) -> Status:
+        """The status with what the engine says of itself now."""
+        return replace(self.status, info=self._info) if self.status.info else self.status
+
+    @property
     def pending(self) -> int:
         """The number of jobs that are waiting, running or suspended."""
         with self._work:
@@ -199,11 +209,12 @@ class Worker:
         self._publish(Status("loading", detail, progress))
 
     def _publish_info(self, engine: Engine) -> None:
-        """Publish what the engine says of itself when its notes about what does not work as it should, or how much it
-        reads, have changed."""
+        """What the engine says of itself is told to all clients when its notes about what does not work as it should,
+        how much it reads or how quickly have changed."""
         info = engine.info()
-        if (info.notes, info.context_tokens) != self._published:
-            self._published = info.notes, info.context_tokens
+        self._info = info
+        if self._published is None or _is_news(info, self._published):
+            self._published = info
             self._publish(Status("ready", "; ".join(info.notes), info=info))
 
     def _publish(self, status: Status) -> None:
@@ -452,6 +463,14 @@ class _Warm(Struct, eq=False):
     request: InfillRequest
     stale: bool = False
     steps: Generator[None] | None = None
+
+
+def _is_news(info: EngineInfo, told: EngineInfo) -> bool:
+    """True if clients should decide otherwise than by what they were told."""
+    if (info.notes, info.context_tokens) != (told.notes, told.context_tokens):
+        return True
+    speeds = info.reads_per_second, told.reads_per_second
+    return min(speeds) * SLACK < max(speeds)
 
 
 def _drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:

@@ -6,13 +6,13 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
-from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, DraftSituation, Report, choose
+from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import DraftTree

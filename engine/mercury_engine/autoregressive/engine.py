@@ -15,7 +15,6 @@ from mercury_engine.api import ChatReply, ChatRequest, Draft, Edit, EngineError,
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
-from mercury_engine.autoregressive.reading import IDLE_SECONDS, WAITING_SECONDS, ReadingPace
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
@@ -25,6 +24,7 @@ from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
+from mercury_engine.decode.reading import IDLE_SECONDS, WAITING_SECONDS, ReadingPace
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
@@ -106,12 +106,9 @@ class AutoregressiveEngine:
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
-        if pace is None:
-            pace = ReadingPace(clock)
-            pace.measure(runtime)
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
         self._decoder = AutoregressiveDecoder(
-            runtime, tokenizer, chooser, costs, Acceptance(), self.report, pace, drafting
+            runtime, tokenizer, chooser, costs, Acceptance(), self.report, pace or ReadingPace(costs, clock), drafting
         )
         self._asking = Asking(record, tokenizer, self._prompt_tokens)
 
@@ -139,6 +136,7 @@ class AutoregressiveEngine:
             yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
+            self._decoder.pace.costs = costs
             yield
 
     def info(self) -> EngineInfo:

@@ -30,7 +30,7 @@ from mercury_engine.decode.policy import (
     foresee,
     prior,
 )
-from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.rivals import Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow
@@ -54,6 +54,7 @@ class Decoder(Struct, frozen=True, eq=False):
     acceptance: Acceptance
     report: Report
     decode: Decode
+    pace: ReadingPace
     copy_bias: CopyBias | None = None
 
 
@@ -136,17 +137,22 @@ class Decoding:
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
-        if (yield from prefill(self._session, self.prefix, self._decoder.report)):
+        if (yield from self._read()):
             return
         if self._rivals is not None:
             yield from self._choose_name(self._rivals)
         else:
             yield from self._act(self._visible_action() or self._best_action())
 
+    def _read(self) -> Passes[bool]:
+        """A chunk of the context, if more than one is left; True if that took a pass."""
+        pace, chunk = self._decoder.pace, self._decoder.pace.chunk()
+        return (yield from pace.read(self._session, self.prefix, self._decoder.report, leave=chunk, chunk=chunk))
+
     def sketch(self, size: int) -> Passes[bool]:
         """Like `advance`, but the action is a canvas on every anchor, or behind the forced start; True if it was
         that action."""
-        if (yield from prefill(self._session, self.prefix, self._decoder.report)):
+        if (yield from self._read()):
             return False
         draft = DraftTree.chain(self.forced.ids)
         size = min(size, max(self._sizes(), default=0)) if self._decoder.decode == "policy" else 0

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
-from mercury_engine.autoregressive.reading import ReadingPace
 from mercury_engine.decode.batching import run_unbatched
+from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
@@ -27,7 +27,7 @@ CONFIG = msgspec.structs.replace(TINY, hints=False, context=768)
 
 def engine(runtime, record=FIM, *, costs=FLAT, pace=None, **options):
     """Reads in no time, unless a `pace` is given."""
-    pace = pace or ReadingPace(lambda: 0.0)
+    pace = pace or ReadingPace(costs, lambda: 0.0)
     return AutoregressiveEngine(runtime, TOKENIZER, record, costs=costs, pace=pace, **options)
 
 

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError
-from mercury_engine.autoregressive.reading import ReadingPace
+from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
-from tests.engine.tiny import STEEP, request
+from tests.engine.tiny import FLAT, STEEP, request
 
 
 def final(answering, asked):
@@ -137,7 +137,7 @@ def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
 
 def reading_slowly(runtime, **options):
     """Each forward over a prompt takes a second: only chunks of the least size are read in time."""
-    return engine(runtime, clock=Clock(), pace=ReadingPace(count().__next__), **options)
+    return engine(runtime, clock=Clock(), pace=ReadingPace(FLAT, count().__next__), **options)
 
 
 def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_token():

@@ -9,7 +9,7 @@ import pytest
 from mercury_engine.chat.reading import CachedConversation, ConversationCanvas, Manner
 from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.decode.policy import Report
-from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.reading import CHUNKS, ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model import room
 from mercury_engine.model.config import TINY
@@ -17,6 +17,7 @@ from mercury_engine.model.network import create
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.prefix import HintedPrefix
+from tests.engine.tiny import FLAT
 
 LONG = msgspec.structs.replace(TINY, hints=False, context=4096, layers=1)
 IDS = np.random.default_rng(0).integers(300, LONG.vocabulary, LONG.context - 1).astype(np.int32)
@@ -25,10 +26,10 @@ POSITIONS = np.arange(len(IDS), dtype=np.int32)
 
 def read_as_code(runtime, ids):
     session = EngineSession(runtime.cache())
-    prefix, report = HintedPrefix.without_hints(ids, POSITIONS), Report()
+    prefix, report, pace = HintedPrefix.without_hints(ids, POSITIONS), Report(), ReadingPace(FLAT)
 
     def read():
-        while (yield from prefill(session, prefix, report, leave=1)):
+        while (yield from pace.read(session, prefix, report, leave=1, chunk=CHUNKS[0])):
             yield
 
     pauses = sum(1 for _ in run_unbatched(runtime, read()))

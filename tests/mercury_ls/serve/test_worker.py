@@ -610,6 +610,25 @@ async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
             assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
 
 
+async def test_status_follows_how_quickly_the_engine_reads():
+    class Tiring(FakeEngine):
+        speed = 200.0
+
+        def info(self):
+            return replace(super().info(), reads_per_second=self.speed)
+
+    engine = Tiring()
+    async with running(engine) as worker:
+        statuses = worker.statuses()
+        await anext(statuses)
+        for speed, told in ((190.0, 200.0), (120.0, 120.0)):
+            engine.speed = speed
+            await everything(worker.ask("a", request()))
+            await everything(worker.ask("a", request()))
+            assert worker.latest.info.reads_per_second == speed
+            assert worker.status.info.reads_per_second == told
+
+
 async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
     class Slow(FakeEngine):
         notes = ()

@@ -2,38 +2,39 @@
 
 import numpy as np
 
-from mercury_engine.autoregressive.reading import IDLE_SECONDS, LAST, ReadingPace
 from mercury_engine.decode.batching import run_unbatched
+from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.policy import Report
+from mercury_engine.decode.reading import CHUNKS, IDLE_SECONDS, LAST, ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.tokens.prefix import HintedPrefix
 from tests.engine.autoregressive.models import Scripted
 
 
 class SlowReader(Scripted):
-    """Reads so many tokens in a second, by its own clock, the first ones more slowly."""
+    """Reads so many tokens in a second, by its own clock, beside what each forward takes."""
 
     def __init__(self, per_second):
         super().__init__("")
         self.per_second = per_second
         self.now = 0.0
-        self.logits = 0
 
     def forward(self, rows, cache):
-        self.now += len(rows.ids_R) / self.per_second + (not self.reads)
-        self.logits += len(rows.wanted)
+        self.now += len(rows.ids_R) / self.per_second
         return super().forward(rows, cache)
 
     def clock(self):
         return self.now
 
 
+def costs(per_second, *, each_ms=0.0):
+    rows = (1, *CHUNKS[::-1])
+    return Costs(rows, tuple(each_ms + 1000 * count / per_second for count in rows))
+
+
 def measured(per_second):
     runtime = SlowReader(per_second)
-    pace = ReadingPace(runtime.clock)
-    pace.measure(runtime)
-    assert not runtime.logits
-    return pace, runtime
+    return ReadingPace(costs(per_second), runtime.clock), runtime
 
 
 def read(pace, runtime, count):
@@ -56,16 +57,21 @@ def check(per_second, *, prompt, chunk, idle):
 
 def test_prompt_and_chunks_are_as_long_as_this_machine_reads_in_time():
     check(20, prompt=512, chunk=32, idle=32)
-    check(147, prompt=512, chunk=64, idle=256)
-    check(300, prompt=1024, chunk=128, idle=256)
-    check(900, prompt=4096, chunk=256, idle=256)
+    check(147, prompt=512, chunk=64, idle=32)
+    check(330, prompt=1024, chunk=128, idle=64)
+    check(900, prompt=4096, chunk=256, idle=128)
     check(50_000, prompt=8192, chunk=256, idle=256)
 
 
 def test_prompt_is_no_longer_than_the_model_reads():
     pace, _ = measured(50_000)
     assert pace.prompt(3000) == 3000
-    assert ReadingPace().prompt(3000) == 3000
+
+
+def test_forwards_that_take_long_in_any_case_read_in_larger_chunks():
+    pace = ReadingPace(costs(1000, each_ms=300))
+    assert (pace.chunk(), pace.chunk(IDLE_SECONDS)) == (128, 32)
+    assert round(pace.per_second) == round(128 / 0.428)
 
 
 def test_pace_follows_the_prompts_that_are_read():
