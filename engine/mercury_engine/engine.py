@@ -152,6 +152,7 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
+            bar=self._presentation.calibration.bar,
             small=runtime.config.parameters < SMALL,
             reads_per_second=round(self._decoder.pace.per_second, 1),
         )

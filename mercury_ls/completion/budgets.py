@@ -28,8 +28,6 @@ PAUSE_AFTER_MISS_MS = 500.0
 """A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
 USUAL_BAR = 0.25
 """For next edits, and for models of whose completions the probability is a guess."""
-CALIBRATED_BAR = 0.78
-"""For completions by a model that was calibrated: of what is shown one in ten is wrong (docs/log/2026-Q4.md)."""
 READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 """How many tokens of context to read where the first token comes within so many milliseconds."""
 USUAL_CONTEXT = 2048
@@ -115,7 +113,7 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -
         tokens=suggest.max_tokens or tokens,
         context=context,
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
-        bar=bar_of(settings, CALIBRATED_BAR if info and info.calibrated else USUAL_BAR),
+        bar=bar_of(settings, info.bar if info and info.calibrated else USUAL_BAR),
     )
 
 

@@ -124,8 +124,8 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     minimum_probability: Annotated[
         float,
         Meta(
-            description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or 0.78 "
-            "for completions by a calibrated model, such as the bundled one.",
+            description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or for "
+            "completions by a calibrated model, such as the bundled ones, what was measured to suit it.",
             ge=-1.0,
             le=1.0,
         ),

@@ -17,7 +17,7 @@ from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.opening import open_model
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
-from mercury_training.calibrate import Observation, fit_confidence, main, report
+from mercury_training.calibrate import Observation, fit_bar, fit_confidence, main, report, shown_at
 from tests.engine.test_opening import CPU, added
 from tests.training.small import TOKENIZER, exported, fim_row
 
@@ -131,6 +131,7 @@ def test_coefficients_land_beside_weights_and_under_their_checksums(tmp_path, ca
     out = capsys.readouterr().out
     assert "copied tokens" in out
     assert "answers, 0 right" in out
+    assert "bar 0.45: 0 of 4 rows get a completion" in out
     assert read_copy_bias(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
     assert COPY_BIAS_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
@@ -159,3 +160,24 @@ def test_rows_that_are_too_few_leave_the_model_as_it_was(tmp_path):
     with pytest.raises(SystemExit, match="0 rows are too few"):
         main(["--model", str(tmp_path / "int8"), "--set", str(tmp_path / "sets")])
     assert {path.name: path.read_bytes() for path in (tmp_path / "int8").iterdir()} == before
+
+
+def start(row, chance, *, right, characters=10):
+    return Observation((), right, row=row, characters=characters), chance
+
+
+def test_bar_is_the_lowest_above_which_four_of_five_are_right():
+    likely = [start(f"right {number}", 0.9, right=True) for number in range(8)]
+    doubtful = [start(f"wrong {number}", 0.6, right=False) for number in range(2)]
+    hopeless = [start(f"hopeless {number}", 0.5, right=False) for number in range(5)]
+    judged = [*likely, *doubtful, *hopeless]
+    assert fit_bar(judged) == 0.51
+    assert str(shown_at(0.51, judged)) == "10 of 15 rows get a completion, of which 80% are right"
+    assert fit_bar(hopeless) == 0.51, "nothing is shown, and so nothing is wrong"
+    assert fit_bar([start(str(number), 0.99, right=False) for number in range(5)]) == 0.95
+
+
+def test_of_the_starts_of_a_row_the_one_that_saves_most_is_shown():
+    short, long = start("row", 0.9, right=True, characters=3), start("row", 0.6, right=False, characters=30)
+    assert shown_at(0.5, [short, long]).right == 0
+    assert shown_at(0.7, [short, long]).right == 1

@@ -1,8 +1,9 @@
-"""Fits P(accept) and the copy bias of a model: `python -m mercury_training.calibrate --model NAME --set SET`.
+"""Fits P(accept), the bar and the copy bias of a model: `python -m mercury_training.calibrate --model NAME --set SET`.
 
 Writes `copy_bias.json` and `confidence.json` beside the weights; an added model has no copy bias. Use other rows than
 those that the model is evaluated on: a set cut with `mercury_training.evaluate.sets build --apart-from`. A fit to half
-of the rows is tested on the other half; then all of them are used. No copy bias is written if it does not help.
+of the rows is tested on the other half; then all of them are used. No copy bias is written if it does not help. The
+bar is the lowest at which four of five completions that it lets through are right as far as they go.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.drafts import PromptLookup
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.engine import MercuryEngine, open_runtime
+from mercury_engine.engine import BAR, MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, read_fitted, write_fitted
@@ -50,16 +51,25 @@ LINES = 2.0
 """The weight of a line, blocks being 1: most typing continues a line."""
 LONGEST = 64
 """The number of tokens examined in each true answer."""
+SHOWN_RIGHT = 0.8
+"""The share of what is shown that has to be right as far as it goes."""
+BARS = tuple(percent / 100 for percent in range(round(BAR * 100), 96))
 MIN_GAIN = 0.01
 """Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
 
 class Observation(Struct, frozen=True):
-    """The features of a prediction, whether it was right, and its weight."""
+    """The features of a prediction, whether it was right, and its weight; of an answer also its row and length."""
 
     features: tuple[float, ...]
     right: bool
     weight: float = 1.0
+    row: str = ""
+    characters: int = 0
+
+
+JudgedStart = tuple[Observation, float]
+"""A start of an answer, and the chance that it is right."""
 
 
 class _RecordingCalibration(Calibration, frozen=True):
@@ -121,7 +131,11 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     fitted = read_fitted(model, CALIBRATION_FILE, Calibration)
     before, ridge = fitted or (confidence.UNCALIBRATED if is_added else DEFAULTS), HELD if fitted else RIDGE
     print(report(fitting, held_out, before, ridge))
-    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out], before, ridge))
+    sides = ((fitting, held_out), (held_out, fitting))
+    judged = [pair for fit, others in sides for pair in _judged(fit_confidence(fit, before, ridge), others)]
+    bar = fit_bar(judged)
+    print(f"bar {bar}: {shown_at(bar, judged)}")
+    _write(model, CALIBRATION_FILE, replace(fit_confidence([*fitting, *held_out], before, ridge), bar=bar))
     if not is_added:
         _write(model, COPY_BIAS_FILE, bias)
         seal(model)
@@ -163,7 +177,8 @@ def answer_observations(
             pass
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
-        yield from (Observation(features, row.middle.startswith(text), weight) for text, features in starts.items())
+        for text, features in starts.items():
+            yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
 
 
 def _added_observations(engine: Engine, rows: Iterable[FimRow]) -> Iterator[Observation]:
@@ -174,7 +189,7 @@ def _added_observations(engine: Engine, rows: Iterable[FimRow]) -> Iterator[Obse
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(shown)) ** 0.5
         for text, draft in shown.items():
             features = tuple(confidence.features(draft.confidence, complete=draft.complete))
-            yield Observation(features, row.middle.startswith(text), weight)
+            yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
 
 
 def _fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
@@ -191,7 +206,43 @@ def fit_confidence(
     spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
     scaled = [replace(observation, features=tuple(observation.features / spread)) for observation in with_bias]
     weights = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
-    return Calibration(*(round(float(weight), 4) for weight in weights), rewriting=before.rewriting)
+    return Calibration(*(round(float(weight), 4) for weight in weights), bar=before.bar, rewriting=before.rewriting)
+
+
+class Shown(Struct, frozen=True):
+    """Of so many `rows` what is shown, and how often that is `right` as far as it goes."""
+
+    rows: int
+    shown: int
+    right: int
+
+    @property
+    def share_right(self) -> float:
+        return self.right / self.shown if self.shown else 1.0
+
+    def __str__(self) -> str:
+        right = f", of which {self.share_right:.0%} are right" if self.shown else ""
+        return f"{self.shown} of {self.rows} rows get a completion{right}"
+
+
+def fit_bar(judged: Sequence[JudgedStart]) -> float:
+    """The lowest bar above which enough of what is shown is right."""
+    return next((bar for bar in BARS if shown_at(bar, judged).share_right >= SHOWN_RIGHT), BARS[-1])
+
+
+def shown_at(bar: float, judged: Sequence[JudgedStart]) -> Shown:
+    """What is shown of starts with these chances: as `Presentation` has it, the one that saves most."""
+    rows: dict[str, list[JudgedStart]] = {}
+    for start in judged:
+        rows.setdefault(start[0].row, []).append(start)
+    likely = ([start for start in starts if start[1] >= bar] for starts in rows.values())
+    chosen = [max(starts, key=lambda start: start[1] * start[0].characters)[0] for starts in likely if starts]
+    return Shown(len(rows), len(chosen), sum(start.right for start in chosen))
+
+
+def _judged(calibration: Calibration, observations: Sequence[Observation]) -> Iterator[JudgedStart]:
+    for observation in observations:
+        yield observation, float(sigmoid(np.dot(calibration.weights, (1.0, *observation.features))))
 
 
 def report(
@@ -204,8 +255,7 @@ def report(
     right = [observation.right for observation in held_out]
     lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(answer.right for answer in fitting)} right"]
     for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before, ridge))):
-        weights = calibration.weights
-        chances = [float(sigmoid(np.dot(weights, (1.0, *observation.features)))) for observation in held_out]
+        chances = [chance for _, chance in _judged(calibration, held_out)]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
     return "\n".join(lines)
 

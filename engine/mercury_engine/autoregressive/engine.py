@@ -155,6 +155,7 @@ class AutoregressiveEngine:
             bytes=self._room.weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
             answers=self._asking.answers,
             calibrated=self._calibrated,
+            bar=self._calibration.bar,
             chats=self._talker is not None,
             strong=True,
             grows=True,

@@ -34,12 +34,15 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     named: float = 0.0
     own: float = 0.0
     share: float = 0.0
+    bar: float = 0.78
+    """The lowest probability at which a completion is shown to a user who types; the default suits a small model, of
+    whose completions one in ten is then wrong (docs/log/2026-Q4.md)."""
     rewriting: "Calibration | None" = None
     """Coefficients for answers that replace old text; None if these coefficients apply to them too."""
 
     @property
     def weights(self) -> tuple[float, ...]:
-        return astuple(self)[:-1]
+        return astuple(self)[:-2]
 
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if not probabilities:

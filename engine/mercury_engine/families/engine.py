@@ -152,6 +152,7 @@ class FamilyEngine:
             bytes=self._room.weights + self._encoded_bytes + talked,
             answers=family.answers,
             calibrated=self._calibrated,
+            bar=self._judge.bar,
             chats=self._talker is not None,
             strong=True,
         )

@@ -63,10 +63,10 @@ def test_delay_is_longer_only_for_a_strong_model_that_was_just_wrong():
     assert budgets_for(STRONG, EnginePace(), Settings()).pause_after_miss_ms == 500
 
 
-def test_calibrated_model_has_to_be_surer():
+def test_calibrated_model_brings_its_own_bar():
     guessing, chosen = replace(WEAK, calibrated=False), Settings(suggest=SuggestSettings(minimum_probability=0.4))
-    bars = [budgets_for(info, EnginePace(), Settings()).bar for info in (WEAK, guessing, None)]
-    assert bars == [0.78, 0.25, 0.25]
+    engines = (WEAK, replace(WEAK, bar=0.6), guessing, None)
+    assert [budgets_for(info, EnginePace(), Settings()).bar for info in engines] == [0.78, 0.6, 0.25, 0.25]
     assert budgets_for(WEAK, EnginePace(), chosen).bar == 0.4
 
 
