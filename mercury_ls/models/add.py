@@ -79,11 +79,12 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class AddedModel(Struct, frozen=True):
-    """`note` says whether it understands its prompts, `problem` why it could not be asked."""
+    """`note` says whether it understands its prompts, `problem` why it could not be asked, `quality` how good it is."""
 
     record: ModelRecord
     note: str = ""
     problem: str = ""
+    quality: str = ""
 
 
 OpenMade = Callable[[Path, ModelRecord], AbstractContextManager[Engine]]
@@ -91,9 +92,16 @@ OpenMade = Callable[[Path, ModelRecord], AbstractContextManager[Engine]]
 
 
 def add(
-    order: AddOrder, *, network: bool, agreed: Callable[[Plan], bool], report: Report, open_made: OpenMade
+    order: AddOrder,
+    *,
+    network: bool,
+    agreed: Callable[[Plan], bool],
+    report: Report,
+    open_made: OpenMade,
+    judged: Callable[[Engine], str],
 ) -> AddedModel | None:
-    """None if the user did not agree. `network`: whether prompts may go to other machines.
+    """None if the user did not agree. `network`: whether prompts may go to other machines. `judged` finds out how good
+    a model is.
 
     What describes the model is read in a draft, a temporary folder; nothing is written anywhere else before the user
     agrees. A model is asked in its format before it is there.
@@ -119,22 +127,34 @@ def add(
             folder = supply.gather(place, report)
             made = places.empty(place, library.MADE)
             added.convert(folder, made, plan.record, report)
-            report(0.0, f"asking {name} known questions")
-            model = _examined_made(made, plan.record, order, open_made)
-            report(1.0, f"asking {name} known questions")
+            model = _examined_made(made, plan.record, order, open_made, judged, report)
             gc.collect()  # an engine may have its files open, which keeps Windows from moving them
             library.finish(model.record, made, place)
             return model
 
 
-def _examined_made(folder: Path, record: ModelRecord, order: AddOrder, open_made: OpenMade) -> AddedModel:
+def _examined_made(
+    folder: Path,
+    record: ModelRecord,
+    order: AddOrder,
+    open_made: OpenMade,
+    judged: Callable[[Engine], str],
+    report: Report,
+) -> AddedModel:
+    asking = f"asking {record.name} known questions"
+    report(0.0, asking)
     try:
         with open_made(folder, record) as engine:
             formats = added.other_formats(record)
             verdict = canary.judged(engine, formats, lambda prompt: added.asked_in(engine, record, False, prompt))
+            model = AddedModel(*_in_its_format(record, record, verdict, order))
+            report(1.0, asking)
+            if model.record.prompt == record.prompt:
+                return replace(model, quality=judged(engine))
+            with added.asked_in(engine, record, False, model.record.prompt) as fitting:
+                return replace(model, quality=judged(fitting))
     except EngineError as error:
         return AddedModel(record, problem=str(error))
-    return AddedModel(*_in_its_format(record, record, verdict, order))
 
 
 @contextmanager

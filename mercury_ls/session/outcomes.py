@@ -84,6 +84,10 @@ class Outcomes:
             self._judges[key] = today, fitted(outcomes)
         return self._judges[key][1]
 
+    def count(self, model: str, kind: Kind) -> int:
+        """How many are known of a model."""
+        return len(self._all.get((name_of(model), kind), ()))
+
     def misses(self, model: str, kind: Kind) -> int:
         """How many of a model's last answers in a row were not kept."""
         if not self.enabled:

@@ -91,7 +91,8 @@ class Questions:
     def budgets(self) -> Budgets:
         info = self.engine.status.info
         self.pace.follow(info)
-        return budgets_for(info, self.pace, self.settings)
+        known = self.outcomes.count(info.model, "inline") if info and self.learns else 0
+        return budgets_for(info, self.pace, self.settings, known)
 
     def pause_ms(self, snapshot: Snapshot, offset: int) -> float:
         """How long to wait before the engine is asked about this place."""
@@ -149,12 +150,17 @@ class Questions:
         info = self.engine.status.info
         return name_of(info.model) if info else ""
 
+    @property
+    def learns(self) -> bool:
+        """Whether what becomes of answers changes what is shown."""
+        return self.settings.suggest.adapt and self.outcomes.enabled
+
     def judge(self, kind: Kind) -> Judge:
         """What decides how likely the model's answers are to be kept here."""
         info = self.engine.status.info
         if info is None:
             return UNTAUGHT
-        judge = self.outcomes.judge(info.model, kind) if self.settings.suggest.adapt else UNTAUGHT
+        judge = self.outcomes.judge(info.model, kind) if self.learns else UNTAUGHT
         return replace(judge, calibrated=info.calibrated)
 
     def lesson(self, kind: Kind, evidence: Evidence) -> Learn:

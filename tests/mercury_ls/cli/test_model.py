@@ -16,6 +16,7 @@ from bench.harness.tiny import checkpoint
 from mercury_engine import model_folders
 from mercury_engine.api import EngineInfo
 from mercury_engine.record import ModelRecord, write_record
+from mercury_ls import own_lines
 from mercury_ls.cli import main, model
 from mercury_ls.cli.given import LogFormatter
 from mercury_ls.cli.serve import print_engine_status
@@ -34,6 +35,7 @@ def home(home, monkeypatch):
     monkeypatch.setattr(library, "state_file", lambda: home / "state/models.json")
     monkeypatch.setattr(added, "running", list)
     monkeypatch.setattr(daemon, "stop", lambda: False)
+    monkeypatch.setattr(own_lines, "ENOUGH_OUTCOMES", 1)
     monkeypatch.setattr("mercury_ls.models.choose.switch", lambda name: "")
     return home
 
@@ -54,6 +56,7 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
     checkpoint(home / "Tiny-Coder")
     printed = check(capsys, "add ./Tiny-Coder --yes --int4", 0)
     assert "added tiny-coder; `mercury-ls model use tiny-coder` chooses it" in printed
+    assert "of 1 hidden line it began 0 right" in printed
     rows = json.loads(check(capsys, "list --json", 0))["models"]
     assert [(row["name"], row["in_use"]) for row in rows] == [("bootstrap", True), ("tiny-coder", False)]
     (home / "config/mercury-ls").mkdir(parents=True)
@@ -70,8 +73,8 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
     with pytest.raises(SystemExit):
         main(["model", "add", "./tiny", "--yes"])
     lines = capsys.readouterr().err.splitlines()
-    assert {line.split()[0] for line in lines} == {"converting", "asking"}
-    assert len(lines) <= 6
+    assert {line.split()[0] for line in lines} == {"converting", "asking", "hiding"}
+    assert len(lines) <= 8
 
 
 def test_interrupted_download_is_removed(home, capsys):
@@ -173,7 +176,7 @@ def test_added_model_suggests(home, capsys):
     printed = capsys.readouterr().out
     assert ended.value.code in (0, 1)
     assert "tiny on cpu" in printed
-    assert "is a guess until you have taken or refused some" in printed
+    assert "is a guess until some answers have been compared" in printed
 
 
 def test_server_output_does_not_reach_the_terminal_as_commands(home, capsys):

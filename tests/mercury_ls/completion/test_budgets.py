@@ -1,5 +1,6 @@
 """What follows from an engine's pace: how long to wait, how much to ask for, how much to read along."""
 
+import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineInfo
@@ -8,6 +9,7 @@ from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.settings.schema import ContextSettings, EngineSettings, Settings, SuggestSettings
 
 WEAK = EngineInfo("mercury", "bootstrap", "cpu", 2048)
+GUESSING = replace(WEAK, calibrated=False)
 STRONG = EngineInfo("server", "qwen", "http", 32_768, strong=True, grows=True)
 
 
@@ -63,11 +65,23 @@ def test_delay_is_longer_only_for_a_strong_model_that_was_just_wrong():
     assert budgets_for(STRONG, EnginePace(), Settings()).pause_after_miss_ms == 500
 
 
-def test_calibrated_model_brings_its_own_bar():
-    guessing, chosen = replace(WEAK, calibrated=False), Settings(suggest=SuggestSettings(minimum_probability=0.4))
-    engines = (WEAK, replace(WEAK, bar=0.6), guessing, None)
-    assert [budgets_for(info, EnginePace(), Settings()).bar for info in engines] == [0.78, 0.6, 0.25, 0.25]
-    assert budgets_for(WEAK, EnginePace(), chosen).bar == 0.4
+@pytest.mark.parametrize(
+    ("info", "outcomes", "bar"),
+    [
+        (None, 0, 0.25),
+        (WEAK, 0, 0.78),
+        (replace(WEAK, bar=0.5), 500, 0.5),
+        (GUESSING, 0, 0.78),
+        (GUESSING, 19, 0.78),
+        (GUESSING, 20, 0.6),
+        (replace(GUESSING, address="http://127.0.0.1:8080"), 0, 0.25),
+        (replace(GUESSING, address="http://127.0.0.1:8080"), 20, 0.25),
+    ],
+)
+def test_model_has_to_be_surer_until_it_is_known(info, outcomes, bar):
+    assert budgets_for(info, EnginePace(), Settings(), outcomes).bar == bar
+    chosen = Settings(suggest=SuggestSettings(minimum_probability=0.4))
+    assert budgets_for(info, EnginePace(), chosen, outcomes).bar == 0.4
 
 
 def test_settings_win():

@@ -19,7 +19,15 @@ from mercury_ls.settings.schema import Settings, SuggestSettings
 from tests.mercury_ls.clock import Clock
 
 URI = "file:///project/file.py"
-STRONG = EngineInfo(engine="server", model="strong", device="http", context_tokens=4096, grows=True, calibrated=False)
+STRONG = EngineInfo(
+    engine="server",
+    model="strong",
+    device="http",
+    context_tokens=4096,
+    grows=True,
+    calibrated=False,
+    address="http://127.0.0.1:8080",
+)
 
 
 class Pen:

@@ -39,7 +39,7 @@ async def test_typing_something_else_does_not(bar):
 
 
 async def test_accepted_or_dismissed_suggestion_counts_once():
-    session = await started(FakeEngine(ANSWER, info=PLAIN))
+    session = await started(FakeEngine(ANSWER, info=PLAIN), Settings(suggest=SuggestSettings(minimum_probability=0.25)))
     offer = (await ask(session, "x = $0\n")).offer
     session.accepted(offer.id)
     await ask(session, "x = compute(y)$0\n")
