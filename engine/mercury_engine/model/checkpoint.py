@@ -20,12 +20,12 @@ from mercury_engine.model.architectures import (
 )
 from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError
 from mercury_engine.model.export import shapes
-from mercury_engine.model.stored import StoredTensor, stored_tensors
+from mercury_engine.model.stored import FloatRows, stored_tensors
 
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 COMPUTED = "rotary_emb.inv_freq"
-FLOATS = ("F32", "F16", "BF16")
+INTEGERS = ("I8", "U8")
 DOWNLOAD = "download the checkpoint again"
 
 
@@ -49,7 +49,7 @@ class CheckpointPlan(Struct, frozen=True):
 class Weight(Struct, frozen=True, eq=False):
     """Rows `start` to `stop` of a stored tensor, plus `offset`, times `factor`."""
 
-    tensor: StoredTensor
+    tensor: FloatRows
     start: int
     stop: int
     offset: float = 0.0
@@ -80,17 +80,21 @@ def read_checkpoint(folder: Path, context: int = 0) -> Checkpoint:
     """The checkpoint in a folder; `context` is an upper limit unless 0."""
     path = folder / CONFIG_FILE
     found = read_json(path)
-    tensors: dict[str, StoredTensor] = {}
+    tensors: dict[str, FloatRows] = {}
     for file in _weight_files(folder):
         tensors |= stored_tensors(file, DOWNLOAD)
+    return checkpoint_of(path, found, tensors, context)
+
+
+def checkpoint_of(path: Path, found: dict[str, Any], tensors: Mapping[str, FloatRows], context: int = 0) -> Checkpoint:
+    """The checkpoint of these published tensors, by the config that was `found` at `path`."""
     made = plan(path, found, {name: tensor.shape for name, tensor in tensors.items()}, context)
     architecture, by_part = ARCHITECTURES[made.architecture], factors(path, found, made.config.head_width)
     weights: dict[str, Weight] = {}
     for ours, place in made.places.items():
-        if (tensor := tensors[place.name]).dtype not in FLOATS:
+        if (tensor := tensors[place.name]).dtype in INTEGERS:
             raise ModelError(
-                f"{folder}: {place.name} is {tensor.dtype}, not one of {', '.join(FLOATS)}: add the model that it was "
-                "made from"
+                f"{path}: {place.name} is {tensor.dtype}, and weights are floats: add the model that it was made from"
             )
         offset, factor = _changes(ours, architecture, by_part)
         weights[ours] = Weight(tensor, place.start, place.start + place.shape[0], offset, factor)

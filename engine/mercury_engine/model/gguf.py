@@ -7,16 +7,16 @@ used to read anything.
 import math
 import reprlib
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mercury_engine.api import EngineError
-from mercury_engine.model.checkpoint import plan
+from mercury_engine.model.checkpoint import Checkpoint, checkpoint_of, plan
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
 from mercury_engine.model.convert import Report
 from mercury_engine.model.stored import TensorWriter, check_finite, forget_pages, pieces
@@ -39,17 +39,26 @@ WEIGHTS_FILE = "model.safetensors"
 
 
 class GgufTensor(Struct, frozen=True, eq=False):
-    """`raw` is the tensor's bytes in the mapped file; rows of a matrix are stored whole, in blocks of the kind."""
+    """`raw` is the tensor's bytes in the mapped file; rows of a matrix are stored whole, in blocks of the kind.
+    `order`: the numbers of the file's rows in published order, unless that is their own."""
 
     name: str
     kind: int
     shape: tuple[int, ...]
     raw: np.ndarray
+    order: np.ndarray | None = None
 
-    def rows(self, start: int, stop: int, step: int = 1) -> np.ndarray:
-        """Some rows of a matrix as float32."""
-        raw = self.raw.reshape(self.shape[0], -1)[start:stop:step]
-        return dequantize(raw, self.kind).reshape(len(raw), -1)
+    @property
+    def dtype(self) -> str:
+        return BLOCKS[self.kind].name
+
+    def floats(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Some rows as float32, in published order."""
+        chosen = slice(start, stop) if self.order is None else self.order[start:stop]
+        if len(self.shape) == 1:
+            return dequantize(self.raw, self.kind)[chosen]
+        rows = self.raw.reshape(self.shape[0], -1)[chosen]
+        return dequantize(rows, self.kind).reshape(len(rows), -1)
 
 
 class GgufFile(Struct, frozen=True, eq=False):
@@ -301,7 +310,7 @@ def describe(path: Path, target: Path) -> int:
     """Write config, tokenizer and chat template into a folder; return the number of parameters."""
     file = read_gguf(path)
     config = _config_of(file)
-    _check_fit(file, config)
+    _published(file, config)
     tokenizer = tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
     tokenizer.save(str(target / TOKENIZER_FILE))
@@ -309,11 +318,33 @@ def describe(path: Path, target: Path) -> int:
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
-def _check_fit(file: GgufFile, config: dict[str, Any]) -> dict[str, str]:
-    """The published names of the tensors; `ModelError` unless config and shapes belong together."""
-    published = _names(file)
-    plan(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()})
-    return published
+def read_checkpoint(path: Path, context: int = 0) -> Checkpoint:
+    """The checkpoint in a file; `context` is an upper limit unless 0."""
+    file = read_gguf(path)
+    config = _config_of(file)
+    return checkpoint_of(path, config, _published(file, config), context)
+
+
+def _published(file: GgufFile, config: dict[str, Any]) -> dict[str, GgufTensor]:
+    """The tensors by their published names; `ModelError` unless config and shapes belong together."""
+    names = _names(file)
+    plan(file.path, config, {names[name]: tensor.shape for name, tensor in file.tensors.items()})
+    return {
+        names[name]: structs.replace(tensor, order=_published_order(config, tensor))
+        for name, tensor in file.tensors.items()
+    }
+
+
+def _published_order(config: Mapping[str, Any], tensor: GgufTensor) -> np.ndarray | None:
+    """Where the published rows are in the file. In this architecture alone, llama.cpp rotates neighbouring rows of a
+    query or key head, the published layout its halves: one half is every other row of llama.cpp's."""
+    part = tensor.name.rpartition(".")[0].rpartition(".")[2]
+    if config["model_type"] != "llama" or part not in ("attn_q", "attn_k"):
+        return None
+    heads = config["num_attention_heads"]
+    if part == "attn_k":
+        heads = config.get("num_key_value_heads") or heads
+    return np.arange(tensor.shape[0]).reshape(heads, -1, 2).swapaxes(1, 2).reshape(-1)
 
 
 def _config_of(file: GgufFile) -> dict[str, Any]:
@@ -427,49 +458,22 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
     report(0.0, f"reading {path.name}")
     file = read_gguf(path)
     config = _config_of(file)
-    published = _check_fit(file, config)
+    tensors = _published(file, config)
     layout = {
-        published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
-        for name, tensor in file.tensors.items()
+        name: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
+        for name, tensor in tensors.items()
     }
-    part, size_written, whole = (
-        target / f"{WEIGHTS_FILE}.part",
-        0,
-        sum(map(len, (t.raw for t in file.tensors.values()))),
-    )
+    part, size_written = target / f"{WEIGHTS_FILE}.part", 0
+    whole = sum(len(tensor.raw) for tensor in tensors.values())
     with part.open("wb") as output:
         writer = TensorWriter(output, layout)
-        for name, tensor in file.tensors.items():
-            for start, rows in _pieces(tensor, _turned_heads(config, name)):
-                check_finite(rows, f"{path}: {name}", AGAIN)
+        for name, tensor in tensors.items():
+            for start, stop in pieces(tensor.shape):
+                rows = tensor.floats(start, stop)
+                check_finite(rows, f"{path}: {tensor.name}", AGAIN)
                 is_matrix = rows.ndim == 2
-                writer.write(
-                    published[name], start, np.clip(rows, -HALF, HALF).astype(np.float16) if is_matrix else rows
-                )
+                writer.write(name, start, np.clip(rows, -HALF, HALF).astype(np.float16) if is_matrix else rows)
                 forget_pages([tensor.raw])
             size_written += len(tensor.raw)
             report(size_written / whole, f"reading {path.name}")
     part.replace(target / WEIGHTS_FILE)
-
-
-def _pieces(tensor: GgufTensor, heads: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The rows in published order, a few at a time, and the first one's number. llama.cpp rotates neighbouring rows of
-    a head, the published layout its halves: one half is every other row of llama.cpp's."""
-    if len(tensor.shape) == 1:
-        yield 0, dequantize(tensor.raw, tensor.kind)
-        return
-    halves, step = (2 * heads, 2) if heads else (1, 1)
-    size = tensor.shape[0] // halves
-    for half in range(halves):
-        first = half // 2 * 2 * size + half % 2
-        for start, stop in pieces((size, *tensor.shape[1:])):
-            yield half * size + start, tensor.rows(first + start * step, first + stop * step, step)
-
-
-def _turned_heads(config: Mapping[str, Any], name: str) -> int:
-    """The query and key heads whose rows llama.cpp reorders, for this architecture only."""
-    kind = name.rpartition(".")[0].rpartition(".")[2]
-    if config["model_type"] != "llama" or kind not in ("attn_q", "attn_k"):
-        return 0
-    heads = config["num_attention_heads"]
-    return heads if kind == "attn_q" else config.get("num_key_value_heads") or heads

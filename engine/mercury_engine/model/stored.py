@@ -5,7 +5,7 @@ import mmap
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Protocol
 
 import msgspec
 import numpy as np
@@ -23,8 +23,22 @@ PIECE = 1 << 22
 """The number of values that are converted at a time, however a tensor is shaped."""
 
 
+class FloatRows(Protocol):
+    """A tensor in a mapped file, whatever it is stored as: `dtype` names that, `raw` is a view of its bytes."""
+
+    @property
+    def raw(self) -> np.ndarray: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def floats(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Some rows as float32."""
+        ...
+
+
 class StoredTensor:
-    """One tensor of a file. `raw` is a view of the mapped file, in which bfloat16 is uint16."""
+    """One tensor of a safetensors file. `raw` is a view of the mapped file, in which bfloat16 is uint16."""
 
     __slots__ = ("dtype", "raw")
 

@@ -105,30 +105,35 @@ def weights():
 def tensors(published, kind):
     theirs = {ours: name for name, ours in gguf.PARTS.items()} | {ours: name for name, ours in gguf.WHOLE.items()}
     for name, weight in published.items():
-        part = name.removesuffix(".weight")
+        part, _, suffix = name.rpartition(".")
         layer = f"blk.0.{theirs[part.split('.', 3)[3]]}" if part.startswith("model.layers") else theirs[part]
         if kind == "llama" and layer.endswith(("attn_q", "attn_k")):
             heads = HEADS if layer.endswith("q") else KV_HEADS
-            weight = weight.reshape(heads, 2, -1, WIDTH).swapaxes(1, 2).reshape(weight.shape)
+            weight = weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
         if weight.ndim == 2:
-            yield f"{layer}.weight", 8, weight.shape, quantised(weight)
+            yield f"{layer}.{suffix}", 8, weight.shape, quantised(weight)
         else:
-            yield f"{layer}.weight", 0, weight.shape, weight.tobytes()
+            yield f"{layer}.{suffix}", 0, weight.shape, weight.tobytes()
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_gguf_file_becomes_a_checkpoint(tmp_path, kind):
     published = weights()
+    for part in "qkv":
+        rows = len(published[f"model.layers.0.self_attn.{part}_proj.weight"])
+        published[f"model.layers.0.self_attn.{part}_proj.bias"] = np.arange(rows, dtype=np.float32)
     (tmp_path / "a.gguf").write_bytes(file_of(fields(kind), list(tensors(published, kind))))
     assert describe(tmp_path / "a.gguf", tmp_path) == sum(weight.size for weight in published.values())
     write_weights(tmp_path / "a.gguf", tmp_path)
-    read = read_checkpoint(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == len(LETTERS)
-    assert (read.config.heads, read.config.kv_heads, read.config.tied) == (HEADS, KV_HEADS, True)
-    for ours, theirs in [("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")]:
-        expected = published[f"model.layers.0.self_attn.{theirs}.weight"]
-        found = read.weights[f"layers.0.attention.{ours}.weight"].rows()
-        assert np.abs(found - expected).max() < 0.003
+    for read in (read_checkpoint(tmp_path), gguf.read_checkpoint(tmp_path / "a.gguf")):
+        assert (read.config.heads, read.config.kv_heads, read.config.tied) == (HEADS, KV_HEADS, True)
+        for ours, theirs in [("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")]:
+            for suffix, most in [("weight", 0.003), ("bias", 0.0)]:
+                expected = published[f"model.layers.0.self_attn.{theirs}.{suffix}"]
+                weight = read.weights[f"layers.0.attention.{ours}.{suffix}"]
+                assert np.abs(weight.rows() - expected).max() <= most
+                assert np.array_equal(weight.rows(3, 9), weight.rows()[3:9])
     assert not list(tmp_path.glob("*.part"))
 
 
