@@ -9,27 +9,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from msgspec import structs
 
-from mercury_engine.model import network
+from mercury_engine.model import network, provenance
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_training.errors import reported
 from mercury_training.train import lora
 
+COMMAND = "mercury_training.merge"
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.merge", description=(__doc__ or "").split(":")[0])
+    parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(":")[0])
     parser.add_argument("model", type=Path, metavar="MODEL", help="a folder of float weights")
     parser.add_argument("factors", type=Path, metavar="FACTORS", help="the factors.safetensors of a run on it")
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
     options = parser.parse_args(arguments)
-    with reported("mercury_training.merge"):
+    with reported(COMMAND):
         merge(options.model, options.factors, options.out)
 
 
 def merge(model: Path, factors: Path, out: Path) -> None:
-    """Write the sum of a model and its factors to another folder."""
-    network.save(lora.merged(lora.continued(network.load(model, torch.float32), factors)), out)
+    """Write the sum of a model and its factors to another folder, whose name it takes."""
+    merged = lora.merged(lora.continued(network.load(model, torch.float32), factors))
+    merged.config = structs.replace(merged.config, name=out.name)
+    network.save(merged, out)
     shutil.copy(model / TOKENIZER_FILE, out)
+    provenance.note(COMMAND, out, {"model": model, "factors": factors})
 
 
 if __name__ == "__main__":

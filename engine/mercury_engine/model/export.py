@@ -7,7 +7,7 @@ quantised ones; `read` maps any of them into memory. None needs torch.
 import argparse
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
 from mercury_engine.model.fitted import FITTED_FILES
+from mercury_engine.model.provenance import note
 from mercury_engine.model.quantize import (
     GROUP,
     dequantize,
@@ -33,6 +34,7 @@ in a byte, and its scales are named like it plus `.scale`."""
 
 Bits = Literal[4, 8]
 
+COMMAND = "mercury_engine.export"
 CHECKSUMS_FILE = "checksums.sha256"
 SEALED = {".json", ".safetensors"}
 SCALE = ".scale"
@@ -53,11 +55,21 @@ def export(source: Path, target: Path, bits: Bits = 8) -> ExportReport:
     """Write the model in `source` to the folder `target`, its matrices rounded to so many bits."""
     config, weights = read(source)
     quantised = weights | _quantised({name: weights[name] for name in matrices(config)}, bits)
-    return write(config, weights, quantised, source, target)
+    return write(config, weights, quantised, source, target, COMMAND, {}, bits=bits)
 
 
-def write(config: ModelConfig, weights: Weights, quantised: Weights, source: Path, target: Path) -> ExportReport:
-    """Write `quantised` to the folder `target`, beside the tokenizer of the float model in `source`, its `weights`."""
+def write(
+    config: ModelConfig,
+    weights: Weights,
+    quantised: Weights,
+    source: Path,
+    target: Path,
+    command: str,
+    read: Mapping[str, Path],
+    **settings: float | str,
+) -> ExportReport:
+    """Write `quantised` to the folder `target`, beside the tokenizer of the float model in `source`, its `weights`; and
+    the note of the `command` that made it of that model and what else it `read`."""
     if source.resolve() == target.resolve():
         raise ModelError(f"{target}: holds the float weights; export to another folder")
     target.mkdir(parents=True, exist_ok=True)
@@ -67,13 +79,14 @@ def write(config: ModelConfig, weights: Weights, quantised: Weights, source: Pat
     write_config(config, target / CONFIG_FILE)
     if (source / TOKENIZER_FILE).exists():
         shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
+    note(command, target, {"model": source, **read}, **settings)
     names = seal(target)
     errors = {name: relative_error(plain(weights, name), plain(quantised, name)) for name in matrices(config)}
     return ExportReport(names, sum((target / name).stat().st_size for name in names), errors)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Write a model as it ships.")
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Write a model as it ships.")
     parser.add_argument("source", type=Path, help="a folder with float weights: the model/ of a training run")
     parser.add_argument("target", type=Path, help="the folder to write, for the engine to open")
     parser.add_argument("--bits", type=int, choices=(4, 8), default=8, help="of each weight in a matrix (default: 8)")
@@ -81,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         exported = export(options.source, options.target, options.bits)
     except ModelError as error:
-        raise SystemExit(f"mercury_engine.export: {error}") from error
+        raise SystemExit(f"{COMMAND}: {error}") from error
     moved = max(exported.errors.values(), default=0.0)
     size = f"{len(exported.files)} files, {exported.bytes / 2**20:.1f} MiB"
     print(f"{options.target}: {size}; the relative error of each matrix is at most {moved:.2%}")

@@ -78,7 +78,7 @@ def test_report_tells_how_far_each_matrix_moved(source, tmp_path):
     report = export(source, tmp_path)
     assert report.errors.keys() == {name for name, shape in shapes(TINY).items() if len(shape) == 2}
     assert all(0 < error < 0.01 for error in report.errors.values())
-    assert report.files == ("config.json", "tokenizer.json", "weights-00001-of-00001.safetensors")
+    assert report.files == ("config.json", "provenance.json", "tokenizer.json", "weights-00001-of-00001.safetensors")
     assert report.bytes == sum((tmp_path / name).stat().st_size for name in report.files)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from mercury_engine.model import network
+from mercury_engine.model import network, provenance
 from mercury_engine.model.export import TOKENIZER_FILE
 from mercury_training.rows.packing import Packed
 from mercury_training.train import lora, processes, state
@@ -46,4 +46,8 @@ def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, jour
     if processes.rank() == 0:
         network.save(learned, settings.out / "model")
         shutil.copy(settings.data / TOKENIZER_FILE, settings.out / "model")
+        start, corpus = settings.start, settings.data / "manifest.json"
+        given = {"model": start.model, "factors": start.factors, "start": start.checkpoint, "corpus": corpus}
+        read = {purpose: path for purpose, path in given.items() if path}
+        provenance.note("mercury_training.train", settings.out / "model", read)
         journal.plot()
