@@ -1,6 +1,7 @@
 """Adapted checkpoints read as they did, keep what they knew of tokens, and refuse what our model has not."""
 
 import json
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -17,16 +18,24 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from mercury_engine.api import EngineError
+from mercury_engine.model import provenance
 from mercury_engine.model.config import ModelError
+from mercury_engine.model.export import export
 from mercury_engine.model.network import load
+from mercury_engine.opening import open_model
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
-from mercury_training.adapt import adapt, recode, vocabulary_of
+from mercury_training import merge
+from mercury_training.adapt import adapt, recode
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import RowShape
 from mercury_training.train import run as train
 from mercury_training.train.settings import Recipe, Start, TrainSettings
+from mercury_training.vocabulary import LEAST, keeping, read_source
+from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
+from tests.engine.tiny import request
 from tests.training.small import write_corpus
 
 CLASSES = {
@@ -86,6 +95,13 @@ def logits_of(model, ids):
     return model.logits(hidden[0])
 
 
+def origins(folder):
+    """Of the tokens behind our special ones, their numbers in the checkpoint."""
+    path = folder / "tokenizer.json"
+    source = read_source(json.loads(path.read_text()), path)
+    return torch.from_numpy(keeping(source, source.symbols).origins[len(SPECIALS) :])
+
+
 def refused(folder, *words):
     with pytest.raises((TrainingError, ModelError)) as caught:
         adapt(folder, folder / "adapted")
@@ -109,7 +125,7 @@ def test_checkpoint_reads_as_it_did(family, changed, tmp_path):
     theirs = checkpoint(tmp_path, family, **changed)
     adapt(tmp_path, tmp_path / "ours")
     ours = load(tmp_path / "ours")
-    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").token_ids)
+    kept = origins(tmp_path)
     chosen = torch.randint(len(kept), (40,), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         expected = theirs(kept[chosen][None]).logits[0][:, kept]
@@ -136,7 +152,7 @@ def test_precision_stays(tmp_path):
 def test_special_tokens_begin_as_their_like_or_as_the_mean(tmp_path):
     theirs = checkpoint(tmp_path).get_input_embeddings().weight.detach()
     ours = adapt(tmp_path, tmp_path / "ours").embedding.weight
-    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").token_ids)
+    kept = origins(tmp_path)
     likes = {BOS: "<|endoftext|>", EOM: "<|endoftext|>", PRE: "<|fim_prefix|>", CUR: "<|fim_middle|>"}
     for mine, other in likes.items():
         torch.testing.assert_close(ours[mine], theirs[OWN[other]])
@@ -175,17 +191,92 @@ def test_unsupported_architecture_is_named(changed, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    "changed",
     [
-        ({"type": "Unigram", "vocab": [["a", 0.0]]}, ["Unigram", "byte-level BPE"]),
-        ({"type": "BPE", "byte_fallback": True, "vocab": {"▁a": 0, "<0x0A>": 1}, "merges": []}, ["byte-level BPE"]),
-        ({"type": "BPE", "vocab": {"a": 0}, "merges": []}, ["255 of 256 byte symbols"]),
+        {"model": {"type": "Unigram", "vocab": [["a", 0.0]]}},
+        {"model": {"type": "BPE", "byte_fallback": True, "vocab": {"▁a": 0, "<0x0A>": 1}, "merges": []}},
+        {"pre_tokenizer": {"type": "Whitespace"}},
     ],
 )
-def test_vocabulary_without_bytes_is_refused(model, words, tmp_path):
+def test_vocabulary_that_does_not_spell_bytes_is_refused(changed, tmp_path):
     checkpoint(tmp_path)
+    rewritten(tmp_path, "tokenizer.json", **changed)
+    refused(tmp_path, "byte-level BPE")
+
+
+def test_missing_bytes_are_added(tmp_path):
+    theirs = checkpoint(tmp_path).get_input_embeddings().weight.detach()
+    model = tokenizer_json()["model"]
+    for byte in ("ÿ", "q"):
+        del model["vocab"][byte]
     rewritten(tmp_path, "tokenizer.json", model=model)
-    refused(tmp_path, *words)
+    ours = adapt(tmp_path, tmp_path / "ours").embedding.weight
+    tokenizer = Tokenizer.load(tmp_path / "ours/tokenizer.json")
+    assert tokenizer.decode_bytes(tokenizer.byte_ids) == bytes(range(256))
+    assert tokenizer.decode(tokenizer.encode("query")) == "query"
+    mean = theirs[list(model["vocab"].values())].mean(0)
+    for byte in (0xFF, ord("q")):
+        torch.testing.assert_close(ours[tokenizer.byte_ids[byte]], mean)
+
+
+def test_token_of_a_text_that_is_spelled_like_a_special_one_is_no_model_for_ours(tmp_path):
+    theirs = checkpoint(tmp_path).get_input_embeddings().weight.detach()
+    model = tokenizer_json()["model"]
+    model["vocab"]["<s>"] = 299
+    rewritten(tmp_path, "tokenizer.json", model=model)
+    ours = adapt(tmp_path, tmp_path / "ours").embedding.weight
+    torch.testing.assert_close(ours[BOS], theirs[OWN["<|endoftext|>"]])
+
+
+def pruned(folder, size):
+    """The tokens of several bytes that are kept, most needed by the corpus."""
+    adapt(folder / "theirs", folder / f"ours{size}", wanted=str(LEAST + size), counted=folder / "corpus")
+    tokenizer = Tokenizer.load(folder / f"ours{size}/tokenizer.json")
+    return [tokenizer.symbol(token) for token in range(LEAST, tokenizer.vocabulary)]
+
+
+def test_most_frequent_tokens_stay_with_those_that_they_are_merged_from(tmp_path):
+    write_corpus(tmp_path / "corpus")
+    checkpoint(tmp_path / "theirs")
+    assert pruned(tmp_path, 0) == []
+    assert pruned(tmp_path, 1) == ["ĠĠ"]
+    assert pruned(tmp_path, 4) == ["ĠĠ", "re", "ret"]
+    assert pruned(tmp_path, 5) == ["ĠĠ", "re", "ret", "de", "def"]
+    assert len(pruned(tmp_path, 99)) == len(MERGES)
+    tokenizer = Tokenizer.load(tmp_path / "ours5/tokenizer.json")
+    assert [tokenizer.symbol(token) for token in tokenizer.encode("def ret")] == ["def", "Ġ", "ret"]
+    told = provenance.steps(tmp_path / "ours4")[-1]
+    assert told.settings["vocabulary"] == LEAST + 3
+    assert 0.5 < told.settings["coverage"] < 1
+
+
+def test_vocabulary_of_an_earlier_model_gives_the_same_again(tmp_path):
+    write_corpus(tmp_path / "corpus")
+    checkpoint(tmp_path / "theirs")
+    pruned(tmp_path, 4)
+    adapt(tmp_path / "theirs", tmp_path / "again", wanted=str(tmp_path / "ours4/tokenizer.json"))
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "ours4" / name).read_bytes()
+    with pytest.raises(TrainingError, match=r"has no token '.*'; name a tokenizer made from it"):
+        adapt(tmp_path / "theirs", tmp_path / "other", wanted=str(tmp_path / "corpus/tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "counted", "words"),
+    [
+        ("400", False, ["--counted"]),
+        (None, True, ["--vocabulary N"]),
+        ("tokenizer.json", True, ["--vocabulary N"]),
+        ("319", True, ["319 tokens", "320"]),
+        ("nowhere.json", False, ["nowhere.json"]),
+    ],
+)
+def test_vocabulary_that_cannot_be_chosen_is_named(wanted, counted, words, tmp_path):
+    checkpoint(tmp_path)
+    write_corpus(tmp_path / "corpus")
+    with pytest.raises((TrainingError, EngineError)) as caught:
+        adapt(tmp_path, tmp_path / "ours", wanted=wanted, counted=tmp_path / "corpus" if counted else None)
+    assert [word for word in words if word not in str(caught.value)] == []
 
 
 def test_safetensors_beside_the_config_are_the_only_files_read(tmp_path):
@@ -235,6 +326,54 @@ def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
     moved = {n for n, w in after.state_dict().items() if not torch.equal(w, before.state_dict()[n].float())}
     assert "layers.0.attention.query.weight" in moved
     assert ("norm.weight" in moved) == (rank == 0)
+
+
+def gguf_file(path):
+    """A file like those of Qwen, with the head in more bits than the embedding that it was made from."""
+    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in MERGES)]
+    special = ["<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
+    tokens, published = [*symbols, *special], weights()
+    head = np.random.default_rng(1).normal(0, 0.3, (len(tokens), WIDTH)).astype(np.float32)
+    published |= {"model.embed_tokens.weight": np.round(head * 16) / 16, "lm_head.weight": head}
+    tokenizer = {"tokens": tokens, "token_type": [1] * len(symbols) + [3] * len(special)}
+    tokenizer["merges"] = [" ".join(pair) for pair in MERGES]
+    described = fields("qwen2", **{f"tokenizer.ggml.{name}": value for name, value in tokenizer.items()})
+    path.write_bytes(file_of(described, list(tensors(published, "qwen2"))))
+    return dict(zip(tokens, head, strict=True))
+
+
+def test_gguf_file_becomes_a_model_that_answers(tmp_path):
+    """From the file to the model that ships, and the record of how."""
+    head, corpus = gguf_file(tmp_path / "theirs.gguf"), write_corpus(tmp_path / "corpus")
+    base, run, ours, shipped = (tmp_path / name for name in ("base", "run", "ours", "shipped"))
+    before = adapt(tmp_path / "theirs.gguf", base, context=128, wanted=str(LEAST + 5), counted=corpus)
+    tokenizer = Tokenizer.load(base / "tokenizer.json")
+    assert before.config.tied
+    for token, symbol in [(PRE, "<|fim_prefix|>"), (tokenizer.encode("def")[0], "def")]:
+        assert (before.embedding.weight[token].float() - torch.tensor(head[symbol])).abs().max() < 0.02
+
+    recode(corpus, base, tmp_path / "again")
+    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256)
+    start = Start(model=base, rank=4)
+    train.run(TrainSettings(data=tmp_path / "again", out=run, recipe=recipe, start=start, steps=2))
+    merge.main([str(base), str(run / "factors.safetensors"), str(ours)])
+    assert not torch.equal(load(ours).embedding.weight, before.embedding.weight.float())
+    export(ours, shipped)
+
+    opened = open_model(shipped)
+    *_, answer = opened.infill(request("def area(width):\n    ret$0\n"))
+    assert answer.final
+    assert opened.info().model == "ours"
+    steps = provenance.steps(shipped)
+    assert [step.command.rpartition(".")[2] for step in steps] == ["adapt", "merge", "export"]
+    for step, next_step in pairwise(steps):
+        assert next_step.read["model"] == step.wrote
+    assert steps[0].read["checkpoint"] == provenance.digests(tmp_path / "theirs.gguf")
+    assert steps[1].read["factors"] == provenance.digests(run / "factors.safetensors")
+    assert steps[-1].wrote == provenance.digests(shipped)
+    (base / "provenance.json").write_text("[1]")
+    with pytest.raises(ModelError, match=r"provenance\.json: .*; make the model again"):
+        merge.merge(base, run / "factors.safetensors", ours)
 
 
 def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):

@@ -1,94 +1,109 @@
 """Turns an autoregressive checkpoint into a canvas model: `python -m mercury_training.adapt SOURCE TARGET`.
 
-SOURCE is a local folder in Hugging Face's layout: `config.json` of LlamaForCausalLM, Qwen2ForCausalLM or
-Qwen3ForCausalLM, `.safetensors`, and the `tokenizer.json` of a byte-level BPE. Nothing else is read, nothing is run.
-TARGET is a model folder: the same weights under our names, row i still predicting token i + 1, so that it reads as
-before; it then has to learn to draft (`mercury_training.train --model TARGET`, docs/TRAINING.md).
+SOURCE is a GGUF file, or a local folder in Hugging Face's layout: `config.json`, `.safetensors`, and `tokenizer.json`.
+It must be of the class LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, with a byte-level BPE. Nothing else is
+read, nothing is run. TARGET is a model folder: the same weights under our names, row i still predicting token i + 1,
+so that it reads as before; it then has to learn to draft (`mercury_training.train --model TARGET`, docs/TRAINING.md).
 
-The vocabulary becomes the layout's: its 64 special tokens first, then every token of SOURCE that is spelled in bytes.
+The vocabulary becomes the layout's: its 64 special tokens first, then the tokens of SOURCE that are spelled in bytes:
+all of them, or the most frequent ones of a corpus, or those of a tokenizer that was made in one of these ways.
 Pre-tokens are the layout's, too (lines and single digits are separate), so that some texts are tokenised differently
 than before, always into tokens that SOURCE knows.
 
+    python -m mercury_training.adapt SOURCE TARGET --vocabulary 47413 --counted CORPUS
+    python -m mercury_training.adapt SOURCE TARGET --vocabulary EARLIER/tokenizer.json
     python -m mercury_training.adapt --corpus CORPUS TARGET OUT     # the same corpus in the model's vocabulary
 """
 
 import argparse
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import torch
-from msgspec import Struct
-from tokenizers import pre_tokenizers
 from torch import Tensor
 
-from mercury_engine.model.architectures import read_json
-from mercury_engine.model.checkpoint import Weight, read_checkpoint
+from mercury_engine.model import gguf, provenance
+from mercury_engine.model.architectures import DOWNLOAD, read_json
+from mercury_engine.model.checkpoint import Checkpoint, read_checkpoint
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.network import Model, save
-from mercury_engine.tokens.tokenizer import Tokenizer, untrained
+from mercury_engine.model.stored import check_finite
+from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError, reported
+from mercury_training.vocabulary import (
+    SourceVocabulary,
+    Vocabulary,
+    as_in,
+    keeping,
+    most_frequent,
+    read_source,
+)
 
+COMMAND = "mercury_training.adapt"
 CONTEXT = 2048
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-PRECISIONS = {"F16": torch.float16, "BF16": torch.bfloat16}
-
-LIKE = {
-    "<bos>": ("<|begin_of_text|>", "<s>", "<|endoftext|>"),
-    "<eom>": ("<|endoftext|>", "<|end_of_text|>", "<|fim_pad|>", "</s>"),
-    "<pre>": ("<|fim_prefix|>", "<fim_prefix>", "<PRE>"),
-    "<suf>": ("<|fim_suffix|>", "<fim_suffix>", "<SUF>"),
-    "<cur>": ("<|fim_middle|>", "<fim_middle>", "<MID>"),
-    "<path>": ("<|file_sep|>", "<file_sep>"),
-    "<snip>": ("<|repo_name|>", "<reponame>"),
-}
-"""Third-party special tokens with the same meaning: ours start with their embeddings, the rest with the mean of all."""
-
-
-class Vocabulary(Struct, frozen=True):
-    """A tokenizer file in the layout's form. `kept` are the ids of the source's tokens that follow our special ones;
-    `like` maps some of our special tokens to the source's token whose embedding they start with."""
-
-    data: bytes
-    token_ids: np.ndarray
-    like: dict[int, int]
+MANIFEST = "manifest.json"
+PRECISIONS = {"F32": torch.float32, "F16": torch.float16}
+EMBEDDING, HEAD = "embedding.weight", "head.weight"
+ROUNDED = 0.2
+"""The distance of two matrices, as a share of their length, below which they are one that was rounded twice. It is 0.04
+in a file of 5 and 8 bits, 0.1 in one of 4, and 1.4 between unlike matrices."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_training.adapt", description=(__doc__ or "").split(":")[0])
+    parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(":")[0])
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the checkpoint; with --corpus, the adapted model")
     parser.add_argument("target", type=Path, metavar="TARGET", help="the folder to write")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="write this corpus in the model's vocabulary")
     parser.add_argument("--context", type=int, default=CONTEXT, help=f"tokens that it will read (default: {CONTEXT})")
+    parser.add_argument(
+        "--vocabulary", metavar="N|FILE", help="keep N tokens, or those in a tokenizer.json (default: all)"
+    )
+    parser.add_argument("--counted", type=Path, metavar="DIR", help="the corpus whose N most frequent tokens are kept")
     options = parser.parse_args(arguments)
-    with reported("mercury_training.adapt"):
+    with reported(COMMAND):
         if options.corpus:
             recode(options.corpus, options.source, options.target)
         else:
-            model = adapt(options.source, options.target, options.context)
+            model = adapt(options.source, options.target, options.context, options.vocabulary, options.counted)
             size = sum(weight.numel() for weight in model.parameters())
             print(f"{options.target}: {size / 1e6:.1f} M parameters, vocabulary {model.config.vocabulary}")
 
 
-def adapt(source: Path, target: Path, context: int = CONTEXT) -> Model:
-    """Write the checkpoint `source` as the model folder `target`, in its own precision."""
-    checkpoint, vocabulary = read_checkpoint(source, context), vocabulary_of(source / TOKENIZER_FILE)
+def adapt(
+    source: Path, target: Path, context: int = CONTEXT, wanted: str | None = None, counted: Path | None = None
+) -> Model:
+    """Write the checkpoint `source` as the model folder `target`, in the precision of its embedding; quantised files
+    become bfloat16."""
+    checkpoint, theirs = _read(source, context)
     if checkpoint.architecture not in FAMILIES:
         raise TrainingError(f"{source}: is a {checkpoint.architecture}; choose a checkpoint of {', '.join(FAMILIES)}")
-    weights = {name: _tensor(weight) for name, weight in checkpoint.weights.items()}
-    for name in {"embedding.weight", "head.weight"} & weights.keys():
-        weights[name] = _rows(weights[name], vocabulary)
-    size = len(weights["embedding.weight"])
-    model = Model(msgspec.structs.replace(checkpoint.config, name=target.name, vocabulary=size))
+    vocabulary = _vocabulary(theirs, wanted, counted)
+    tables = _tied(
+        {
+            name: _rows(_floats(source, checkpoint, name), vocabulary, f"{source}: {name}")
+            for name in (EMBEDDING, HEAD)
+            if name in checkpoint.weights
+        }
+    )
+    precision = PRECISIONS.get(checkpoint.weights[EMBEDDING].tensor.dtype, torch.bfloat16)
+    weights = {name: table.to(precision) for name, table in tables.items()}
+    for name in checkpoint.weights.keys() - {EMBEDDING, HEAD}:
+        weights[name] = _floats(source, checkpoint, name).to(precision)
+    size, is_tied = len(vocabulary.origins), HEAD not in tables
+    model = Model(msgspec.structs.replace(checkpoint.config, name=target.name, vocabulary=size, tied=is_tied))
     model.load_state_dict(weights, assign=True)
     save(model, target)
     (target / TOKENIZER_FILE).write_bytes(vocabulary.data)
     Tokenizer.load(target / TOKENIZER_FILE)
+    chosen_by = {"corpus": counted / MANIFEST} if counted else {"vocabulary": Path(wanted)} if wanted else {}
+    read = {"checkpoint": source} | chosen_by
+    provenance.note(COMMAND, target, read, context=context, vocabulary=size, coverage=vocabulary.coverage)
     return model
 
 
@@ -96,7 +111,7 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
     """Encode the corpus in the vocabulary of the model; edits are text and stay as they are."""
     before, after = Corpus.open(corpus), Tokenizer.load(model / TOKENIZER_FILE)
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("edits.jsonl.xz", "held_out_edits.jsonl.xz", "manifest.json"):
+    for name in ("edits.jsonl.xz", "held_out_edits.jsonl.xz", MANIFEST):
         if (corpus / name).exists():
             shutil.copyfile(corpus / name, out / name)
     shutil.copyfile(model / TOKENIZER_FILE, out / TOKENIZER_FILE)
@@ -107,56 +122,46 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
         part.unlink()
 
 
-def vocabulary_of(path: Path) -> Vocabulary:
-    """The tokenizer of a checkpoint in the layout's form; the source's own special tokens are left out."""
-    config = read_json(path)
-    model = config.get("model") or {}
-    alphabet = set(pre_tokenizers.ByteLevel.alphabet())
-    symbols = model.get("vocab")
-    if model.get("type") != "BPE" or not isinstance(symbols, dict) or model.get("byte_fallback"):
-        raise TrainingError(f"{path}: model.type is {model.get('type')!r}, not a byte-level BPE; {OTHER_VOCABULARY}")
-    if missing := alphabet - symbols.keys():
-        raise TrainingError(f"{path}: {len(missing)} of 256 byte symbols are missing; {OTHER_VOCABULARY}")
-    added = {token["content"]: token["id"] for token in config.get("added_tokens") or []}
-    spelled = [symbol for symbol in symbols if symbol not in added and alphabet.issuperset(symbol)]
-    ordered = sorted(spelled, key=symbols.__getitem__)
-    ours = _json_of(untrained().to_str())
-    ids = {symbol: number for number, symbol in enumerate([*SPECIALS, *ordered])}
-    ours["model"] = model | {"vocab": ids, "merges": _merges(model, ids), "unk_token": None}
-    ours["added_tokens"] = [{"id": number, "content": content} | SPECIAL for number, content in enumerate(SPECIALS)]
-    tokens = added | symbols
-    like = {
-        ids[mine]: next((tokens[token] for token in theirs if token in tokens), None) for mine, theirs in LIKE.items()
-    }
-    return Vocabulary(
-        msgspec.json.encode(ours),
-        np.array([symbols[symbol] for symbol in ordered]),
-        {mine: other for mine, other in like.items() if other is not None},
-    )
+def _read(source: Path, context: int) -> tuple[Checkpoint, SourceVocabulary]:
+    if source.is_file():
+        file = gguf.read_gguf(source)
+        spec = msgspec.json.decode(gguf.tokenizer_of(file).to_str())
+        return gguf.checkpoint_in(file, context), read_source(spec, source)
+    path = source / TOKENIZER_FILE
+    return read_checkpoint(source, context), read_source(read_json(path), path)
 
 
-OTHER_VOCABULARY = "mid-word cursors need a token for every byte: choose a checkpoint with such a vocabulary"
-SPECIAL = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+def _vocabulary(source: SourceVocabulary, wanted: str | None, counted: Path | None) -> Vocabulary:
+    if (wanted or "").isdecimal() != (counted is not None):
+        raise TrainingError("--vocabulary N and --counted: add the other one, or name a tokenizer file")
+    if wanted is None:
+        return keeping(source, source.symbols)
+    return as_in(source, Path(wanted)) if counted is None else most_frequent(source, int(wanted), counted)
 
 
-def _merges(model: Mapping[str, Any], ids: Mapping[str, int]) -> list[list[str]]:
-    """The merges without those of omitted tokens. Older files write a pair as one string."""
-    pairs = (merge.split(" ") if isinstance(merge, str) else list(merge) for merge in model.get("merges") or [])
-    return [pair for pair in pairs if all(part in ids for part in (*pair, "".join(pair)))]
+def _floats(source: Path, checkpoint: Checkpoint, name: str) -> Tensor:
+    rows = checkpoint.weights[name].rows()
+    check_finite(rows, f"{source}: {name}", DOWNLOAD)
+    return torch.from_numpy(rows)
 
 
-def _tensor(weight: Weight) -> Tensor:
-    """A tensor in the precision that it is stored in."""
-    return torch.from_numpy(weight.rows()).to(PRECISIONS.get(weight.tensor.dtype, torch.float32))
+def _rows(theirs_VD: Tensor, vocabulary: Vocabulary, place: str) -> Tensor:
+    """The rows of our tokens; those without an origin are the mean of the text tokens'."""
+    origins_V = torch.from_numpy(vocabulary.origins)
+    if (last := int(origins_V.max())) >= len(theirs_VD):
+        raise TrainingError(f"{place} has {len(theirs_VD)} rows, and the tokenizer a token {last}; {DOWNLOAD}")
+    ours_VD = theirs_VD[origins_V.clamp(min=0)]
+    is_text_V = (origins_V >= 0) & (torch.arange(len(origins_V)) >= len(SPECIALS))
+    ours_VD[origins_V < 0] = ours_VD[is_text_V].mean(0)
+    return ours_VD
 
 
-def _rows(theirs_VD: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """The embeddings of our special tokens, then of the kept tokens."""
-    kept_VD = theirs_VD[torch.from_numpy(vocabulary.token_ids)]
-    specials_SD = kept_VD.float().mean(0).repeat(len(SPECIALS), 1).to(theirs_VD.dtype)
-    for mine, other in vocabulary.like.items():
-        specials_SD[mine] = theirs_VD[other]
-    return torch.cat([specials_SD, kept_VD])
+def _tied(tables: dict[str, Tensor]) -> dict[str, Tensor]:
+    """One matrix if embedding and head are the same, but rounded apart: that of the head, which files keep in more
+    bits."""
+    if HEAD in tables and torch.dist(tables[EMBEDDING], tables[HEAD]) < ROUNDED * tables[HEAD].norm():
+        return {EMBEDDING: tables[HEAD]}
+    return tables
 
 
 def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> list[CorpusFile]:
@@ -168,10 +173,6 @@ def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> l
             documents.append(msgspec.structs.replace(document, start=start, stop=start + len(tokens)))
             start += len(tokens)
     return documents
-
-
-def _json_of(data: bytes | str) -> dict[str, Any]:
-    return msgspec.json.decode(data, type=dict[str, Any])
 
 
 if __name__ == "__main__":

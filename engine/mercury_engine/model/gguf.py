@@ -318,11 +318,10 @@ def describe(path: Path, target: Path) -> int:
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
-def read_checkpoint(path: Path, context: int = 0) -> Checkpoint:
+def checkpoint_in(file: GgufFile, context: int = 0) -> Checkpoint:
     """The checkpoint in a file; `context` is an upper limit unless 0."""
-    file = read_gguf(path)
     config = _config_of(file)
-    return checkpoint_of(path, config, _published(file, config), context)
+    return checkpoint_of(file.path, config, _published(file, config), context)
 
 
 def _published(file: GgufFile, config: dict[str, Any]) -> dict[str, GgufTensor]:

@@ -21,6 +21,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", HAN_AND_HANGUL, r"\p{N}"),
     "starcoder": (r"\p{N}", ""),
     "refact": (r"\p{N}", ""),
+    "smollm": (r"\p{N}", ""),
     "gpt-2": ("",),
     "mellum": ("",),
 }

@@ -5,9 +5,11 @@ and enter a prompt by name only.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby, product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tokenizers
@@ -59,7 +61,7 @@ class PretrainedTokenizer(Spelling):
         self._special = {token["content"]: token["id"] for token in spec["added_tokens"] if not _is_text(token)}
         spec["added_tokens"] = [token for token in spec["added_tokens"] if _is_text(token)]
         self._rust = tokenizers.Tokenizer.from_str(msgspec.json.encode(spec).decode())
-        self._byte_level = _is_byte_level(spec)
+        self._byte_level = is_byte_level(spec)
         super().__init__(_spellings(spec, self._special, path))
         self.added = frozenset(self._special)
         boundaries = BOUNDARIES if self._byte_level else (LINES,)
@@ -206,7 +208,7 @@ def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
     if last > LARGEST:
         raise EngineError(f"{path}: has a token with id {last}, above the limit of {LARGEST}; get the model again")
     spelled = [b""] * (1 + last)
-    of_symbol = _byte_level if _is_byte_level(spec) else _falling_back if spec["model"].get("byte_fallback") else None
+    of_symbol = _byte_level if is_byte_level(spec) else _falling_back if spec["model"].get("byte_fallback") else None
     if of_symbol is None:
         raise EngineError(f"{path}: neither a byte-level tokenizer nor one with byte fallback; it would lose text")
     hidden = set(special.values())
@@ -235,6 +237,7 @@ def _falling_back(symbol: str) -> bytes:
     return bytes([int(byte[1], 16)]) if byte else symbol.replace("▁", " ").encode()
 
 
-def _is_byte_level(spec: dict) -> bool:
-    step = spec["pre_tokenizer"] or {}
+def is_byte_level(spec: Mapping[str, Any]) -> bool:
+    """True if a tokenizer's symbols spell bytes in GPT-2's alphabet."""
+    step = spec.get("pre_tokenizer") or {}
     return any(part.get("type") == "ByteLevel" for part in (step, *step.get("pretokenizers", ())))

@@ -126,7 +126,7 @@ def test_gguf_file_becomes_a_checkpoint(tmp_path, kind):
     assert describe(tmp_path / "a.gguf", tmp_path) == sum(weight.size for weight in published.values())
     write_weights(tmp_path / "a.gguf", tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == len(LETTERS)
-    for read in (read_checkpoint(tmp_path), gguf.read_checkpoint(tmp_path / "a.gguf")):
+    for read in (read_checkpoint(tmp_path), gguf.checkpoint_in(read_gguf(tmp_path / "a.gguf"))):
         assert (read.config.heads, read.config.kv_heads, read.config.tied) == (HEADS, KV_HEADS, True)
         for ours, theirs in [("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")]:
             for suffix, most in [("weight", 0.003), ("bias", 0.0)]:
