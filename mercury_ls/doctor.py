@@ -23,7 +23,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
-from mercury_ls.serve import daemon, tuned
+from mercury_ls.serve import auto, daemon, tuned
 from mercury_ls.serve.models import verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
@@ -239,6 +239,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         except EngineError as error:
             damage = str(error)
         notes = [STRONGER] if _is_small(folder, record) else []
+        notes += [f"auto: {auto.reason([*model_folders.shipped().values()])}"] if name == model_folders.AUTO else []
         notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:

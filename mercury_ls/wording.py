@@ -79,6 +79,7 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
         f"prompts go to {info.address}": info.address,
         "not calibrated: how likely its suggestions are to be accepted is a guess": not info.calibrated,
         STRONGER: info.small,
+        f"auto: {info.choice}": info.choice,
     }
     return tuple(text for text, is_so in names.items() if is_so)
 

@@ -45,6 +45,7 @@ BOUNDARY = {
     "prompts",
     "redaction",
     "record",
+    "trials",
     "tuning_data",
 }
 ORDER = {
@@ -62,6 +63,7 @@ ORDER = {
             "redaction",
             "tuning_data",
             "record",
+            "trials",
             "model_folders",
             "fake_chat",
             "fake",

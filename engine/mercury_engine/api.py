@@ -281,7 +281,9 @@ class EngineInfo(Struct, frozen=True):
     `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
     model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
     as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
-    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown.
+    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown. `first_line_ms`: until
+    the first line at a place that it has not read, 0 if unknown. `choice`: why `auto` means this model, "" if it is
+    named.
     """
 
     engine: str
@@ -304,6 +306,8 @@ class EngineInfo(Struct, frozen=True):
     grows: bool = False
     metered: bool = False
     reads_per_second: float = 0.0
+    first_line_ms: float = 0.0
+    choice: str = ""
 
 
 class Engine(Protocol):

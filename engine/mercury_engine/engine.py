@@ -58,6 +58,9 @@ BAR = 0.45
 SMALL = 100_000_000
 """In parameters: a smaller model copies well, and knows little."""
 
+FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
+"""What comes before a line at a place that has not been read: the tokens of the nearest context, and passes."""
+
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for alternatives."""
 
@@ -142,6 +145,7 @@ class MercuryEngine:
         runtime, costs = self._decoder.runtime, self._decoder.costs
         measured = {f"rows {rows}": ms for rows, ms in zip(costs.rows, costs.milliseconds, strict=True)}
         shares = {f"share {kind}": share for kind, share in self.report.shares().items()}
+        passes_ms = FIRST_PASSES * float(costs.of(FIRST_ROWS))
         return EngineInfo(
             engine="mercury",
             model=runtime.config.name,
@@ -155,6 +159,7 @@ class MercuryEngine:
             bar=self._presentation.calibration.bar,
             small=runtime.config.parameters < SMALL,
             reads_per_second=round(self._decoder.pace.per_second, 1),
+            first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
         )
 
     @property

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from mercury_engine import trials
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_engine.record import RECORD_FILE, read_record
 
@@ -19,13 +20,14 @@ CONFIG = "config.json"
 def resolve(name: str) -> Path | None:
     """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the best model that ships, or the fake engine if there is none: an added model is used only by name. A
-    plain name is never taken for a folder: the current folder may be a project that has a folder of that name.
+    `auto` is the best model that ships but for those that were too slow here, or the fake engine if there is none: an
+    added model is used only by name. A plain name is never taken for a folder: the current folder may be a project that
+    has a folder of that name.
     """
     if name == FAKE:
         return None
     if name == AUTO:
-        return next(iter(shipped().values()), None)
+        return _quickest(shipped())
     models = installed()
     if name in models:
         return models[name]
@@ -38,8 +40,16 @@ def resolve(name: str) -> Path | None:
     )
 
 
+def _quickest(models: dict[str, Path]) -> Path | None:
+    """The first that was not too slow, or else the last."""
+    slow = {name for name, trial in trials.kept().items() if not trial.is_quick} if len(models) > 1 else set()
+    return next((folder for name, folder in models.items() if name not in slow), next(reversed(models.values()), None))
+
+
 def answers(name: str, info: EngineInfo) -> bool:
     """True if this engine has the model that the setting names: a server keeps the one that it was started with."""
+    if name == AUTO:
+        return bool(info.choice) or info.engine == FAKE
     folder = resolve(name)
     if folder is None:
         return info.engine == FAKE

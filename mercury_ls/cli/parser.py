@@ -110,7 +110,7 @@ def _add_model(commands: Any) -> None:
         verbs,
         "remove",
         """Remove a model that was added, and free its disk space.
-        If it is in use, the bundled model takes over. The remains of an interrupted download are deleted, too.""",
+        If it is in use, `auto` takes over. The remains of an interrupted download are deleted, too.""",
         "mercury-ls model remove qwen2.5-coder-0.5b",
         _1="there is no such model, or it could not be removed",
     )

@@ -20,8 +20,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: Annotated[
         str,
         Meta(
-            description="`auto` for the model bundled with mercury-ls, the name of another installed model, or the "
-            "path of a model folder."
+            description="`auto` for quicksilver if it is installed and answers in time on this machine, which is "
+            "measured once, else bootstrap; the name of another installed model, or the path of a model folder."
         ),
         PERSONAL,
     ] = "auto"

@@ -90,6 +90,12 @@ def test_small_model_is_called_small_and_large_one_is_not(folder, monkeypatch):
     assert wording.STRONGER not in found.found
 
 
+def test_choice_of_a_model_is_explained(home):
+    (found, *_) = doctor.model(Loaded(Settings()))
+    assert "bootstrap in " in found.found
+    assert "; auto: quicksilver, a stronger model, is not installed: run `pip install" in found.found
+
+
 def test_model_that_proposes_no_next_edits_says_so(folder, monkeypatch):
     monkeypatch.setattr(doctor, "verify", lambda folder: None)
     for kind, says in (("fim", True), ("next-edit", False)):

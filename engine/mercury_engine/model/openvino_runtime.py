@@ -5,7 +5,6 @@ H hints of a row; V vocabulary; B = 2 · layers · key heads blocks, a layer's k
 """
 
 import math
-import os
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -19,7 +18,7 @@ from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.openvino_graph import build
-from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes
+from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
 from mercury_engine.tokens.vocabulary import PAD
@@ -254,14 +253,11 @@ class _Compiled:
 def load(
     folder: Path, *, threads: int | None = None, precision: ov.Type | None = None, adapter: Path | None = None
 ) -> OpenvinoRuntime:
-    """The model in a folder, in the fastest precision of this processor unless one is given.
-
-    At most two threads by default: more gain little and slow other programs down.
-    """
+    """The model in a folder, in the fastest precision of this processor unless one is given."""
     config, weights = read(folder)
     if adapter is not None:
         weights = adapted(weights, read_adapter(adapter, folder))
-    threads = threads or min(2, os.cpu_count() or 1)
+    threads = threads or usual_threads()
     return OpenvinoRuntime(config, weights, threads=threads, precision=precision or native_precision())
 
 

@@ -1,0 +1,75 @@
+"""How soon the models that ship answer on this machine: measured once, kept, and what `auto` chooses by."""
+
+import hashlib
+import os
+import platform
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+LIMIT_MS = 1500.0
+"""For the first line at a place that the model has not read: who has to wait longer has typed it."""
+AGAIN_DAYS = 7
+"""When a model that was too slow is tried again: what slows a machine down may be over."""
+
+
+class SpeedTrial(Struct, frozen=True):
+    """`milliseconds` until the first line, measured on a `day` under `conditions`: without them it is worth nothing."""
+
+    conditions: str
+    milliseconds: float
+    day: date
+
+    @property
+    def is_quick(self) -> bool:
+        return self.milliseconds <= LIMIT_MS
+
+    def holds(self, conditions: str, today: date) -> bool:
+        is_recent = (today - self.day).days < AGAIN_DAYS
+        return self.conditions == conditions and (self.is_quick or is_recent)
+
+
+def kept() -> dict[str, SpeedTrial]:
+    """By the name of the model. A file that cannot be read costs another trial."""
+    try:
+        return msgspec.json.decode(state_file().read_bytes(), type=dict[str, SpeedTrial])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def keep(model: str, trial: SpeedTrial) -> None:
+    """Or not: on a disk that is full or read-only every start is the first one."""
+    file = state_file()
+    draft = file.with_suffix(".new")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode({**kept(), model: trial}), indent=2) + b"\n")
+        draft.replace(file)
+
+
+def state_file() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("mercury-ls", appauthor=False) / "auto.json"
+
+
+def conditions(folder: Path, device: str, threads: int) -> str:
+    """What a trial depends on, but for what else the machine does."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    runtime = "no OpenVINO"
+    with suppress(PackageNotFoundError):
+        runtime = f"OpenVINO {version('openvino')}"
+    weights = hashlib.sha256((folder / "checksums.sha256").read_bytes()).hexdigest()[:12]
+    return f"{_processor()}, {os.cpu_count()} cores, device {device}, threads {threads}, {runtime}, weights {weights}"
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

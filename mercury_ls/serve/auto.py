@@ -1,0 +1,123 @@
+"""What the setting `auto` means: of the models that ship the best that answers in time on this machine, and why."""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mercury_engine import trials
+from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest, Span, Window
+from mercury_engine.trials import AGAIN_DAYS, LIMIT_MS, SpeedTrial
+
+if TYPE_CHECKING:
+    from mercury_ls.settings.schema import EngineSettings
+
+SAMPLE_CHARACTERS = 1600
+"""About 400 tokens, as much as is read first on a machine that reads slowly."""
+USED, SLACK = 100, 2.0
+"""After so many requests a model may be so many times slower than the limit before that counts: other programs run."""
+LARGE = "quicksilver"
+MISSING = f"{LARGE}, a stronger model, is not installed: run `pip install ./models/{LARGE}` in a clone of mercury-ls"
+
+Open = Callable[[Path], Engine]
+Clock = Callable[[], float]
+Today = Callable[[], date]
+
+
+class ChosenEngine:
+    """An engine that says why it was chosen. `slow` is told once if its model turns out to be too slow in use."""
+
+    def __init__(self, engine: Engine, choice: str, slow: Callable[[float], None] = lambda milliseconds: None) -> None:
+        self._engine = engine
+        self._choice = choice
+        self._slow = slow
+        self._requests = 0
+
+    def infill(self, request: InfillRequest) -> Generator[Draft]:
+        self._requests += 1
+        if self._requests == USED and (milliseconds := self._engine.info().first_line_ms) > SLACK * LIMIT_MS:
+            self._slow(milliseconds)
+        return self._engine.infill(request)
+
+    def warm(self, request: InfillRequest) -> Generator[None]:
+        return self._engine.warm(request)
+
+    def info(self) -> EngineInfo:
+        return replace(self._engine.info(), choice=self._choice)
+
+
+def open_best(
+    folders: Sequence[Path],
+    open_engine: Open,
+    settings: "EngineSettings",
+    today: Today = date.today,
+    clock: Clock = time.process_time,
+) -> ChosenEngine:
+    """The first model that answers in time, or the last. Each is tried on the way unless that was done."""
+    too_slow = ""
+    for folder in folders[:-1]:
+        conditions = trials.conditions(folder, settings.device, settings.threads)
+        trial, engine = trials.kept().get(folder.name), None
+        if trial is None or not trial.holds(conditions, today()):
+            engine = open_engine(folder)
+            trial = SpeedTrial(conditions, _first_line_ms(engine, settings.threads, clock), today())
+            trials.keep(folder.name, trial)
+        if trial.is_quick:
+            return ChosenEngine(engine or open_engine(folder), quick(trial), _unkept(folder.name, conditions, today))
+        too_slow = too_slow or slow(folder.name, trial)
+        del engine  # before the next one is opened: there may be memory for one alone
+    return ChosenEngine(open_engine(folders[-1]), too_slow or alone(folders))
+
+
+def _first_line_ms(engine: Engine, threads: int, clock: Clock) -> float:
+    """The processor time of each thread, which is that of the clock while no other program wants the processor. When
+    an editor has just started, others do."""
+    from mercury_engine.model.runtime import usual_threads
+
+    text = Path(__file__).read_text(encoding="utf-8")[:SAMPLE_CHARACTERS]
+    window, end = Window("auto.py", "python", text), len(text)
+    started = clock()
+    for _ in engine.infill(InfillRequest(session="trial", windows=(window,), spans=(Span(0, end, end, "line"),))):
+        pass
+    return round(1000 * (clock() - started) / (threads or usual_threads()), 1)
+
+
+def _unkept(model: str, conditions: str, today: Today) -> Callable[[float], None]:
+    return lambda milliseconds: trials.keep(model, SpeedTrial(conditions, milliseconds, today()))
+
+
+def reason(folders: Sequence[Path]) -> str:
+    """Why `auto` means the model that it means, or will mean when an engine starts."""
+    kept = trials.kept()
+    for folder in folders[:-1]:
+        if (trial := kept.get(folder.name)) is None:
+            return f"tried when the engine first starts, and used if a first line takes {_seconds(LIMIT_MS)} at most"
+        if trial.is_quick:
+            return quick(trial)
+    return slow(folders[0].name, kept[folders[0].name]) if len(folders) > 1 else alone(folders)
+
+
+def quick(trial: SpeedTrial) -> str:
+    return f"a first line takes {_seconds(trial.milliseconds)} on this machine, and {_seconds(LIMIT_MS)} would do"
+
+
+def slow(model: str, trial: SpeedTrial) -> str:
+    """With what it would take."""
+    takes, limit = _seconds(trial.milliseconds), _seconds(LIMIT_MS)
+    return (
+        f"{model} would take {takes} for a first line on this machine, and {limit} is the limit: more cores "
+        f"(engine.threads) or a GPU would help, `mercury-ls model use {model}` uses it all the same, and it is tried "
+        f"again from {trial.day + timedelta(AGAIN_DAYS)} on"
+    )
+
+
+def alone(folders: Sequence[Path]) -> str:
+    """Of a model without a better one beside it."""
+    return MISSING if folders[0].name != LARGE else "no other model is installed"
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.1f} s"
