@@ -251,7 +251,7 @@ def change_config(folder, **changes):
 def test_integer_weights_are_named(tmp_path):
     save(create(TINY, 0), tmp_path / "float")
     export(tmp_path / "float", tmp_path / "int8")
-    with pytest.raises(ModelError, match="the weights are int8; name a folder with float weights"):
+    with pytest.raises(ModelError, match="the weights are quantised; name a folder with float weights"):
         load(tmp_path / "int8")
 
 
