@@ -2,7 +2,7 @@
 
 model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
 lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
-lora.save(lora.factors(model), path)            # in int8
+lora.save(lora.factors(model), path)            # in four bits
 model = lora.continued(model, path)             # attached as they were
 lora.merged(model)                              # a plain model again
 """
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -22,11 +23,12 @@ from torch.nn.utils import parametrize
 from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.network import Model
-from mercury_engine.model.quantize import quantize
+from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize, quantize_groups
 from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
 
 FACTORS_FILE = "factors.safetensors"
+GROUP = 32
 
 
 class _Product(nn.Module):
@@ -63,10 +65,12 @@ def factors(model: Model) -> dict[str, Tensor]:
 
 
 def save(adapters: Mapping[str, Tensor], path: Path) -> None:
-    """Write factors in int8 with a scale for each row, all or nothing."""
+    """Write factors in four bits, in groups of 32, all or nothing; in eight where rows are no groups."""
     partial, quantized = path.with_name(f"{path.name}.partial"), {}
     for name, factor in adapters.items():
-        quantized[name], quantized[name + SCALE] = map(torch.from_numpy, quantize(factor.float().cpu().numpy()))
+        values = factor.float().cpu().numpy()
+        pair = quantize(values) if values.shape[1] % GROUP else quantize_groups(values, GROUP)
+        quantized[name], quantized[name + SCALE] = map(torch.from_numpy, pair)
     try:
         save_file(quantized, partial)
         os.replace(partial, path)
@@ -74,18 +78,25 @@ def save(adapters: Mapping[str, Tensor], path: Path) -> None:
         raise TrainingError(f"{path}: cannot be written ({error}); make room") from error
 
 
-@torch.no_grad()
-def continued(model: Model, path: Path) -> Model:
-    """The same model with the factors of a file attached: in int8, as `save` writes them, or floats."""
+def read(path: Path) -> dict[str, Tensor]:
+    """Factors as `save` writes them, or in int8 with a scale for each row, or floats."""
     try:
         saved = load_file(path)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: holds no factors ({error}); name a {FACTORS_FILE} of a run") from error
-    for name in [name for name, factor in saved.items() if factor.dtype == torch.int8]:
-        scales = saved.pop(name + SCALE, None)
-        if scales is None or scales.shape != (len(saved[name]), 1):
-            raise TrainingError(f"{path}: {name} has no scale for each row; name a {FACTORS_FILE} of a run")
-        saved[name] = saved[name] * scales
+    for name in [name for name, factor in saved.items() if factor.dtype in (torch.int8, torch.uint8)]:
+        scales, values = saved.pop(name + SCALE, None), saved[name].numpy()
+        if scales is None or scales.dim() != 2 or len(scales) != len(values):
+            raise TrainingError(f"{path}: {name} has no scales for its rows; name a {FACTORS_FILE} of a run")
+        plain = dequantize if values.dtype == np.int8 else dequantize_groups
+        saved[name] = torch.from_numpy(plain(values, scales.numpy()))
+    return saved
+
+
+@torch.no_grad()
+def continued(model: Model, path: Path) -> Model:
+    """The same model with the factors of a file attached."""
+    saved = read(path)
     ranks = {factor.shape[-1] for name, factor in saved.items() if name.endswith(UP) and factor.dim() == 2}
     if len(ranks) != 1:
         raise TrainingError(f"{path}: holds no factors of one rank; name a {FACTORS_FILE} of a run")
