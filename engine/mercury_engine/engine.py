@@ -17,7 +17,8 @@ from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.continuation import continued, left_to_rewrite
 from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
-from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced
+from mercury_engine.decode.decoding import UNFORCED, DecodingOptions, Forced
+from mercury_engine.decode.denoise import HoleDecoder, HoleDecoding, stream_start
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
@@ -40,7 +41,6 @@ from mercury_engine.tokens.layout import (
     lay_out,
     until_end,
 )
-from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE
 
@@ -109,16 +109,16 @@ class MercuryEngine:
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
-        self._decoder = Decoder(
-            runtime,
-            tokenizer,
-            Chooser(tokenizer, runtime.config.vocabulary),
-            costs,
-            Acceptance(),
-            self.report,
-            decode,
-            pace or ReadingPace(costs, clock),
-            copy_bias,
+        self._decoder = HoleDecoder(
+            runtime=runtime,
+            tokenizer=tokenizer,
+            chooser=Chooser(tokenizer, runtime.config.vocabulary),
+            costs=costs,
+            acceptance=Acceptance(),
+            report=self.report,
+            decode=decode,
+            pace=pace or ReadingPace(costs, clock),
+            copy_bias=copy_bias,
         )
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
@@ -229,11 +229,8 @@ class MercuryEngine:
         return (old if old and not answer.complete else text), None
 
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
-        end, decoder = row.holes[0].anchor + 1, self._decoder
-        builder = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        prefix = builder.build_from(row.ids[:end], row.positions[:end], session.prefix)
-        pace = decoder.pace
-        while (yield from pace.read(session, prefix, decoder.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))):
+        prefix, pace = stream_start(row, self._decoder, session).prefix, self._decoder.pace
+        while (yield from pace.read(session, prefix, self.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))):
             self._sessions.trim()
             yield
 
@@ -259,29 +256,22 @@ class MercuryEngine:
 
     def _starter(
         self, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]
-    ) -> Callable[..., Decoding]:
-        exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0
+    ) -> Callable[..., HoleDecoding]:
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
         margins = [_margin(request, number) for number in range(len(row.holes))]
         sketched = request.effort == "instant"
-        watched = max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0
-        names = None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
+        options = DecodingOptions(
+            floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
+            runners_up=min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0,
+            names=None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part),
+            watched=max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0,
+        )
 
-        def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
+        def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> HoleDecoding:
             tokenizer = self._decoder.tokenizer
-            answers = map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins)
-            return Decoding(
-                self._decoder,
-                session,
-                row,
-                list(answers),
-                sources or self._sources(session, request, row),
-                forced=forced,
-                floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
-                runners_up=exploring,
-                names=names,
-                watched=watched,
-            )
+            answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins))
+            texts = sources or self._sources(session, request, row)
+            return HoleDecoding(self._decoder, session, row, answers, texts, replace(options, forced=forced))
 
         return start
 
@@ -313,7 +303,9 @@ class MercuryEngine:
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = question.old(question.spans[number])
             least = max(part.search.departure, best.named)
-            filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names, question.bar)
+            filled[number] = self._presentation.show(
+                answer, best.decoded(at), old, least, best.options.names, question.bar
+            )
             if frames:
                 carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
                 typed = answer.hole.part.encode("utf-8", "replace")

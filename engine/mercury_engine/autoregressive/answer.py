@@ -72,6 +72,10 @@ class Continuation:
         self._stop = re.compile("|".join(map(re.escape, question.prompt.stops)) or r"(?!)")
 
     @property
+    def mode(self) -> SpanMode:
+        return self.question.mode
+
+    @property
     def ended(self) -> bool:
         return self.is_finished or self._is_enough
 
@@ -132,7 +136,7 @@ class Continuation:
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
-        return "\n" in text and self.question.mode != "region" and self.question.read(text, False).complete
+        return "\n" in text and self.mode != "region" and self.question.read(text, False).complete
 
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is

@@ -108,7 +108,14 @@ class AutoregressiveEngine:
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
         self._decoder = AutoregressiveDecoder(
-            runtime, tokenizer, chooser, costs, Acceptance(), self.report, pace or ReadingPace(costs, clock), drafting
+            runtime=runtime,
+            tokenizer=tokenizer,
+            chooser=chooser,
+            costs=costs,
+            acceptance=Acceptance(),
+            report=self.report,
+            decode="policy" if drafting else "ar",
+            pace=pace or ReadingPace(costs, clock),
         )
         self._asking = Asking(record, tokenizer, self._prompt_tokens)
 

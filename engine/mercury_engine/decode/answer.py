@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from mercury_engine.api import Filled, Span
+from mercury_engine.api import Filled, Span, SpanMode
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident
 from mercury_engine.decode.ending import inside, once
@@ -74,6 +74,10 @@ class HoleAnswer:
         self._tokenizer = tokenizer
 
     @property
+    def mode(self) -> SpanMode:
+        return self.span.mode
+
+    @property
     def done(self) -> bool:
         return self.complete or self.circles or len(self.choices) >= self.limit
 
@@ -100,7 +104,7 @@ class HoleAnswer:
         return (bounded_text, True) if bounded_text != text else (once(text) if self._margin >= 0 else text, False)
 
     def ends(self, token: int) -> bool:
-        ends_line = self.span.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
+        ends_line = self.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
         return token == EOM or ends_line
 
     def decoded(self) -> DecodedAnswer:
@@ -162,7 +166,7 @@ class Presentation(Struct, frozen=True):
 
     def _decoded(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
-        return text.partition("\n")[0].removesuffix("\r") if answer.span.mode == "line" else text
+        return text.partition("\n")[0].removesuffix("\r") if answer.mode == "line" else text
 
     def _fill(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str) -> Filled:
         ids, _ = until_end(decoded.ids)

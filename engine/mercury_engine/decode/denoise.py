@@ -1,160 +1,60 @@
-"""Decodes the answers of one request, a forward at a time: prefill, draft on canvases, verify, repeat.
-
-Drafts of a masked-diffusion canvas and of other sources are verified as in speculative decoding (Stern et al. 2018,
-Leviathan et al. 2023), so that the answer is exactly that of greedy autoregression.
-"""
+"""Answers to the holes of a row, and what they look like while they are drafted on canvases."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import repeat
 
-import numpy as np
-from msgspec import Struct
-
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer
-from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
-from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.decode.copy_bias import CopyBias
-from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.decoding import (
+    DEFAULT_OPTIONS,
+    Decoder,
+    Decoding,
+    DecodingOptions,
+    StreamStart,
+    first_probability,
+    probabilities,
+)
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.frames import Held
-from mercury_engine.decode.names import KnownNames
-from mercury_engine.decode.policy import (
-    Acceptance,
-    Action,
-    Decode,
-    DraftSituation,
-    Outlook,
-    Report,
-    choose,
-    foresee,
-    prior,
-)
-from mercury_engine.decode.reading import ReadingPace
-from mercury_engine.decode.rivals import Rivals, competing
+from mercury_engine.decode.policy import Action
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow
-from mercury_engine.model.runtime import Pass, Passes, Runtime
-from mercury_engine.tokens.layout import LayoutRow, until_end
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
+from mercury_engine.model.runtime import Passes
+from mercury_engine.tokens.layout import LayoutRow
+from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
-
-ALTERNATIVES = 3
-"""Of each slot of a canvas: the tokens that are drafted besides the likeliest one, where verifying them pays."""
 
 
-class Decoder(Struct, frozen=True, eq=False):
-    """Shared by all decodings: the model, the statistics, and the ways of decoding."""
+class HoleDecoder(Decoder, frozen=True, eq=False, kw_only=True):
+    """The decoder of a model that knows our layout."""
 
-    runtime: Runtime
     tokenizer: Tokenizer
-    chooser: Chooser
-    costs: Costs
-    acceptance: Acceptance
-    report: Report
-    decode: Decode
-    pace: ReadingPace
-    copy_bias: CopyBias | None = None
 
 
-class Forced(Struct, frozen=True):
-    """The forced start of answer `number`."""
-
-    number: int = 0
-    ids: Sequence[int] = ()
-
-
-UNFORCED = Forced()
-
-
-class Decoding:
-    """Greedy answers to the holes of a row, one after another.
-
-    They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token
-    is committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The
-    session's cache always holds a prefix of the stream. While it is `watched`, everything missing is drafted on a
-    canvas of this many slots whenever the answer has left the last one, even if that takes longer.
-    """
+class HoleDecoding(Decoding[HoleAnswer]):
+    """Answers to the holes of a row."""
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: HoleDecoder,
         session: EngineSession,
         row: LayoutRow,
         answers: Sequence[HoleAnswer],
-        sources: Sequence[Sequence[DraftSource]],
-        *,
-        forced: Forced = UNFORCED,
-        floor: float = 0.0,
-        runners_up: int = 0,
-        names: KnownNames | None = None,
-        watched: int = 0,
+        texts: Sequence[Sequence[DraftSource]],
+        options: DecodingOptions = DEFAULT_OPTIONS,
     ) -> None:
-        first = row.holes[0].anchor + 1
-        self.row = row
-        self.answers = answers
-        self.ids = row.ids[:first]
-        self.positions = row.positions[:first]
-        self.starts = [first]
-        self.forced = forced
-        self.probability = 1.0
-        self._decoder = decoder
-        self._session = session
-        self._floor = floor
-        self._runners_up = runners_up
-        self.names = names
-        self._watched = watched
-        self._rivals: Rivals | None = None
-        """The names between which the next forward decides."""
-        self.named = 0
-        """The number of tokens of a chosen name with which the first answer begins."""
-        self._texts = [list(texts) for texts in sources]
-        self._hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
-        self._canvases: list[DraftSource | None] = [None] * len(answers)
-        self._lookups = [
-            PromptLookup.of(decoder.tokenizer, row, number, line=answer.span.mode == "line")
-            for number, answer in enumerate(answers)
+        tokenizer = decoder.tokenizer
+        lookups = [
+            PromptLookup.of(tokenizer, row, number, line=answer.mode == "line") for number, answer in enumerate(answers)
         ]
-
-    @property
-    def number(self) -> int:
-        """The index of the answer being decoded."""
-        return len(self.starts) - 1
-
-    @property
-    def prefix(self) -> HintedPrefix:
-        """The stream with its hints."""
-        if len(self._prefix) < len(self.ids):
-            self._prefix = self._hints.build(self.ids, self.positions, self._prefix)
-        return self._prefix
-
-    @property
-    def done(self) -> bool:
-        """True if all answers are complete, or have become too improbable to continue."""
-        return self.answers[-1].done or self.probability < self._floor
-
-    def advance(self) -> Passes[None]:
-        """One pass: a chunk of the context, or the best action once at most a chunk is left."""
-        if (yield from self._read()):
-            return
-        if self._rivals is not None:
-            yield from self._choose_name(self._rivals)
-        else:
-            yield from self._act(self._visible_action() or self._best_action())
-
-    def _read(self) -> Passes[bool]:
-        """A chunk of the context, if more than one is left; True if that took a pass."""
-        pace, chunk = self._decoder.pace, self._decoder.pace.chunk()
-        return (yield from pace.read(self._session, self.prefix, self._decoder.report, leave=chunk, chunk=chunk))
+        super().__init__(decoder, session, stream_start(row, decoder, session), answers, lookups, texts, options)
+        self._spelled = tokenizer.token_bytes
 
     def sketch(self, size: int) -> Passes[bool]:
         """Like `advance`, but the action is a canvas on every anchor, or behind the forced start; True if it was
         that action."""
-        if (yield from self._read()):
+        if (yield from self._decoder.read(self._session, self.prefix)):
             return False
-        draft = DraftTree.chain(self.forced.ids)
+        draft = DraftTree.chain(self.options.forced.ids)
         size = min(size, max(self._sizes(), default=0)) if self._decoder.decode == "policy" else 0
         yield from self._act(Action(draft, size, (len(draft.ids),) if size else ()))
         return True
@@ -168,248 +68,46 @@ class Decoding:
         tail = self._shown_proposal(number)
         ids = [*committed.ids, *tail.ids]
         complete = bool(tail.ids) and answer.ends(tail.ids[-1])
-        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(tail)], complete, committed.names)
+        return DecodedAnswer(ids, [*committed.probabilities, *probabilities(tail)], complete, committed.names)
 
     def slots(self, number: int) -> Iterator[Held | None]:
         """The contents of an answer's slots: its committed tokens, then the draft of the rest, masks before there is
         one."""
-        answer, spelled = self.answers[number], self._decoder.tokenizer.token_bytes
+        answer = self.answers[number]
         decoded, committed = self.decoded(number), len(answer.choices)
         for at, (token, probability) in enumerate(zip(decoded.ids, decoded.probabilities, strict=True)):
             if answer.ends(token):
-                yield spelled[token].partition(b"\n")[0], probability, at < committed
+                yield self._spelled[token].partition(b"\n")[0], probability, at < committed
                 return
-            yield spelled[token], probability, at < committed
+            yield self._spelled[token], probability, at < committed
         if not decoded.ids:
-            yield from repeat(None, min(self._watched, answer.limit))
+            yield from repeat(None, min(self.options.watched, answer.limit))
 
-    def _best_action(self) -> Action:
-        return choose(self._situation(), self._decoder.costs, self._decoder.acceptance)
-
-    def _visible_action(self) -> Action | None:
-        """A canvas, or the verification of all that one drafted; None unless it is watched."""
-        if not self._watched or self._decoder.decode != "policy":
-            return None
+    def _next_action(self) -> Action:
+        """When watched, a canvas, or the verification of all that one drafted; else the best action."""
+        if not self.options.watched or self._decoder.decode != "policy":
+            return super()._next_action()
         if self._has_fresh_canvas():
             return Action(grow([self._chained(self._shown_proposal(self.number))], self._decoder.acceptance.of))
-        size = max((size for size in self._sizes() if size <= self._watched), default=0)
-        return Action(NO_DRAFT, size, (0,)) if size else None
-
-    def _situation(self) -> DraftSituation:
-        decode, drafting = self._decoder.decode, self._decoder.decode == "policy"
-        return DraftSituation(
-            pending=len(self.ids) - self._session.cache.length,
-            proposals=[] if decode == "ar" else [self._chained(p) for p in self._proposals(self.number)],
-            outlook=self._outlook if drafting else None,
-            sizes=self._sizes() if drafting else (),
-            room=self._room,
-            canvases=len(self._drafted()),
-        )
-
-    @cached_property
-    def _outlook(self) -> Outlook:
-        """The outlook of the whole decoding: statistics change little within one."""
-        mode = self.answers[0].span.mode
-        decoder = self._decoder
-        return foresee(decoder.costs, decoder.acceptance, decoder.acceptance.length(mode), CANVASES)
-
-    def _proposals(self, number: int) -> list[Proposal]:
-        """The drafts of all sources, up to the answer's limit."""
-        answer = self.answers[number]
-        copied = self._lookups[number].proposal(answer.typed)
-        sources = self._sources(number) if self._decoder.decode == "policy" else []
-        room = answer.limit - len(answer.choices)
-        return [proposal.head(room) for proposal in (*(source.proposal() for source in sources), copied)]
-
-    def _shown_proposal(self, number: int) -> Proposal:
-        """The likeliest proposal; when watched, that of the canvas."""
-        canvas = self._canvases[number] if self._watched else None
-        if canvas is not None:
-            return canvas.proposal().head(self.answers[number].limit - len(self.answers[number].choices))
-        return max(self._proposals(number), key=_first_probability, default=Proposal("none"))
-
-    def _sources(self, number: int) -> list[DraftSource]:
-        canvas = self._canvases[number]
-        return [*([canvas] if canvas else []), *self._texts[number]]
-
-    def _chained(self, proposal: Proposal) -> Proposal:
-        """A draft that ends its answer continues with the next anchor and the best draft behind that."""
-        number = self.number
-        while proposal.ids and proposal.ids[-1] == EOM and number + 1 < len(self.answers):
-            number += 1
-            drafts = (source.proposal().head(self.answers[number].limit) for source in self._sources(number))
-            following = max(drafts, key=_first_probability, default=Proposal("none"))
-            proposal = Proposal(
-                proposal.source,
-                (*proposal.ids, HOLES[number], *following.ids),
-                (*proposal.evidence, None, *following.evidence),
-            )
-        return proposal
-
-    def _drafted(self) -> list[int]:
-        """The answers to draft on canvases: all at first, then only the current one."""
-        untouched = len(self.ids) == self.starts[0]
-        return list(range(len(self.answers))) if untouched else [self.number]
+        size = max((size for size in self._sizes() if size <= self.options.watched), default=0)
+        return Action(NO_DRAFT, size, (0,)) if size else super()._next_action()
 
     def _has_fresh_canvas(self) -> bool:
         """True until the answer deviates from the canvas: a new one would draft the same."""
         canvas = self._canvases[self.number]
         return canvas is not None and bool(canvas.proposal().probabilities)
 
-    @property
-    def _room(self) -> int:
-        """The positions behind the stream that are left within the context, and before the next anchor."""
-        room = self._decoder.runtime.config.context - 1 - int(self.positions[-1])
-        if len(self.answers) > 1:
-            room = min(room, HOLE_STRIDE - 1 - len(self.answers[self.number].choices))
-        return room
-
-    def _sizes(self) -> list[int]:
-        """The canvases not much larger than the rest of the answer that fit into the room."""
-        answer = self.answers[self.number]
-        largest = min(self._room, canvas_for(answer.limit - len(answer.choices)))
-        return [size for size in CANVASES if size <= largest]
-
-    def _act(self, action: Action) -> Passes[None]:
-        cached, before = self._session.align(self.prefix), len(self.ids)
-        drafted = self._drafted() if action.kind == "canvas" else [self.number]
-        fused, draft = self._fused(cached, action, drafted)
-        forward = yield Pass(fused.rows, self._session.cache)
-        for canvas, number in enumerate(drafted[1:], start=1):
-            self._keep_canvas(number, fused.slots(forward.logits_WV, canvas))
-        accepted = self._verify(fused, forward.logits_WV, draft)
-        valid = [*range(before - cached), *(before - cached + number for number in accepted)]
-        self._redraft(fused, forward.logits_WV, valid[-1], len(self.ids) - cached - len(valid))
-        self._session.keep(forward, self.prefix.upto(cached + len(valid)), valid)
-        self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
-
-    def _redraft(self, fused: Fused, logits_WV: np.ndarray, row: int, settled: int) -> None:
-        """Keep the canvas behind the row where verification stopped, if one is there and the answer goes on. The row's
-        own prediction, the first slot, may be `settled` by now."""
-        anchors = [canvas.anchor for canvas in fused.canvases]
-        if row in anchors and settled <= 1 and not self.answers[self.number].done:
-            self._keep_canvas(self.number, fused.slots(logits_WV, anchors.index(row))[settled:])
-
-    def _choose_name(self, names: Rivals) -> Passes[None]:
-        """Commit the best name as a whole; its first token stands for its worth among its rivals."""
-        cached = self._session.align(self.prefix)
-        rows = names.rows(self.prefix, cached, self._hints)
-        forward = yield Pass(rows, self._session.cache)
-        self._session.keep(forward, self.prefix)
-        best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
-        answer, before = self.answers[self.number], len(self.ids)
-        self.named = self.named or (len(best.path) if best.whole and before == self.starts[0] else 0)
-        for token in best.path[: answer.limit - len(answer.choices)]:
-            self._commit(Choice(token, worth, name=name))
-            worth, name = 1.0, None
-        self._rivals = None
-        self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
-
-    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[Fused, DraftTree]:
-        """The uncached end of the stream, a draft to verify or the other anchors, and canvases."""
-        last = len(self.ids) - cached - 1
-        siblings = [HOLES[number] for number in drafted[1:]]
-        draft = DraftTree.chain(siblings) if siblings else action.draft
-        anchors = range(len(drafted)) if siblings else action.anchors
-        group = 0 if siblings else -1
-        canvases = [Canvas(last + anchor, masked(action.size), group) for anchor in anchors]
-        permitted_V = self._decoder.chooser.permitted_V
-        fused = fuse(cached, self.prefix, last, canvases, draft=draft, extend=self._extended, permitted_V=permitted_V)
-        return fused, draft
-
-    def _extended(self, ids: Sequence[int]) -> HintedPrefix:
-        """The stream with further tokens."""
-        all_ids = np.concatenate([self.ids, np.array(ids, np.int32)])
-        positions = np.concatenate([self.positions, self._positions_behind(ids)])
-        return self._hints.build(all_ids, positions, self.prefix)
-
-    def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
-        """The positions of tokens behind the stream: consecutive, except that anchors have those of the row."""
-        positions, at = [], int(self.positions[-1])
-        for token in ids:
-            at = self._anchor_position(token - HOLES[0]) if token in HOLES else at + 1
-            positions.append(at)
-        return np.array(positions, np.int32)
-
-    def _anchor_position(self, number: int) -> int:
-        return int(self.row.positions[self.row.holes[number].anchor])
-
-    def _keep_canvas(self, number: int, logits_SV: np.ndarray) -> None:
-        choices = self._decoder.chooser.slots(logits_SV, self.answers[number].typed, ALTERNATIVES)
-        ids = [choice.token for choice in choices]
-        drafted = choices[: len(until_end(ids)[0]) + 1]
-        canvas = self._canvases[number] = DraftSource(
-            "canvas",
-            ids[: len(drafted)],
-            [choice.probability for choice in drafted],
-            [choice.others for choice in drafted],
-        )
-        self._decoder.acceptance.drew(canvas.proposal().evidence, ended=EOM in ids)
-
-    def _verify(self, fused: Fused, logits_WV: np.ndarray, draft: DraftTree) -> list[int]:
-        """Commit what clean rows predict while their input is what was committed; return the accepted tokens of the
-        draft."""
-        accepted, number = [], -1
-        while True:
-            answer, chooser, before = self.answers[self.number], self._decoder.chooser, len(self.ids)
-            logits_V = self._apply_copy_bias(fused.clean_row(logits_WV, fused.first + 1 + number), answer)
-            choice = self._choose(logits_V, answer)
-            names = self.names if len(answer.choices) >= len(self.forced.ids) else None
-            self._rivals = competing(names, answer, choice, logits_V, chooser)
-            if self._rivals is not None:
-                return accepted
-            for evidence, is_right in draft.judged(number, choice.token):
-                self._decoder.acceptance.observe(evidence, is_right)
-                self._decoder.report.verified(evidence[0], is_right)
-            self._commit(choice)
-            for token in self.ids[before:].tolist():
-                following = draft.next(number, token)
-                if following is None:
-                    return accepted
-                accepted.append(following)
-                number = following
-            if self.done:
-                return accepted
-
-    def _choose(self, logits_V: np.ndarray, answer: HoleAnswer) -> Choice:
-        chooser, count = self._decoder.chooser, len(answer.choices)
-        if self.number == self.forced.number and count < len(self.forced.ids):
-            return chooser.forced(logits_V, answer.typed, self.forced.ids[count])
-        return chooser.best(logits_V, answer.typed, self._runners_up)
-
-    def _apply_copy_bias(self, logits_V: np.ndarray, answer: HoleAnswer) -> np.ndarray:
-        """Apply the copy bias, to insertions only: copies do not tell how old text should change."""
-        bias = self._decoder.copy_bias
-        if bias is None or answer.span.mode == "edit":
-            return logits_V
-        match = self._lookups[self.number].best_copy(answer.typed)
-        if match is None:
-            return logits_V
-        return bias.apply(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, match.token), match)
-
-    def _commit(self, choice: Choice) -> None:
-        answer = self.answers[self.number]
-        answer.add(choice)
-        self.probability *= choice.probability
-        self._append(choice.token)
-        for source in (*self._sources(self.number), self._lookups[self.number]):
-            source.advance(choice.token)
-        if not answer.done:
-            return
-        self._decoder.acceptance.answered(answer.span.mode, len(answer.choices))
-        if self.number + 1 < len(self.answers):
-            self._append(*([] if choice.token == EOM else [EOM]), HOLES[self.number + 1])
-            self.starts.append(len(self.ids))
-
-    def _append(self, *ids: int) -> None:
-        self.positions = np.concatenate([self.positions, self._positions_behind(ids)])
-        self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
+    def _shown_proposal(self, number: int) -> Proposal:
+        """The likeliest proposal; when watched, that of the canvas."""
+        canvas = self._canvases[number] if self.options.watched else None
+        if canvas is not None:
+            return canvas.proposal().head(self.answers[number].limit - len(self.answers[number].choices))
+        return max(self._proposals(number), key=first_probability, default=Proposal("none"))
 
 
-def _first_probability(proposal: Proposal) -> float:
-    """The prior probability of a draft's first token: the text shown must not depend on statistics of past answers."""
-    return next(iter(_probabilities(proposal)), 0.0)
-
-
-def _probabilities(proposal: Proposal) -> Sequence[float]:
-    return proposal.probabilities or [prior(evidence) for evidence in proposal.evidence]
+def stream_start(row: LayoutRow, decoder: HoleDecoder, session: EngineSession) -> StreamStart:
+    """The stream behind a row's first anchor, reusing the hints of what the session has read."""
+    end = row.holes[0].anchor + 1
+    hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+    start = hints.build_from(row.ids[:end], row.positions[:end], session.prefix)
+    return StreamStart(start, hints, [int(row.positions[hole.anchor]) for hole in row.holes])

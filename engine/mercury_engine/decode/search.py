@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import HoleAnswer
-from mercury_engine.decode.denoise import Decoding, Forced
+from mercury_engine.decode.decoding import Forced
+from mercury_engine.decode.denoise import HoleDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -22,7 +23,7 @@ RUNNERS_UP = 2
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
-Start = Callable[..., Decoding]
+Start = Callable[..., HoleDecoding]
 """Creates a decoding; optionally with a `forced` start, and with draft `sources` for each hole."""
 
 
@@ -40,7 +41,7 @@ class Search:
         self._start = start
 
     def run(self, effort: Effort, seed: int) -> Passes[None]:
-        explore = self._sketch if effort == "instant" else self._decode
+        explore = self._sketch if effort == "instant" else HoleDecoding.run
         yield from explore(self.best)
         if not seed:
             return
@@ -52,23 +53,17 @@ class Search:
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
-    def _sketch(self, decoding: Decoding) -> Passes[None]:
-        size = max(SKETCH[answer.span.mode] for answer in decoding.answers)
+    def _sketch(self, decoding: HoleDecoding) -> Passes[None]:
+        size = max(SKETCH[answer.mode] for answer in decoding.answers)
         while not (yield from decoding.sketch(size)):
             yield
-
-    def _decode(self, decoding: Decoding) -> Passes[None]:
-        yield from decoding.advance()
-        while not decoding.done:
-            yield
-            yield from decoding.advance()
 
     def _departure(self, number: int) -> Forced | None:
         """For 1 the likeliest departure from the greedy answer, for 2 the next one, and so on."""
         options = branches(self.best, self._tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
-    def _departing(self, forced: Forced) -> Decoding:
+    def _departing(self, forced: Forced) -> HoleDecoding:
         """Another decoding, which drafts from the best one behind the forced start."""
         sources = []
         for number in range(len(self.best.answers)):
@@ -79,7 +74,7 @@ class Search:
         return self._start(forced=forced, sources=sources)
 
 
-def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
+def branches(decoding: HoleDecoding, tokenizer: Tokenizer) -> list[Forced]:
     """Starts that depart from the committed tokens of an answer, likeliest first.
 
     No two of them can continue to the same text, nor can one to the answer's: no spelling is a prefix of another.
@@ -110,7 +105,7 @@ def _spelling(ids: Sequence[int], answer: HoleAnswer, tokenizer: Tokenizer) -> b
     spelled = tokenizer.decode_bytes(ids)
     if not ids or not answer.ends(ids[-1]):
         return spelled
-    return (spelled.partition(b"\n")[0] if answer.span.mode == "line" else spelled) + END
+    return (spelled.partition(b"\n")[0] if answer.mode == "line" else spelled) + END
 
 
 def _is_text(spelled: bytes) -> bool:
