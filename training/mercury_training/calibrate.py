@@ -8,7 +8,7 @@ bar is the lowest at which four of five completions that it lets through are rig
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -41,6 +41,7 @@ from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate.metrics import ece
 from mercury_training.fit.logistic import newton, sigmoid
+from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
 RIDGE, HELD = 1.0, 100.0
@@ -54,6 +55,8 @@ LONGEST = 64
 SHOWN_RIGHT = 0.8
 """The share of what is shown that has to be right as far as it goes."""
 BARS = tuple(percent / 100 for percent in range(round(BAR * 100), 96))
+COPIES = 100
+"""Rows from which the copy bias is fitted: every token of a true answer that might be a copy counts."""
 MIN_GAIN = 0.01
 """Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
@@ -124,7 +127,8 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     else:
         check_layout(model)
         runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
-        bias = _useful_copy_bias(*(list(copy_observations(runtime, tokenizer, half)) for half in halves))
+        copies = (list(copy_observations(runtime, tokenizer, half[: COPIES // 2])) for half in halves)
+        bias = _useful_copy_bias(*copies)
         fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
@@ -141,13 +145,13 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
         seal(model)
 
 
-def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
+def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Sequence[FimRow]) -> Iterator[Observation]:
     """Along each true answer: the model's own odds of the best copy, its features, and whether it is the next token.
 
     At the end of an answer the next token is unknown, so only copies of an end count there.
     """
     chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
-    for row in rows:
+    for row in shown("copies", rows):
         infill = request(row, row.id, "medium")
         laid_out = lay_out(tokenizer, infill, freeze(tokenizer, infill, budget), budget)
         answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
@@ -163,7 +167,7 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
 
 
 def answer_observations(
-    runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Iterable[FimRow]
+    runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Sequence[FimRow]
 ) -> Iterator[Observation]:
     """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. The
     weight of a row grows with the root of their number, since they are alike."""
@@ -172,7 +176,7 @@ def answer_observations(
     engine = MercuryEngine(
         runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
     )
-    for row in rows:
+    for row in shown("answers", rows):
         for _ in engine.infill(request(row, row.id, "low")):
             pass
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
@@ -181,13 +185,13 @@ def answer_observations(
             yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
 
 
-def _added_observations(engine: Engine, rows: Iterable[FimRow]) -> Iterator[Observation]:
+def _added_observations(engine: Engine, rows: Sequence[FimRow]) -> Iterator[Observation]:
     """Each row's answer while typing as it grows, and whether it is right as far as it goes; weighted alike."""
-    for row in rows:
+    for row in shown("answers", rows):
         drafts = [draft.spans[0] for draft in engine.infill(request(row, row.id, "medium"))]
-        shown = {draft.text.rstrip(): draft for draft in drafts if draft.text.strip() and draft.confidence}
-        weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(shown)) ** 0.5
-        for text, draft in shown.items():
+        distinct = {draft.text.rstrip(): draft for draft in drafts if draft.text.strip() and draft.confidence}
+        weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(distinct)) ** 0.5
+        for text, draft in distinct.items():
             features = tuple(confidence.features(draft.confidence, complete=draft.complete))
             yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
 
