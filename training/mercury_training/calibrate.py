@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, Filled
+from mercury_engine.api import Engine, Filled, InfillRequest
 from mercury_engine.decode import confidence, copy_bias
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
 from mercury_engine.decode.canvas import fuse
@@ -177,8 +177,7 @@ def answer_observations(
         runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
     )
     for row in shown("answers", rows):
-        for _ in engine.infill(request(row, row.id, "low")):
-            pass
+        _answer(engine, request(row, row.id, "low"))
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
         for text, features in starts.items():
@@ -188,12 +187,19 @@ def answer_observations(
 def _added_observations(engine: Engine, rows: Sequence[FimRow]) -> Iterator[Observation]:
     """Each row's answer while typing as it grows, and whether it is right as far as it goes; weighted alike."""
     for row in shown("answers", rows):
-        drafts = [draft.spans[0] for draft in engine.infill(request(row, row.id, "medium"))]
+        drafts = _answer(engine, request(row, row.id, "medium"))
         distinct = {draft.text.rstrip(): draft for draft in drafts if draft.text.strip() and draft.confidence}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(distinct)) ** 0.5
         for text, draft in distinct.items():
             features = tuple(confidence.features(draft.confidence, complete=draft.complete))
             yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
+
+
+def _answer(engine: Engine, question: InfillRequest) -> list[Filled]:
+    """Its drafts once all of the context is read, however slow the machine is."""
+    for _ in engine.warm(question):
+        pass
+    return [draft.spans[0] for draft in engine.infill(question)]
 
 
 def _fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
