@@ -28,7 +28,7 @@ PAUSE_AFTER_MISS_MS = 500.0
 """A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
 USUAL_BAR = 0.25
 """For next edits, and for completions of other programs, many of which say nothing of how sure they are."""
-LEARNED_BAR = 0.6
+LEARNED_BAR = 0.65
 """For completions by another model of this process, once its probability is no guess: seven in ten begin right."""
 ENOUGH_OUTCOMES = 20
 """Until so many are known, it is one."""

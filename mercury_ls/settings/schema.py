@@ -126,7 +126,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or for "
             "completions by a calibrated model, such as the bundled ones, what was measured to suit it, and by an "
-            "added one that runs in mercury-ls 0.6, but 0.78 until it is known how often it is right.",
+            "added one that runs in mercury-ls 0.65, but 0.78 until it is known how often it is right.",
             ge=-1.0,
             le=1.0,
         ),

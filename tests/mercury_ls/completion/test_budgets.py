@@ -73,7 +73,7 @@ def test_delay_is_longer_only_for_a_strong_model_that_was_just_wrong():
         (replace(WEAK, bar=0.5), 500, 0.5),
         (GUESSING, 0, 0.78),
         (GUESSING, 19, 0.78),
-        (GUESSING, 20, 0.6),
+        (GUESSING, 20, 0.65),
         (replace(GUESSING, address="http://127.0.0.1:8080"), 0, 0.25),
         (replace(GUESSING, address="http://127.0.0.1:8080"), 20, 0.25),
     ],
