@@ -15,6 +15,7 @@ from mercury_ls.completion.budgets import ENOUGH_OUTCOMES
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import Report
 from mercury_ls.session.hidden_lines import HiddenLines
+from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted
 
@@ -37,23 +38,28 @@ class Begun(Struct, frozen=True):
 
 def hidden_from(engine: Engine, report: Report, **wiring: Any) -> Begun:
     """What the model made of them, for its judge and in numbers."""
-    return asyncio.run(_hidden_from(engine, report, Wiring(make_engine=lambda *_: InProcessClient(engine), **wiring)))
+    return asyncio.run(_hidden_from(Wiring(make_engine=lambda *_: InProcessClient(engine), **wiring), report))
 
 
-async def _hidden_from(engine: Engine, report: Report, wiring: Wiring) -> Begun:
-    session, ends = wiring.session([], {}, lambda status: None), time.monotonic() + SECONDS
-    answers: list[bool] = []
+async def _hidden_from(wiring: Wiring, report: Report) -> Begun:
+    session = wiring.session([], {}, lambda status: None)
     try:
         await session.engine.start()
-        for path, text in _own_files():
-            session.open(path, path, "python", 1, text)
-        lines = HiddenLines(session.questions, random.Random(0))
-        while lines.are_due and len(answers) < ENOUGH_OUTCOMES and time.monotonic() < ends:
-            if (is_right := await lines.ask(lambda: time.monotonic() > ends)) is not None:
-                answers.append(is_right)
-            report(len(answers) / ENOUGH_OUTCOMES, f"hiding lines from {session.questions.model}")
+        return await taught(session, report)
     finally:
         await session.end()
+
+
+async def taught(session: Session, report: Report = lambda share, what: None) -> Begun:
+    """Teaches the judge of a session without files, whose engine is ready."""
+    for path, text in _own_files():
+        session.open(path, path, "python", 1, text)
+    lines, ends = HiddenLines(session.questions, random.Random(0)), time.monotonic() + SECONDS
+    answers: list[bool] = []
+    while lines.are_due and len(answers) < ENOUGH_OUTCOMES and time.monotonic() < ends:
+        if (is_right := await lines.ask(lambda: time.monotonic() > ends)) is not None:
+            answers.append(is_right)
+        report(len(answers) / ENOUGH_OUTCOMES, f"hiding lines from {session.questions.model}")
     return Begun(sum(answers), len(answers))
 
 

@@ -21,12 +21,14 @@ PERCENTILES = range(0, 101, 5)
 class AnsweredRow(Struct, frozen=True, kw_only=True):
     """One contender's answers to one row. `result` scores the answer to the explicit request; `right` is the event of
     its P(accept): that the true text begins with it. `shown_exact` and `shown_begins` are None if nothing was shown;
-    `curve`: the similarity of the draft after each pass."""
+    `ended`: whether the answer holds nothing of the code behind the gap, None without an answer; `curve`: the
+    similarity of the draft after each pass."""
 
     result: Result
     right: bool
     shown_exact: bool | None
     shown_begins: bool | None
+    ended: bool | None
     silence: str
     cost: AnswerCost | None
     curve: tuple[float, ...]
@@ -61,6 +63,7 @@ def _shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     shown = [each.shown_exact for each in found if each.shown_exact is not None]
     begins = [each.shown_begins for each in found if each.shown_begins is not None]
     given = [r.exact for r in results if r.suggestion.text]
+    ended = [each.ended for each in found if each.ended is not None]
     parsed = [r.parses for r in results if r.suggestion.text and r.parses is not None]
     run = [r.passed for r in results if r.passed is not None]
     return {
@@ -70,6 +73,7 @@ def _shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
         "begins_when_shown": _share(sum(begins), len(begins)),
         "given": _share(len(given), len(found)),
         "right_when_given": _share(sum(given), len(given)),
+        "ended": _share(sum(ended), len(ended)),
         "exact": _share(sum(r.exact for r in results), len(results)),
         "first_line": _share(sum(r.first_line for r in results), len(results)),
         "similarity": _bounds(bootstrap([r.similarity for r in results], statistics.fmean)),

@@ -26,6 +26,8 @@ from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 
 PASSES = 16
+SHORTEST_COPY = 4
+"""Characters; closing brackets and short keywords occur anywhere."""
 
 
 class QualityRun(Struct, frozen=True, kw_only=True):
@@ -96,10 +98,19 @@ def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | N
         right=row.middle.startswith(asked.answer.rstrip()),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
         shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
+        ended=ends_in_place(row, asked.answer) if asked.answer else None,
         silence=asked.silence,
         cost=cost,
         curve=tuple(curve),
     )
+
+
+def ends_in_place(row: FimRow, answer: str) -> bool:
+    """True if an answer holds nothing of the code that follows the gap."""
+    if answer.startswith(row.middle):
+        return not answer[len(row.middle) :].strip()
+    last, following = answer.rstrip().rpartition("\n")[2].strip(), row.suffix.lstrip().partition("\n")[0]
+    return len(last) < SHORTEST_COPY or not following.startswith(last)
 
 
 async def _next_edit_set(path: Path, contender: Contender, limit: int | None, usage: Usage) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def _fim_line(label: str, given: dict[str, Any]) -> str:
     return (
         f"{label:26}{given['n']:5}  {_percent(given['shown'])} {_spread(given['right_when_shown']):>14}"
         f" {_percent(given['begins_when_shown'])}"
-        f"  {_percent(given['given'])} {_percent(given['right_when_given'])}  {_spread(given['exact']):16}"
+        f"  {_percent(given['given'])} {_percent(given['right_when_given'])} {_percent(given['ended'])}"
+        f"  {_spread(given['exact']):16}"
         f" {_percent(given['first_line'])} {given['similarity'][0]:5.2f} {given['chrf'][0]:5.1f}"
         f" {_percent(given['parses'])} {_percent(given['pass_at_1'])}"
     )
