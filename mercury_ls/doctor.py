@@ -29,7 +29,7 @@ from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, remarks
+from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, reading_pace, remarks
 
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
@@ -333,5 +333,6 @@ async def _first_status(settings: EngineSettings) -> Status:
 def _described(status: Status) -> str:
     if status.info is None:
         return status.state
-    notes = [remark for remark in remarks(status.info) if remark != STRONGER]
+    pace = [reading_pace(status.info)] if status.info.reads_per_second else []
+    notes = dict.fromkeys([*pace, *(remark for remark in remarks(status.info) if remark != STRONGER)])
     return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *notes])

@@ -12,6 +12,8 @@ from mercury_engine.api import EngineInfo
 BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
+SLOW_READING_MS = 1000.0
+
 
 def counted(number: int, noun: str) -> str:
     """
@@ -80,8 +82,23 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
         "not calibrated: how likely its suggestions are to be accepted is a guess": not info.calibrated,
         STRONGER: info.small,
         f"auto: {info.choice}": info.choice,
+        reading_pace(info): _is_slow(info),
     }
     return tuple(text for text, is_so in names.items() if is_so)
+
+
+def reading_pace(info: EngineInfo) -> str:
+    """
+    >>> reading_pace(EngineInfo("mercury", "quicksilver", "cpu", 2048, reads_per_second=640.0, awaited_tokens=256))
+    'reads 640 tokens a second: 0.4 s before an answer at a new place'
+    """
+    seconds = info.reading_ms(info.awaited_tokens) / 1000
+    pace = f"reads {info.reads_per_second:.0f} tokens a second: {seconds:.1f} s before an answer at a new place"
+    return f"{pace}; a model half as large halves that" if _is_slow(info) else pace
+
+
+def _is_slow(info: EngineInfo) -> bool:
+    return info.reading_ms(info.awaited_tokens) > SLOW_READING_MS
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:

@@ -281,9 +281,10 @@ class EngineInfo(Struct, frozen=True):
     `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
     model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
     as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
-    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown. `first_line_ms`: until
-    the first line at a place that it has not read, 0 if unknown. `choice`: why `auto` means this model, "" if it is
-    named.
+    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown. `awaited_tokens`: those
+    that an answer at a new place waits for, 0 for all. `first_line_ms`: until the first line there, 0 if unknown.
+    `prompts` counts the tokens of prompts so far: `reused`, `awaited`, and read `ahead`. `choice`: why `auto` means
+    this model, "" if it is named.
     """
 
     engine: str
@@ -308,6 +309,12 @@ class EngineInfo(Struct, frozen=True):
     reads_per_second: float = 0.0
     first_line_ms: float = 0.0
     choice: str = ""
+    awaited_tokens: int = 0
+    prompts: dict[str, int] = {}
+
+    def reading_ms(self, tokens: int) -> float:
+        """How long that takes, 0 if unknown."""
+        return 1000 * tokens / self.reads_per_second if self.reads_per_second else 0.0
 
 
 class Engine(Protocol):

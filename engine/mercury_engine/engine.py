@@ -24,21 +24,20 @@ from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
-from mercury_engine.decode.reading import IDLE_SECONDS, ReadingPace
+from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
-from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
+from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
+    Budget,
     Hole,
     LayoutError,
     LayoutRow,
-    budget_for,
     filled_text,
-    freeze,
-    is_stale,
     lay_out,
+    shorter_budget,
     until_end,
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -102,8 +101,8 @@ class MercuryEngine:
         self._clock = clock
         self._weights = weights
         self._rescoring = rescoring
-        self._budget = budget_for(runtime.config.context)
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
+        self._places = Places()
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)
@@ -124,18 +123,23 @@ class MercuryEngine:
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         """Answer a request. Those that take turns share their forwards where the device gains by it: see
         `ForwardBatcher`."""
-        session = self._session(request)
-        yield from self._batcher.run(self._answer(request, session), session)
+        place = self._place(request)
+        row = self._laid_out(place, request)
+        self.report.asked(len(row.ids), self._sessions.unread(row.ids))
+        session = self._sessions.open(request.session, row.ids)
+        yield from self._batcher.run(self._answer(request, place, session, row), session)
 
     def warm(self, request: InfillRequest) -> Generator[None]:
-        """Freeze the newest suffix, snippets and edits, then encode the context up to its last row.
+        """Encode the context up to its last row, the nearest lines first: with the newest suffix, snippets and edits if
+        much of them is new, or if that is quick.
 
         With nothing left to encode, measure the costs that starting had no time for. This shares no forwards.
         """
-        session = self._session(request)
-        session.frozen = None
-        row = self._laid_out(session, request)
-        yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
+        place = self._place(request)
+        rows = [self._ahead(place, request, budget) for budget in self._budgets(request)]
+        for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
+            session = self._sessions.open(request.session, row.ids)
+            yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
@@ -160,6 +164,8 @@ class MercuryEngine:
             small=runtime.config.parameters < SMALL,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
+            awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
+            prompts=dict(self.report.prompts),
         )
 
     @property
@@ -167,42 +173,49 @@ class MercuryEngine:
         """The costs measured so far."""
         return self._decoder.costs
 
-    def _answer(self, question: InfillRequest, session: EngineSession) -> Steps[Draft]:
-        """Answer part after part: each may be continued by another."""
+    def _answer(self, question: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
+        """Answer part after part: each may be continued by another. Before the first forward of an answer, what is
+        copied may be shown."""
         started, steps = self._clock(), count(1)
-        parts, filled = [self._first(question, session)], [Filled("") for _ in question.spans]
+        parts, filled = [self._first(question, place, session, row)], [Filled("") for _ in question.spans]
         frames = Frames() if question.slots else None
         is_late = not self._has_time(question.deadline_ms, started)
+
+        def draft(*, final: bool = False) -> Draft:
+            unread = len(row.ids) - 1 - session.shares(row.ids) if len(parts) == 1 else 0
+            is_written = not (unread > 0 or (final and is_late)) or any(span.confidence for span in filled)
+            return Draft(next(steps) if is_written else 0, tuple(filled), final, unread=0 if is_written else unread)
+
         try:
             for part in parts:
                 passes = part.search.run(part.request.effort, part.request.seed)
                 while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
                     self._show(part, question, filled, frames)
-                    yield Draft(next(steps), tuple(filled))
+                    yield draft()
                 self._show(part, question, filled, frames)
                 if self._has_time(question.deadline_ms, started) and (following := self._following(part)):
                     parts.append(following)
-                    yield Draft(next(steps), tuple(filled))
-            is_copied = any(span.confidence for span in filled)  # which takes no forward
-            yield Draft(0 if is_late and not is_copied else next(steps), tuple(filled), final=True)
+                    yield draft()
+            yield draft(final=True)
         finally:
-            session.remember(self._past_answers(parts, question))
+            place.remember(self._past_answers(parts, question))
             self._sessions.trim()
 
-    def _first(self, request: InfillRequest, session: EngineSession) -> "_Part":
-        row, numbers = self._laid_out(session, request), tuple(range(len(request.spans)))
-        return self._part(request, session, row, numbers, [NOTHING_CARRIED] * len(numbers))
+    def _first(self, request: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> "_Part":
+        numbers = tuple(range(len(request.spans)))
+        return self._part(request, place, session, row, numbers, [NOTHING_CARRIED] * len(numbers))
 
     def _part(
         self,
         request: InfillRequest,
+        place: Place,
         session: EngineSession,
         row: LayoutRow,
         numbers: tuple[int, ...],
         carried: Sequence[Carried],
     ) -> "_Part":
-        search = Search(self._decoder.tokenizer, self._starter(session, request, row, carried))
-        return _Part(request, session, numbers, search)
+        search = Search(self._decoder.tokenizer, self._starter(place, session, request, row, carried))
+        return _Part(request, place, session, numbers, search)
 
     def _following(self, part: "_Part") -> "_Part | None":
         """Continue the answers that ended only because the next anchor follows; None if there are none."""
@@ -212,13 +225,12 @@ class MercuryEngine:
             return None
         texts, tails = zip(*(self._text_and_left(part, number) for number in range(len(answers))), strict=True)
         request = replace(continued(_spent(part.request, answers), texts, tails), seed=0)
-        part.session.frozen = None
         try:
-            row = self._laid_out(part.session, request)
+            row = self._row(request, self._layout(request))
         except LayoutError:
             return None
         numbers = tuple(part.numbers[number] for number in cut)
-        return self._part(request, part.session, row, numbers, [_carry(answers[n], texts[n]) for n in cut])
+        return self._part(request, part.place, part.session, row, numbers, [_carry(answers[n], texts[n]) for n in cut])
 
     def _text_and_left(self, part: "_Part", number: int) -> tuple[str, str | None]:
         """The text in place of a span, and the part of its old text that is left to rewrite; None if it is all done."""
@@ -229,24 +241,57 @@ class MercuryEngine:
         return (old if old and not answer.complete else text), None
 
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
-        prefix, pace = stream_start(row, self._decoder, session).prefix, self._decoder.pace
-        while (yield from pace.read(session, prefix, self.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))):
+        prefix = stream_start(row, self._decoder, session).prefix
+        while (yield from self._decoder.pace.read_ahead(session, prefix, self.report)):
             self._sessions.trim()
             yield
 
-    def _session(self, request: InfillRequest) -> EngineSession:
-        """The session of a file: completions and rewrites are laid out differently, so each has its own."""
+    def _place(self, request: InfillRequest) -> Place:
+        """Completions and rewrites of a file are laid out differently, so each has its own."""
         edited = {span.window for span in request.spans}
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
-        return self._sessions.open(request.session, (request.root, paths, _inserts(request)))
+        return self._places.open(request.session, (request.root, paths, _inserts(request)))
 
-    def _laid_out(self, session: EngineSession, request: InfillRequest) -> LayoutRow:
+    def _budgets(self, request: InfillRequest) -> tuple[Budget, ...]:
+        """Of the rows that a request may have, the longest first. Old text is rewritten with all that there is."""
+        context, pace = self._decoder.runtime.config.context, self._decoder.pace
+        lengths = pace.prompts(context) if _inserts(request) else (context,)
+        return tuple(shorter_budget(context, length) for length in lengths)
+
+    def _laid_out(self, place: Place, request: InfillRequest) -> LayoutRow:
         """The request laid out: a rewrite always sees the newest edits, which it follows from; a completion the
-        frozen ones."""
-        frozen = session.frozen
-        if frozen is None or not _inserts(request) or is_stale(frozen, request):
-            frozen = session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
-        return lay_out(self._decoder.tokenizer, request, frozen, self._budget)
+        frozen ones, and no more than is read quickly."""
+        if not _inserts(request):
+            return self._row(request, self._layout(request))
+        candidates = self._candidates(place, request)
+        row = next(candidates)
+        while not self._is_quick(row) and (shorter := next(candidates, None)):
+            row = shorter
+        return row
+
+    def _candidates(self, place: Place, request: InfillRequest) -> Iterator[LayoutRow]:
+        """The rows that a completion may have, the longest and newest first."""
+        for budget in self._budgets(request):
+            layouts = place.usable(request, budget) or [place.keep(self._layout(request, budget))]
+            yield from (self._row(request, layout) for layout in layouts)
+
+    def _ahead(self, place: Place, request: InfillRequest, budget: Budget) -> LayoutRow:
+        """The row to encode while nobody waits."""
+        usable, fresh = place.usable(request, budget), self._layout(request, budget)
+        row = self._row(request, fresh)
+        if usable and not (self._is_quick(row) or usable[0].is_outdated(request)):
+            return self._row(request, usable[0])
+        place.keep(fresh)
+        return row
+
+    def _layout(self, request: InfillRequest, budget: Budget | None = None) -> Layout:
+        return Layout.of(self._decoder.tokenizer, request, budget or self._budgets(request)[0])
+
+    def _row(self, request: InfillRequest, layout: Layout) -> LayoutRow:
+        return lay_out(self._decoder.tokenizer, request, layout.frozen, layout.budget)
+
+    def _is_quick(self, row: LayoutRow) -> bool:
+        return self._decoder.pace.is_quick(self._sessions.unread(row.ids))
 
     def _has_time(self, deadline_ms: float | None, started: float) -> bool:
         """True if one more forward fits before the deadline."""
@@ -255,7 +300,7 @@ class MercuryEngine:
         return bool((self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms)
 
     def _starter(
-        self, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]
+        self, place: Place, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]
     ) -> Callable[..., HoleDecoding]:
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
         margins = [_margin(request, number) for number in range(len(row.holes))]
@@ -270,7 +315,7 @@ class MercuryEngine:
         def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> HoleDecoding:
             tokenizer = self._decoder.tokenizer
             answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins))
-            texts = sources or self._sources(session, request, row)
+            texts = sources or self._sources(place, request, row)
             return HoleDecoding(self._decoder, session, row, answers, texts, replace(options, forced=forced))
 
         return start
@@ -278,20 +323,20 @@ class MercuryEngine:
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
-        room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._budget.context - len(row.ids)
+        room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._decoder.runtime.config.context - len(row.ids)
         tokens = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
         return max(1, min(tokens, room))
 
-    def _sources(self, session: EngineSession, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
+    def _sources(self, place: Place, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
         """For each hole, the past answer that the user is typing or has gone back to, and the old text."""
         return [
-            [*self._past(session, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]
+            [*self._past(place, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]
             for number, hole in enumerate(row.holes)
         ]
 
-    def _past(self, session: EngineSession, request: InfillRequest, number: int, hole: Hole) -> list[DraftSource]:
+    def _past(self, place: Place, request: InfillRequest, number: int, hole: Hole) -> list[DraftSource]:
         before = _before(request, number)
-        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
+        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), place.past_answers):
             tail = expected(answer, before)
             if tail:
                 end = [EOM] if answer.complete else []
@@ -325,6 +370,7 @@ class _Part(Struct, frozen=True, eq=False):
     """The answers in one row: to the spans with these numbers, or to what is left of them."""
 
     request: InfillRequest
+    place: Place
     session: EngineSession
     numbers: tuple[int, ...]
     search: Search

@@ -107,7 +107,7 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings, o
     known. A small model gets little of everything: what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
     tokens, context = _tokens_for(is_weak, pace), _context_for(info, pace, settings)
-    reading_ms = 1000 * context.tokens / info.reads_per_second if info and info.reads_per_second else 0.0
+    reading_ms = info.reading_ms(info.awaited_tokens or context.tokens) if info else 0.0
     pause_ms = METERED_PAUSE_MS if info and info.metered else 0.0
     suggest, engine = settings.suggest, settings.engine
     return Budgets(
@@ -135,13 +135,12 @@ def _usual_bar(info: EngineInfo | None, outcomes: int) -> float:
 
 
 def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int, reading_ms: float) -> float:
-    """Long enough for a context that has not been read yet."""
-    if is_weak:
-        return WEAK_DEADLINE_MS
+    """Long enough for what an answer at a new place waits for."""
     speed = pace.tokens_per_second
     writing_ms = 1000 * tokens / speed if speed else 0.0
-    usual = pace.first_token_ms + writing_ms
-    return min(max(SLOWEST_ANSWERS * usual, reading_ms + writing_ms, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
+    usual = 0.0 if is_weak else SLOWEST_ANSWERS * (pace.first_token_ms + writing_ms)
+    least = WEAK_DEADLINE_MS if is_weak else LEAST_DEADLINE_MS
+    return min(max(usual, reading_ms + writing_ms, least), LONGEST_DEADLINE_MS)
 
 
 def _tokens_for(is_weak: bool, pace: EnginePace) -> int:

@@ -24,9 +24,8 @@ LONGEST_HEAD = 256
 class Asking:
     """Knows the prompts of one model. A record of a next-edit model that also fills names both: `sweep+qwen`."""
 
-    def __init__(self, record: ModelRecord, tokenizer: PretrainedTokenizer, budget: Callable[[], int]) -> None:
+    def __init__(self, record: ModelRecord, tokenizer: PretrainedTokenizer) -> None:
         self._tokenizer = tokenizer
-        self._budget = budget
         self._count: Callable[[str], int] = lru_cache(COUNTED)(lambda text: len(tokenizer.encode(text)))
         self._name = record.name
         self._edits, self._dialect = _prompts(record, tokenizer)
@@ -36,7 +35,8 @@ class Asking:
         filling: tuple[SpanMode, ...] = ("line", "block", "edit") if self._dialect else ()
         return (*filling, "region") if self._edits else filling
 
-    def question(self, request: InfillRequest, number: int) -> ContinuationQuestion:
+    def question(self, request: InfillRequest, number: int, budget: int) -> ContinuationQuestion:
+        """The question about one span, in a prompt of so many tokens at most."""
         span = request.spans[number]
         if span.mode not in self.answers:
             raise EngineError(
@@ -48,7 +48,7 @@ class Asking:
         if span.mode == "region":
             assert self._edits is not None
             single = replace(request, spans=(span,))
-            edit_prompt = self._edits.ask(single, budget=self._budget(), count=self._count)
+            edit_prompt = self._edits.ask(single, budget=budget, count=self._count)
             prompt, read = edit_prompt.prompt, partial(_rewritten, edit_prompt, old)
         else:
             assert self._dialect is not None
@@ -56,7 +56,7 @@ class Asking:
                 self._dialect,
                 request,
                 span,
-                budget=self._budget(),
+                budget=budget,
                 count=self._count,
                 split=self._split,
                 suffix_lines=self._dialect.suffix_lines,

@@ -1,6 +1,5 @@
 """The engine for other people's autoregressive models: reads what changed of a prompt, and decodes greedily."""
 
-import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -9,9 +8,10 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Edit, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
@@ -24,8 +24,8 @@ from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
-from mercury_engine.decode.reading import IDLE_SECONDS, WAITING_SECONDS, ReadingPace
-from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
+from mercury_engine.decode.reading import ReadingPace
+from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, Places, SessionPool, follow
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
@@ -38,9 +38,6 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
-
-NEWER = 3
-"""So many edits may be newer than those that were read."""
 
 RUNNERS_UP = 2
 MOST_SEEDS = 16
@@ -101,6 +98,7 @@ class AutoregressiveEngine:
         self._calibrated = calibration is not None
         self._calibration = calibration or UNCALIBRATED
         self._room = room = room or Room(runtime, record.name)
+        self._places = Places()
         self._sessions = SessionPool(runtime.cache, room.caches, room.caches)
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)
@@ -117,16 +115,20 @@ class AutoregressiveEngine:
             decode="policy" if drafting else "ar",
             pace=pace or ReadingPace(costs, clock),
         )
-        self._asking = Asking(record, tokenizer, self._prompt_tokens)
+        self._asking = Asking(record, tokenizer)
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
-        session = self._session(request)
-        yield from self._batcher.run(self._answer(self._prepared(request, session), session), session)
+        place = self._place(request)
+        request = self._prepared(request, place)
+        first = self._question(request, 0)
+        self.report.asked(len(first.ids), self._unread(first))
+        session = self._sessions.open(request.session, np.array(first.ids))
+        yield from self._batcher.run(self._answer(request, first, place, session), session)
 
     def in_format(self, record: ModelRecord) -> "AutoregressiveEngine":
         """The same model, asked as another record of it says."""
         other = copy(self)
-        other._record, other._asking = record, Asking(record, self._decoder.tokenizer, other._prompt_tokens)
+        other._record, other._asking = record, Asking(record, self._decoder.tokenizer)
         return other
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
@@ -135,12 +137,14 @@ class AutoregressiveEngine:
         return self._talker.chat(request)
 
     def warm(self, request: InfillRequest) -> Generator[None]:
-        """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
-        time for."""
-        session = self._session(request)
-        question = self._asking.question(self._prepared(request, session), 0)
-        with self._reserved(session, question):
-            yield from run_unbatched(self._decoder.runtime, self._read(session, question))
+        """Reads the prompt up to its last token, the shortest that there is first. With nothing left to read, it
+        measures the costs that starting had no time for."""
+        request = self._prepared(request, self._place(request))
+        questions = [self._asking.question(request, 0, budget) for budget in self._budgets(request)]
+        for question in questions[:1] if self._is_quick(questions[0]) else reversed(questions):
+            session = self._sessions.open(request.session, np.array(question.ids))
+            with self._reserved(session, question):
+                yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
@@ -154,7 +158,7 @@ class AutoregressiveEngine:
             engine="autoregressive",
             model=self._record.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
-            context_tokens=self._prompt_tokens(),
+            context_tokens=self._prompts()[0],
             characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
@@ -167,15 +171,36 @@ class AutoregressiveEngine:
             strong=True,
             grows=True,
             reads_per_second=round(self._decoder.pace.per_second, 1),
+            awaited_tokens=self._prompts()[-1],
+            prompts=dict(self.report.prompts),
         )
 
-    def _prompt_tokens(self) -> int:
-        """As many as are read quickly; a record that names a context means all of it."""
+    def _prompts(self) -> tuple[int, ...]:
+        """The tokens that a prompt may have, in all and at once; a record that names a context means all of it."""
         context = self._decoder.runtime.config.context
         room = context - min(LONGEST_ANSWER, context // 4)
-        return room if self._record.context else self._decoder.pace.prompt(room)
+        return (room,) if self._record.context else self._decoder.pace.prompts(room)
 
-    def _answer(self, request: InfillRequest, session: EngineSession) -> Steps[Draft]:
+    def _budgets(self, request: InfillRequest) -> tuple[int, ...]:
+        """Of the prompts for a request, the longest first. What should change around the cursor is asked with all."""
+        return self._prompts()[:1] if request.spans[0].mode == "region" else self._prompts()
+
+    def _question(self, request: InfillRequest, number: int) -> ContinuationQuestion:
+        """With no more context than is read quickly."""
+        *longer, shortest = self._budgets(request)
+        questions = (self._asking.question(request, number, budget) for budget in longer)
+        quick = next(filter(self._is_quick, questions), None)
+        return quick or self._asking.question(request, number, shortest)
+
+    def _is_quick(self, question: ContinuationQuestion) -> bool:
+        return self._decoder.pace.is_quick(self._unread(question))
+
+    def _unread(self, question: ContinuationQuestion) -> int:
+        return self._sessions.unread(np.array(question.ids))
+
+    def _answer(
+        self, request: InfillRequest, first: ContinuationQuestion, place: Place, session: EngineSession
+    ) -> Steps[Draft]:
         """One span after the other, each as if it were the only one. At least one forward runs, whatever the deadline,
         so that reading a long prompt gets on."""
         started, forwards = self._clock(), 0
@@ -184,9 +209,9 @@ class AutoregressiveEngine:
         decodings: list[AutoregressiveDecoding] = []
         try:
             for number in range(len(request.spans)):
-                question = self._asking.question(request, number)
+                question = self._question(request, number) if number else first
                 names = KnownNames.of(self._decoder.tokenizer, request, question.prompt.forced)
-                for decoding in self._attempts(session, question, request.seed, names):
+                for decoding in self._attempts(place, session, question, request.seed, names):
                     decodings.append(decoding)
                     passes = decoding.run()
                     while (not forwards or self._goes_on(request, decoding, started)) and (
@@ -200,10 +225,10 @@ class AutoregressiveEngine:
                     draft = _next_draft(draft, decoding, filled)
             yield replace(draft, final=True)
         finally:
-            session.remember(map(_past_answer, decodings))
+            place.remember(map(_past_answer, decodings))
             self._sessions.trim()
 
-    def _prepared(self, request: InfillRequest, session: EngineSession) -> InfillRequest:
+    def _prepared(self, request: InfillRequest, place: Place) -> InfillRequest:
         """The request as models know texts; with the edits that have been read already, while few are newer and reading
         takes long: all that stands behind them would be read again."""
         request = with_line_feeds(request)
@@ -212,10 +237,10 @@ class AutoregressiveEngine:
             return request
         window = request.windows[span.window]
         edits = tuple(settled(request.edits, window.path, window.text, span.start))
-        takes_long = self._decoder.pace.milliseconds(session.cache.length) > 1000 * WAITING_SECONDS
-        if not (takes_long and _follow(edits, session.edits)):
-            session.edits = edits
-        return replace(request, edits=session.edits)
+        takes_long = not self._decoder.pace.is_quick(self._prompts()[0])
+        if not (takes_long and follow(edits, place.edits)):
+            place.edits = edits
+        return replace(request, edits=place.edits)
 
     def _filled(self, decoding: AutoregressiveDecoding, request: InfillRequest) -> Filled:
         answer = decoding.answer
@@ -223,7 +248,12 @@ class AutoregressiveEngine:
         return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
 
     def _attempts(
-        self, session: EngineSession, question: ContinuationQuestion, seed: int, names: KnownNames | None = None
+        self,
+        place: Place,
+        session: EngineSession,
+        question: ContinuationQuestion,
+        seed: int,
+        names: KnownNames | None = None,
     ) -> Iterator[AutoregressiveDecoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
@@ -234,7 +264,7 @@ class AutoregressiveEngine:
                 session,
                 question,
                 limit,
-                self._sources(session, question),
+                self._sources(place, question),
                 runners_up=runners_up,
                 names=names,
             )
@@ -248,28 +278,25 @@ class AutoregressiveEngine:
         """Room for the question, and the tokens that the answer may have."""
         return self._room.reserved(len(question.ids), question.prompt.most_tokens, session.cache)
 
-    def _sources(self, session: EngineSession, question: ContinuationQuestion) -> list[DraftSource]:
+    def _sources(self, place: Place, question: ContinuationQuestion) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
         encode, forced, copied = self._decoder.tokenizer.encode, question.prompt.forced, question.prompt.copied
         sources = [DraftSource("old", encode(forced + copied))] if copied else []
-        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
+        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), place.past_answers):
             if remainder := expected(answer, question.before):
                 return [DraftSource("previous", encode(forced + remainder)), *sources]
         return sources
 
     def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
-        pace = self._decoder.pace
-        while (
-            yield from pace.read(session, sequence(question.ids), self.report, leave=1, chunk=pace.chunk(IDLE_SECONDS))
-        ):
+        while (yield from self._decoder.pace.read_ahead(session, sequence(question.ids), self.report)):
             self._sessions.trim()
             yield
 
-    def _session(self, request: InfillRequest) -> EngineSession:
-        """Completions and next edits of a file are asked differently, so each has its own session."""
+    def _place(self, request: InfillRequest) -> Place:
+        """Completions and next edits of a file are asked differently, so each has its own."""
         span = request.spans[0]
         path = request.windows[span.window].path
-        return self._sessions.open(request.session, (request.root, path, span.mode == "region"))
+        return self._places.open(request.session, (request.root, path, span.mode == "region"))
 
     def _goes_on(self, request: InfillRequest, decoding: AutoregressiveDecoding, started: float) -> bool:
         """Whether the answer is still of use, and one more forward fits before the deadline."""
@@ -301,12 +328,6 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     tokenizer = PretrainedTokenizer(path)
     tokenizer.allowed(b" ")
     return tokenizer
-
-
-def _follow(edits: Sequence[Edit], read: Sequence[Edit]) -> bool:
-    """Whether all that were read are still among the edits, and only a few behind them."""
-    ends = (at + len(read) for at in range(len(edits) - len(read) + 1) if edits[at : at + len(read)] == read)
-    return len(edits) - next(ends, -math.inf) <= NEWER
 
 
 def _next_draft(draft: Draft, decoding: AutoregressiveDecoding, filled: Sequence[Filled]) -> Draft:

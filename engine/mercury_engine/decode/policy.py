@@ -91,7 +91,8 @@ class Acceptance:
 class Report(Struct):
     """The engine's counters since it started; `settled` counts the tokens that its forwards committed.
 
-    `drafted` counts the verified tokens of each source, `accepted` those that were right.
+    `drafted` counts the verified tokens of each source, `accepted` those that were right. `prompts` counts tokens of
+    prompts: those that requests found read, those that they waited for, and those that were read ahead.
     """
 
     forwards: int = 0
@@ -100,6 +101,11 @@ class Report(Struct):
     actions: dict[str, int] = field(default_factory=dict)
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
+    prompts: dict[str, int] = field(default_factory=lambda: {"reused": 0, "awaited": 0, "ahead": 0})
+
+    def asked(self, tokens: int, unread: int) -> None:
+        self.prompts["awaited"] += unread
+        self.prompts["reused"] += tokens - unread
 
     def count(self, kind: str, *, rows: int, settled: int) -> None:
         self.forwards += 1

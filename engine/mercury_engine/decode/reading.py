@@ -18,9 +18,10 @@ WAITING_SECONDS, IDLE_SECONDS = 0.5, 0.2
 """A forward over a chunk takes no longer than this, unless it has to, for somebody who waits and for nobody: a key
 that is typed meanwhile has to wait for its end."""
 
-PROMPTS = (8192, 4096, 2048, 1024, 512)
-PROMPT_SECONDS = 5.0
-"""A whole prompt, which only the first request in a file reads, takes no longer than this, unless it has to."""
+LENGTHS = (8192, 4096, 2048, 1024, 512, 256)
+AT_ONCE_SECONDS, IN_ALL_SECONDS = 0.4, 5.0
+"""How long reading a prompt takes, unless it has to take longer: the one for which somebody waits who has come to
+another place, and the one that is read while nobody types. Fitted: see docs/log/2026-Q4.md."""
 SLACK = 1.25
 """So much slower or faster reading changes nothing: another length would make each file be read again."""
 
@@ -36,7 +37,7 @@ class ReadingPace:
         self.costs = costs
         self._clock = clock
         self._slowness: deque[float] = deque(maxlen=LAST)
-        self._prompt = 0
+        self._at_once, self._in_all = _Length(AT_ONCE_SECONDS), _Length(IN_ALL_SECONDS)
 
     @property
     def per_second(self) -> float:
@@ -52,12 +53,14 @@ class ReadingPace:
         fitting = (chunk for chunk in CHUNKS if self._forward_ms(chunk) <= 1000 * seconds)
         return next(fitting, CHUNKS[-1])
 
-    def prompt(self, most: int) -> int:
-        """The tokens that a prompt may have, of `most` that the model reads."""
-        affordable = PROMPT_SECONDS * self.per_second
-        if not self._prompt / SLACK <= affordable < 2 * self._prompt * SLACK:
-            self._prompt = next((tokens for tokens in PROMPTS if tokens <= affordable), PROMPTS[-1])
-        return min(most, self._prompt)
+    def prompts(self, most: int) -> tuple[int, ...]:
+        """The tokens that prompts may have, of `most` that the model reads: in all, then, if that is less, at once."""
+        in_all, at_once = (min(most, length.at(self.per_second)) for length in (self._in_all, self._at_once))
+        return (in_all, at_once) if at_once < in_all else (in_all,)
+
+    def is_quick(self, unread: int) -> bool:
+        """True if nobody minds to wait until so many tokens are read."""
+        return self.milliseconds(unread) <= 1000 * AT_ONCE_SECONDS * SLACK
 
     def read(
         self, session: EngineSession, prefix: HintedPrefix, report: Report, *, leave: int, chunk: int
@@ -75,6 +78,28 @@ class ReadingPace:
         report.count("read", rows=len(rows.ids_R), settled=0)
         return True
 
+    def read_ahead(self, session: EngineSession, prefix: HintedPrefix, report: Report) -> Passes[bool]:
+        """Read a chunk for nobody yet, of all but the last token; True if that took a forward."""
+        cached = session.align(prefix)
+        if not (yield from self.read(session, prefix, report, leave=1, chunk=self.chunk(IDLE_SECONDS))):
+            return False
+        report.prompts["ahead"] += session.cache.length - cached
+        return True
+
     def _forward_ms(self, rows: int) -> float:
         slowness = median(self._slowness) if self._slowness else 1.0
         return max(float(self.costs.of(rows)) * slowness, 1e-6)
+
+
+class _Length:
+    """Tokens read within `seconds`, in large steps and only changed with a pace that has changed much."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._tokens = 0
+
+    def at(self, per_second: float) -> int:
+        affordable = self._seconds * per_second
+        if not self._tokens / SLACK <= affordable < 2 * self._tokens * SLACK:
+            self._tokens = next((tokens for tokens in LENGTHS if tokens <= affordable), LENGTHS[-1])
+        return self._tokens

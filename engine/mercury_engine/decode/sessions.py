@@ -1,6 +1,6 @@
-"""What stays cached between requests: for each client and place, encoded tokens with their keys and values.
+"""What stays cached between requests: encoded tokens with their keys and values, and what is known of each file.
 
-This is prefix caching, as in inference servers, with one sequence per place instead of a tree of shared blocks.
+This is prefix caching, as in inference servers, with whole sequences instead of a tree of shared blocks.
 """
 
 import logging
@@ -12,10 +12,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Edit
+from mercury_engine.api import Edit, InfillRequest, Snippet
 from mercury_engine.model.runtime import Cache, Forward
-from mercury_engine.tokens.layout import Frozen
+from mercury_engine.tokens.layout import Budget, Frozen, freeze, is_stale
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
+from mercury_engine.tokens.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,14 @@ MOST_DELETED = CONTEXT_CHARACTERS // 2
 """The number of these that the user may have deleted since; the others still identify the place."""
 
 CROWDED = "engine.memory_mb is too small for the clients at work: their contexts are encoded again; raise it"
+
+LAYOUTS = 8
+"""Of a file: whoever jumps back is where one of them was made."""
+
+NEWER = 3
+"""So many edits may be newer than those that were read."""
+
+PLACES = 256
 
 LIVE_SECONDS = 60.0
 """How long a client is expected to return to the place of its last request."""
@@ -64,26 +73,80 @@ class PastAnswer(Struct, frozen=True):
         return before == end if from_start else before.endswith(end)
 
 
-class EngineSession:
-    """The encoded prefix at one place, with the frozen part of its layout and the past answers.
+class Layout(Struct, frozen=True):
+    """The frozen part of rows of one budget, and what it was made from."""
 
-    `prefix` describes the contents of `cache` at every moment. A request may therefore stop anywhere, and two that
-    take turns in one session only cost each other time.
-    """
+    budget: Budget
+    frozen: Frozen
+    snippets: tuple[Snippet, ...]
+    edits: tuple[Edit, ...]
 
-    def __init__(self, cache: Cache) -> None:
-        self.cache = cache
-        self.frozen: Frozen | None = None
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> "Layout":
+        return cls(budget, freeze(tokenizer, request, budget), request.snippets, request.edits)
+
+    def is_outdated(self, request: InfillRequest) -> bool:
+        """True if so much is new that all that stands behind it should be read again while nobody waits."""
+        return request.snippets != self.snippets or not follow(request.edits, self.edits)
+
+
+def follow(edits: Sequence[Edit], read: Sequence[Edit]) -> bool:
+    """Whether all that were read are still among the edits, and only a few behind them."""
+    ends = (at + len(read) for at in range(len(edits) - len(read) + 1) if edits[at : at + len(read)] == read)
+    return len(edits) - next(ends, -math.inf) <= NEWER
+
+
+class Place:
+    """What is known of one file of one client beside its keys and values: the layouts of its rows, newest first, and
+    the past answers."""
+
+    def __init__(self) -> None:
+        self.layouts: tuple[Layout, ...] = ()
         self.past_answers: tuple[PastAnswer, ...] = ()
         self.edits: tuple[Edit, ...] = ()
-        """Those of the user that the prefix tells of."""
-        self.prefix: HintedPrefix | None = None
+        """Those of the user that were read."""
+
+    def keep(self, layout: Layout) -> Layout:
+        self.layouts = (layout, *(other for other in self.layouts if other != layout))[:LAYOUTS]
+        return layout
+
+    def usable(self, request: InfillRequest, budget: Budget) -> list[Layout]:
+        """The layouts that still fit where the request is, newest first."""
+        own = (layout for layout in self.layouts if layout.budget == budget)
+        return [layout for layout in own if not is_stale(layout.frozen, request)]
 
     def remember(self, answers: Iterable[PastAnswer]) -> None:
         """Store an answer, newest first, one per place. One cancelled before its first token is ignored."""
         new = [answer for answer in answers if answer.text]
         places = {answer.before for answer in new}
         self.past_answers = (*new, *(old for old in self.past_answers if old.before not in places))[:PAST_ANSWERS]
+
+
+class Places:
+    """The most recently used places of all clients."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[Hashable, Place] = OrderedDict()
+
+    def open(self, client: str, file: Hashable) -> Place:
+        key = client, file
+        place = self._places[key] = self._places.pop(key, None) or Place()
+        if len(self._places) > PLACES:
+            self._places.popitem(last=False)
+        return place
+
+
+class EngineSession:
+    """Encoded rows. `prefix` describes the contents of `cache` at every moment: a request may therefore stop anywhere,
+    and two that take turns in one session only cost each other time."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.prefix: HintedPrefix | None = None
+
+    def shares(self, ids: np.ndarray) -> int:
+        """How many of these tokens it begins with. They may have other hints."""
+        return 0 if self.prefix is None else common_prefix([self.prefix.ids_R], [ids])
 
     def align(self, prefix: HintedPrefix) -> int:
         """Truncate the cache at the first difference; return how many rows of the prefix are cached.
@@ -106,7 +169,9 @@ class EngineSession:
 class SessionPool:
     """The most recently used sessions, within `memory` bytes; each client's current one up to `most` bytes in all.
 
-    A client that loses its session waits for its whole context to be encoded again, which is counted and logged once.
+    Who asks gets the session that has read most of the row: after a jump or a return, the one of that place, whichever
+    client it was read for. A client that loses its session waits for its whole context to be encoded again, which is
+    counted and logged once.
     """
 
     def __init__(
@@ -118,41 +183,51 @@ class SessionPool:
         self._most = limit
         self._clock = clock
         self._lost_at = -math.inf
-        self._sessions: OrderedDict[tuple[str, Hashable], EngineSession] = OrderedDict()
-        self._current: dict[str, tuple[Hashable, float]] = {}
+        self._sessions: list[EngineSession] = []
+        """The last one used is the last."""
+        self._current: dict[str, tuple[EngineSession, float]] = {}
 
     @property
     def bytes(self) -> int:
-        return sum(session.cache.bytes for session in self._sessions.values())
+        return sum(session.cache.bytes for session in self._sessions)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Advice if a client has lost its session within the last minute."""
         return (CROWDED,) if self._clock() - self._lost_at < LIVE_SECONDS else ()
 
-    def open(self, client: str, place: Hashable) -> EngineSession:
-        """A client's session at a place, now the most recently used one."""
-        session = self._sessions.pop((client, place), None) or EngineSession(self._new_cache())
-        self._sessions[client, place] = session
-        self._current[client] = place, self._clock()
+    def unread(self, ids: np.ndarray) -> int:
+        """How many of these tokens no session has read."""
+        return len(ids) - max((session.shares(ids) for session in self._sessions), default=0)
+
+    def open(self, client: str, ids: np.ndarray) -> EngineSession:
+        """The session that has read most of these tokens, now the last one used; a new one if it holds more else."""
+        session = max(self._sessions, key=lambda session: session.shares(ids), default=None)
+        if session is None or 2 * session.shares(ids) < session.cache.length:
+            session = EngineSession(self._new_cache())
+        else:
+            self._sessions.remove(session)
+        self._sessions.append(session)
+        self._current[client] = session, self._clock()
         return session
 
     def trim(self) -> None:
         """Drop the least recently used sessions beyond the limits, but never the last one used."""
         live = self._live()
-        for key in [key for key in self._sessions if key not in live]:
+        for session in [session for session in self._sessions if session not in live]:
             if self.bytes <= self._memory:
                 return
-            del self._sessions[key]
+            self._sessions.remove(session)
         while len(self._sessions) > 1 and self.bytes > self._most:
-            self._sessions.popitem(last=False)
+            lost = self._sessions.pop(0)
             self._count_loss()
+            self._current = {client: current for client, current in self._current.items() if current[0] is not lost}
 
-    def _live(self) -> set[tuple[str, Hashable]]:
+    def _live(self) -> list[EngineSession]:
         """The current session of each recently active client, and the last one used."""
         since = self._clock() - LIVE_SECONDS
-        self._current = {client: (place, used) for client, (place, used) in self._current.items() if used >= since}
-        return {(client, place) for client, (place, _) in self._current.items()} | {*list(self._sessions)[-1:]}
+        self._current = {client: (session, used) for client, (session, used) in self._current.items() if used >= since}
+        return [*(session for session, _ in self._current.values()), *self._sessions[-1:]]
 
     def _count_loss(self) -> None:
         if not self.lost:

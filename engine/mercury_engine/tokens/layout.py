@@ -55,6 +55,9 @@ JUMP_LINES = 8
 SHORTEST_SNIPPET = 32
 """In tokens: a snippet with less room than this is left out."""
 
+LINES_ALONE = 512
+"""A row of so many tokens has neither related code nor edits, nor a far suffix."""
+
 MAXIMUM_UNREAD = 4096
 """Tokens beyond the row in which n-gram hints are looked up."""
 
@@ -126,6 +129,24 @@ def budget_for(context: int) -> Budget:
     shares = {name: share * context // default.context for name, share in asdict(default).items()}
     capped = {name: min(shares[name], getattr(default, name)) for name in ("rest", "near", "quantum")}
     return Budget(**shares | capped)
+
+
+def shorter_budget(context: int, tokens: int) -> Budget:
+    """The shares of a row of about so many tokens in a larger context: what changes while typing keeps its room, and a
+    short row has nothing but the nearest lines."""
+    budget = budget_for(context)
+    if tokens >= context:
+        return budget
+    volatile = budget.rest + budget.near + budget.head + budget.answer
+    part = 0 if tokens <= LINES_ALONE else tokens / context
+    return replace(
+        budget,
+        context=min(tokens + volatile, context),
+        snippets=int(budget.snippets * part),
+        edits=int(budget.edits * part),
+        suffix=int(budget.suffix * part),
+        quantum=min(budget.quantum, tokens // 4),
+    )
 
 
 def freeze(tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> Frozen:

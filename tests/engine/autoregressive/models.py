@@ -33,8 +33,9 @@ def engine(runtime, record=FIM, *, costs=FLAT, pace=None, **options):
 
 def decoded(answering, asked):
     """The greedy answer with its tokens."""
-    decoder, session = answering._decoder, answering._session(asked)
-    (decoding,) = answering._attempts(session, answering._asking.question(asked, 0), 0)
+    decoder, question = answering._decoder, answering._question(asked, 0)
+    session = answering._sessions.open(asked.session, np.array(question.ids))
+    (decoding,) = answering._attempts(answering._place(asked), session, question, 0)
     for _ in run_unbatched(decoder.runtime, decoding.run()):
         pass
     return decoding.answer

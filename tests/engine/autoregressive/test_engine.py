@@ -14,6 +14,8 @@ from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
 from tests.engine.tiny import FLAT, STEEP, request
 
+LONG_FILE = "".join(f"a{number} = {number}\n" for number in range(80))
+
 
 def final(answering, asked):
     *_, last = answering.infill(asked)
@@ -126,7 +128,7 @@ def test_draft_with_nothing_new_is_the_same_again():
 
 def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
     runtime = Scripted("x = self")
-    answering, asked = reading_slowly(runtime), request("a = 1\n" * 160 + "x = $0\n", deadline_ms=1)
+    answering, asked = reading_slowly(runtime), request(f"{LONG_FILE}x = $0\n", deadline_ms=1)
     lasts = [final(answering, asked) for _ in range(20)]
     unread = [draft.unread for draft in lasts if not draft.step]
     assert unread == sorted(unread, reverse=True)
@@ -136,8 +138,8 @@ def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
 
 
 def reading_slowly(runtime, **options):
-    """Each forward over a prompt takes a second: only chunks of the least size are read in time."""
-    return engine(runtime, clock=Clock(), pace=ReadingPace(FLAT, count().__next__), **options)
+    """Each forward over a prompt takes eight seconds: only chunks of the least size are read in time."""
+    return engine(runtime, clock=Clock(), pace=ReadingPace(FLAT, count(0, 8).__next__), **options)
 
 
 def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_token():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.decode.canvas import fuse
-from mercury_engine.decode.sessions import LIVE_SECONDS, PAST_ANSWERS, EngineSession, PastAnswer, SessionPool
+from mercury_engine.decode.sessions import LIVE_SECONDS, PAST_ANSWERS, EngineSession, PastAnswer, Place, SessionPool
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 from tests.engine.tiny import random_runtime
 
@@ -73,13 +73,17 @@ def kept_after(asked, *, memory, most=9):
         if client == "-":
             clock.now += LIVE_SECONDS + 1
         else:
-            encode(kept.open(client, place), [70] * 10)
+            encode(kept.open(client, ids_at(client, place)), ids_at(client, place))
             kept.trim()
     assert bool(kept.notes) == bool(kept.lost)
     clock.now += LIVE_SECONDS
     assert not kept.notes, "what was amiss is over"
     names = dict.fromkeys(name for name in asked.split() if name[0] != "-")
-    return " ".join(name for name in sorted(names) if kept.open(*name).cache.length), kept.lost
+    return " ".join(name for name in sorted(names) if not kept.unread(ids_at(*name))), kept.lost
+
+
+def ids_at(client, place):
+    return np.array([ord(client), ord(place)] * 5)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +120,31 @@ def test_common_prefix(one, other, length):
     assert common_prefix([arrays[0]], [arrays[1]]) == length
 
 
+def sessions_used(*rows):
+    """For each row, the number of the session that it is read in, and how many of its tokens are unread."""
+    pool, seen = SessionPool(random_runtime().cache, 1 << 20, 1 << 20), []
+    for row in rows:
+        ids = np.array([ord(letter) for letter in row])
+        unread, session = pool.unread(ids), pool.open("a", ids)
+        seen += [session] if session not in seen else []
+        encode(session, ids)
+        yield seen.index(session), unread
+
+
+def test_row_is_read_where_most_of_it_has_been_read():
+    assert list(sessions_used("abcdef", "abcdxy", "abcdef")) == [(0, 6), (0, 2), (0, 2)]
+    assert list(sessions_used("abcdef", "uvwxyz", "abcdefg")) == [(0, 6), (1, 6), (0, 1)]
+
+
+def test_row_that_shares_little_displaces_nothing():
+    assert list(sessions_used("abcdef", "abxyz", "abcdef")) == [(0, 6), (1, 3), (0, 0)]
+
+
 def remembering(*answers):
-    session = new_session()
+    place = Place()
     for before, text in answers:
-        session.remember([PastAnswer(before, text, True)])
-    return [(answered.before, answered.text) for answered in session.past_answers]
+        place.remember([PastAnswer(before, text, True)])
+    return [(answered.before, answered.text) for answered in place.past_answers]
 
 
 def test_past_answers_are_the_newest_at_each_place():

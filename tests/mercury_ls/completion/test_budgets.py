@@ -45,13 +45,20 @@ def test_paid_model_waits_a_moment_and_asks_for_nothing_ahead():
 
 
 def test_context_and_deadline_follow_how_quickly_the_engine_reads():
-    def reading(tokens, per_second):
-        return replace(STRONG, engine="autoregressive", context_tokens=tokens, reads_per_second=per_second)
+    def reading(tokens, per_second, awaited=0, info=STRONG):
+        engine = "autoregressive" if info.strong else "mercury"
+        fields = {"context_tokens": tokens, "awaited_tokens": awaited, "reads_per_second": per_second}
+        return replace(info, engine=engine, **fields)
 
     check(reading(512, 40), EnginePace(), deadline_ms=12_800, pause_ms=0, tokens=128, context=512, ahead=True)
     check(reading(512, 150), EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=512, ahead=True)
+    check(reading(2048, 40, 256), EnginePace(), deadline_ms=6400, pause_ms=0, tokens=128, context=2048, ahead=True)
     check(reading(8192, 9000), EnginePace(), deadline_ms=5000, pause_ms=0, tokens=128, context=8192, ahead=True)
     check(reading(512, 10), EnginePace(), deadline_ms=15_000, pause_ms=0, tokens=128, context=512, ahead=True)
+    weak = reading(2048, 100, 256, WEAK)
+    check(weak, EnginePace(), deadline_ms=2560, pause_ms=0, tokens=64, context=2048, ahead=True)
+    weak = reading(2048, 9000, 2048, WEAK)
+    check(weak, EnginePace(), deadline_ms=1000, pause_ms=0, tokens=64, context=2048, ahead=True)
 
 
 def test_figures_are_reported():
