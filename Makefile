@@ -11,13 +11,14 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-core quick test-editors test-gpu vscode bench release types workflows clean
+.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real vscode bench release types workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
 	@echo "make test-core  lint and run the quick tests that need no torch, Ray or Triton, in a small environment of its own"
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
+	@echo "make test-real  bring real weights into ~/.cache, or MERCURY_LS_WEIGHTS, and run them through the product"
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
@@ -66,7 +67,7 @@ fix: $(READY)
 	$(BIN)/python -m release.version
 
 test: check
-	$(PYTEST) -m "not editor"
+	$(PYTEST) -m "not editor and not real"
 
 test-core:
 	$(MAKE) VENV=.venv-core EXTRA=dev quick
@@ -74,7 +75,7 @@ test-core:
 quick: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) -m "not editor and not slow"
+	$(PYTEST) -m "not editor and not real and not slow"
 
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package
@@ -86,6 +87,11 @@ test-editors: $(READY)
 
 test-gpu: $(READY)
 	PATH="$(abspath $(BIN)):$$PATH" sh kernels/gpu/test.sh
+
+test-real: $(READY)
+	$(PIP) -e '.[real]'
+	$(BIN)/python -m tests.real.weights
+	$(BIN)/python -m pytest -m real -rs
 
 bench: $(READY)
 	$(PIP) -e '.[peers]'
