@@ -1,0 +1,170 @@
+"""What a user waits for at each step through two files, with a model's real weights and the real processes.
+
+    python -m bench.latency [--model FOLDER] [--set FILE] [--files N] [--busy CORES]
+
+Each file is opened and asked in at once; a few keys are typed and asked after; after a rest the cursor jumps by 100
+lines; another file is opened, and the first one entered again where it was left. Beside the times stand the tokens
+that answers waited for and that were read meanwhile. How long answers take while somebody types as recorded is told by
+`python -m bench.replay SESSION … --model FOLDER`. The last line is JSON.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from bench.harness.client import Client, running
+from bench.harness.measures import machine, percentile
+from bench.harness.usage import Usage, busy
+from bench.replay.play import MODELS, SHIPPED, engine_pid, engine_server, is_ready, measured
+from mercury_ls.serve import daemon
+from mercury_training.progress import shown
+from mercury_training.rows.fim_rows import FimRow, read_rows
+
+INLINE = "textDocument/inlineCompletion"
+AUTOMATIC = 2
+KEYS, KEY_SECONDS, REST_SECONDS = 5, 0.12, 4.0
+JUMP_LINES = 100
+STEPS = ("open", "key", "jump", "return")
+OWN_SET = Path("bench/sets/fim.jsonl")
+
+
+class Step(Struct, frozen=True):
+    """A request: how long its answer took, whether it showed anything, the tokens that it waited for, and those that
+    were read ahead since the last one."""
+
+    name: str
+    milliseconds: float
+    is_shown: bool
+    awaited: int
+    ahead: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=SHIPPED, help=MODELS)
+    parser.add_argument("--set", type=Path, default=OWN_SET, help="rows whose files are visited")
+    parser.add_argument("--files", type=int, default=12)
+    parser.add_argument("--busy", type=int, default=0, help="keep this many cores busy meanwhile")
+    given = parser.parse_args()
+    files = list(long_files(read_rows(given.set)))[: given.files]
+    if len(files) < 2:
+        raise SystemExit(f"{given.set}: fewer than two files of more than {JUMP_LINES} lines; name another set")
+    with busy(given.busy):
+        steps, usage = asyncio.run(visited(given.model, files, rest=REST_SECONDS))
+    found = {name: figures([step for step in steps if step.name == name]) for name in STEPS}
+    print(f"{'':8}{'n':>5}{'p50 ms':>9}{'p90 ms':>9}{'shown':>7}{'awaited':>9}{'ahead':>8}  (tokens, mean)")
+    for name, row in found.items():
+        print(f"{name:8}{row['n']:5}{row['p50_ms']:9.0f}{row['p90_ms']:9.0f}{row['shown']:7.0%}", end="")
+        print(f"{row['awaited']:9.0f}{row['ahead']:8.0f}")
+    print(f"engine: {usage.most_mb:.0f} MB at most, {usage.last_mb:.0f} MB at the end")
+    about = {"model": Path(given.model).name, "files": len(files), "busy": given.busy, "machine": machine()}
+    print(json.dumps({**about, "steps": found, "engine_mb": [usage.most_mb, usage.last_mb]}))
+
+
+def long_files(rows: Sequence[FimRow]) -> Iterator[FimRow]:
+    """The first row of each file with room for a jump."""
+    seen = set()
+    for row in rows:
+        text = row.prefix + row.middle + row.suffix
+        if (row.repo, row.path) not in seen and text.count("\n") > JUMP_LINES + 1:
+            seen.add((row.repo, row.path))
+            yield row
+
+
+async def visited(
+    model: str, files: Sequence[FimRow], *, rest: float, pause: float = KEY_SECONDS
+) -> tuple[list[Step], Usage]:
+    """All steps through each file and the one behind it."""
+    steps, usage = [], Usage()
+    with engine_server(model) as (runtime, environment), TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        (root / ".git").mkdir()
+        async with running(root, **environment) as client:
+            await is_ready(client)
+            async with measured(engine_pid(runtime), usage):
+                visitor = Visitor(client, root, runtime, rest, pause)
+                for number, row in enumerate(shown("files", files)):
+                    steps += [step async for step in visitor.visit(row, files[number - 1])]
+    return steps, usage
+
+
+class Visitor:
+    """Owns the documents of one editor, and the count of what was read. There is a `pause` behind each key, and a
+    `rest` before each move."""
+
+    def __init__(self, client: Client, root: Path, runtime: Path, rest: float, pause: float) -> None:
+        self._client = client
+        self._root = root
+        self._runtime = runtime
+        self._rest = rest
+        self._pause = pause
+        self._texts: dict[str, list[str]] = {}
+        self._read: dict[str, int] = {}
+
+    async def visit(self, row: FimRow, other: FimRow):
+        uri, line, character = self._opened(row), row.prefix.count("\n"), len(row.prefix.rpartition("\n")[2])
+        yield await self._asked("open", uri, line, character)
+        for letter in row.middle.partition("\n")[0][:KEYS]:
+            self._client.insert(uri, line, character, letter)
+            await asyncio.sleep(self._pause)
+            character += 1
+            yield await self._asked("key", uri, line, character)
+        await asyncio.sleep(self._rest)
+        far = line - JUMP_LINES if line >= JUMP_LINES else line + JUMP_LINES
+        far = min(far, len(self._texts[uri]) - 1)
+        yield await self._asked("jump", uri, far, len(self._texts[uri][far]))
+        await asyncio.sleep(self._rest)
+        elsewhere = self._opened(other)
+        await self._asked("", elsewhere, other.prefix.count("\n"), 0)
+        await asyncio.sleep(self._rest)
+        yield await self._asked("return", uri, far, len(self._texts[uri][far]))
+        for opened in (uri, elsewhere):
+            self._client.notify("textDocument/didClose", {"textDocument": {"uri": opened}})
+
+    def _opened(self, row: FimRow) -> str:
+        path, text = self._root / row.repo / row.path, row.prefix + row.suffix
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self._texts[path.as_uri()] = text.split("\n")
+        self._client.open(path.as_uri(), row.language, text)
+        return path.as_uri()
+
+    async def _asked(self, name: str, uri: str, line: int, character: int) -> Step:
+        """Columns count code points: the rows are taken as they are, and few of them have others."""
+        ahead = await self._news("ahead")
+        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+        started = time.perf_counter()
+        answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": AUTOMATIC}})
+        milliseconds = (time.perf_counter() - started) * 1000
+        return Step(name, milliseconds, bool(answer["items"]), await self._news("awaited"), ahead)
+
+    async def _news(self, kind: str) -> int:
+        """How much more was read since this was asked last."""
+        status = await asyncio.to_thread(daemon.status, str(self._runtime))
+        total = status.info.prompts.get(kind, 0) if status and status.info else 0
+        before, self._read[kind] = self._read.get(kind, 0), total
+        return total - before
+
+
+def figures(steps: Sequence[Step]) -> dict[str, float]:
+    times = sorted(step.milliseconds for step in steps)
+    count = len(steps)
+    return {
+        "n": count,
+        "p50_ms": round(percentile(times, 50), 1),
+        "p90_ms": round(percentile(times, 90), 1),
+        "shown": sum(step.is_shown for step in steps) / count,
+        "awaited": sum(step.awaited for step in steps) / count,
+        "ahead": sum(step.ahead for step in steps) / count,
+    }
+
+
+if __name__ == "__main__":
+    main()
