@@ -1,6 +1,7 @@
 """The thread that owns the synchronous engine, and how the event loop gives it work and cancels it."""
 
 import asyncio
+import gc
 import logging
 import time
 from collections import OrderedDict, deque
@@ -39,6 +40,8 @@ LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
 CLOSE_SECONDS = 5.0
+REST_SECONDS = 600.0
+"""Without work for so long, the engine is closed, which frees its memory, and loaded again for the next request."""
 SLACK = 1.25
 """So much slower or faster reading is no news."""
 
@@ -59,15 +62,23 @@ class Worker:
     Before each forward it schedules the newest request of each client, round robin, and as many at once as the engine
     can batch; conversations wait until no completion does. Warming gets the remaining time, and never delays a batch by
     more than one forward. At each yield of the engine, a closed or late request ends, and any other may be suspended.
+    Without work for `rest_seconds` the engine is closed until there is some.
     """
 
-    def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        load_engine: LoadEngine,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        rest_seconds: float = REST_SECONDS,
+    ) -> None:
         self.status = Status("loading")
         """What clients were told last."""
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
         """Of the last answers to all clients: from the arrival of a request to its final draft."""
         self._load_engine = load_engine
         self._clock = clock
+        self._rest_seconds = rest_seconds
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._work = Condition()
@@ -188,22 +199,45 @@ class Worker:
                 stream.deliver(Failure("unavailable", crashed))
 
     def _run_engine(self) -> None:
+        while not self._stopping and (engine := self._loaded()) is not None:
+            batch = engine.info().batch
+            while (job := self._next(engine, batch)) is not None:
+                job(engine)
+                self._publish_info(engine)
+            with self._work:
+                started = list(self._schedule)
+            for stream in started:
+                self._end(stream, STOPPED)
+            self._end_warm()
+            if not self._stopping:
+                _close(engine)
+                del engine
+                gc.collect()
+                self._rest()
+
+    def _loaded(self) -> Engine | None:
         try:
             engine = self._load_engine(self._report)
+            self._published = None
             self._publish_info(engine)
         except Exception as error:
             log.error("the engine could not be loaded: %s", error, exc_info=not isinstance(error, EngineError))
             self._publish(Status("unavailable", _describe(error)))
-            return
-        batch = engine.info().batch
-        while (job := self._next(engine, batch)) is not None:
-            job(engine)
-            self._publish_info(engine)
+            return None
+        return engine
+
+    def _rest(self) -> None:
+        """Until there is work: whoever brings it learns that the model is loading."""
         with self._work:
-            started = list(self._schedule)
-        for stream in started:
-            self._end(stream, STOPPED)
-        self._end_warm()
+            while not (self._stopping or self._schedule or self._warmings):
+                self._work.wait()
+            waiting = list(self._schedule)
+            for stream in waiting:
+                self._schedule.remove(stream)
+        if not self._stopping:
+            self._publish(Status("loading"))
+        for stream in waiting:
+            stream.deliver(STOPPED if self._stopping else Failure("unavailable", Status("loading").reason))
 
     def _report(self, progress: float, detail: str) -> None:
         self._publish(Status("loading", detail, progress))
@@ -222,6 +256,7 @@ class Worker:
             self._loop.call_soon_threadsafe(self._set_status, status)
 
     def _next(self, engine: Engine, batch: int) -> Job | None:
+        """What to do next; None if there is nothing to do for long, or the worker stops."""
         while True:
             if self._end_closed_and_late(engine):
                 self._publish_info(engine)
@@ -236,7 +271,8 @@ class Worker:
                     _, self._warming = self._warmings.popitem()
                 if self._warming is not None:
                     return partial(self._encode, self._warming)
-                self._work.wait()
+                if not self._work.wait(self._rest_seconds):
+                    return None
 
     def _end_closed_and_late(self, engine: Engine) -> bool:
         """End late requests: an infill with the best draft so far, or the text as it stands; a chat by the engine,
@@ -471,6 +507,11 @@ def _is_news(info: EngineInfo, told: EngineInfo) -> bool:
         return True
     speeds = info.reads_per_second, told.reads_per_second
     return min(speeds) * SLACK < max(speeds)
+
+
+def _close(engine: Engine) -> None:
+    if close := getattr(engine, "close", None):
+        close()
 
 
 def _drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:

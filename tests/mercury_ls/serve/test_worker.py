@@ -592,6 +592,46 @@ async def test_loading_reports_its_progress():
     assert (refused.kind, refused.detail) == ("unavailable", said)
 
 
+async def ready(worker):
+    async for status in worker.statuses():
+        if status.state == "ready":
+            break
+
+
+async def test_idle_engine_is_closed_and_loaded_again_for_the_next_request():
+    opened: list[weakref.ref[FakeEngine]] = []
+
+    def load(report):
+        engine = FakeEngine({"x": "1"})
+        opened.append(weakref.ref(engine))
+        return engine
+
+    worker = Worker(load, rest_seconds=0)
+    await ready(worker)
+    while opened[0]():
+        await asyncio.sleep(0)
+    assert worker.status.state == "ready", "it will be soon for whoever asks"
+    (refused,) = await everything(worker.ask("a", request()))
+    assert (refused.kind, refused.detail) == ("unavailable", "the model is still loading: ask again in a moment")
+    await ready(worker)
+    assert len(opened) == 2
+    await worker.close()
+
+
+async def test_engine_that_rests_is_not_loaded_to_be_stopped():
+    opened: list[weakref.ref[FakeEngine]] = []
+
+    def load(report):
+        opened.append(weakref.ref(engine := FakeEngine()))
+        return engine
+
+    worker = Worker(load, rest_seconds=0)
+    while not opened or opened[0]():
+        await asyncio.sleep(0)
+    await worker.close()
+    assert len(opened) == 1
+
+
 async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
     class Ailing(FakeEngine):
         notes = ()
