@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-LIMIT_MS = 1500.0
-"""For the first line at a place that the model has not read: who has to wait longer has typed it."""
+LIMIT_MS = 4000.0
+"""For the first line at a place that the model has not read. Where the user types on, a line then takes a fifth of
+that: one pause in seven is longer (docs/log/2026-Q4.md)."""
 AGAIN_DAYS = 7
 """When a model that was too slow is tried again: what slows a machine down may be over."""
 

@@ -68,19 +68,19 @@ def check(machine, model, opened, why):
 def test_quick_model_is_tried_once_and_used(machine):
     laptop = machine(quicksilver=QUICK, bootstrap=0.1)
     for _ in range(2):
-        check(laptop, "quicksilver", "quicksilver", "a first line takes 1.5 s on this machine")
+        check(laptop, "quicksilver", "quicksilver", "a first line takes 4.0 s on this machine")
     assert laptop.now == QUICK
 
 
 def test_slow_model_makes_way_and_is_tried_again_after_a_week(machine):
     laptop = machine(quicksilver=SLOW, bootstrap=0.1)
-    why = "quicksilver would take 3.0 s for a first line on this machine, and 1.5 s is the limit: more cores"
+    why = "quicksilver would take 8.0 s for a first line on this machine, and 4.0 s is the limit: more cores"
     check(laptop, "bootstrap", "quicksilver bootstrap", why)
     check(laptop, "bootstrap", "bootstrap", "`mercury-ls model use quicksilver` uses it all the same")
     check(laptop, "bootstrap", "bootstrap", "it is tried again from 2026-12-03 on")
     laptop.today += timedelta(AGAIN_DAYS)
     laptop.seconds["quicksilver"] = QUICK
-    check(laptop, "quicksilver", "quicksilver", "a first line takes 1.5 s")
+    check(laptop, "quicksilver", "quicksilver", "a first line takes 4.0 s")
 
 
 def test_model_is_tried_again_with_other_threads(machine):
@@ -93,7 +93,7 @@ def test_before_the_first_start_it_is_said_that_it_will_be_tried(machine):
     laptop = machine(quicksilver=QUICK, bootstrap=0.1)
     assert (
         auto.reason(laptop.folders)
-        == "tried when the engine first starts, and used if a first line takes 1.5 s at most"
+        == "tried when the engine first starts, and used if a first line takes 4.0 s at most"
     )
 
 
@@ -107,7 +107,7 @@ def test_model_that_is_slow_in_use_makes_way_at_the_next_start(machine):
     for seconds in (*[QUICK] * (auto.USED - 1), 2 * SLOW):
         engine._engine.seconds = seconds
         engine.infill(request)
-    check(laptop, "bootstrap", "bootstrap", "quicksilver would take 6.0 s for a first line on this machine")
+    check(laptop, "bootstrap", "bootstrap", "quicksilver would take 16.0 s for a first line on this machine")
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(QUICK, "quicksilver"), (SLOW, "bootstrap")])
