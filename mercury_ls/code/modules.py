@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
@@ -47,8 +47,6 @@ MODULE_OF_PYTHON = re.compile(
 )
 MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
 MOST_MENTIONS = 4096
-MOST_STEPS = 8
-"""The longest chain of re-exports that is followed."""
 
 
 class Imported(Struct, frozen=True):
@@ -75,6 +73,7 @@ class Project:
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
     ) -> None:
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
+        self.near = tuple(self._known)
         self._read, self._exists, self._mentioning = read, exists, mentioning
         self._said: dict[Hashable, Any] = {}
         self._there: dict[str, bool] = {}
@@ -107,59 +106,6 @@ class Project:
             self._imports[snapshot.path] = tuple(imports_of(snapshot))
         return self._imports[snapshot.path]
 
-    def brings(self, snapshot: Snapshot, imported: Imported, name: str, home: str) -> bool:
-        """True if this import of the file imports `name` from `home`, directly or by re-exports."""
-        if imported.name not in (name, "*"):
-            return False
-        return self.leads(self.module(snapshot, imported.module, home), name, home)
-
-    def leads(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
-        """True if `name` of a module is the `name` of `home`, directly or by re-exports."""
-        if module is None or steps == 0:
-            return False
-        if module == _unit(home) or (family(home) == "java" and module == dirname(home)):
-            file = self.file(home) if family(home) == "javascript" else None
-            return file is None or _hands_out(file, name)
-        file = self.file(module) if family(home) in ("python", "javascript", "rust") else None
-        if file is not None and self.declares(file, name):
-            return False
-        if file is not None and not _hands_out(file, name):
-            return False
-        handed = self.imports(file) if file is not None else ()
-        exports = [handed_on for handed_on in handed if handed_on.alias == name] or [
-            handed_on
-            for handed_on in handed
-            if handed_on.name == "*" and file is not None and not self._lacks(file, handed_on.module, name, home)
-        ]
-        answers = [
-            self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in exports if file is not None
-        ]
-        direct = [export.name in (name, "*") for export in exports]
-        return bool(answers) and all(answers) and all(direct)
-
-    def _lacks(self, importing: Snapshot, module: str, name: str, home: str) -> bool:
-        """True if a module, of which all names are handed on, certainly has none of this name."""
-        path = self.module(importing, module, home)
-        file = self.file(path) if path is not None and path != _unit(home) else None
-        if file is None or scopes.mentions(file, name):
-            return False
-        return not any(imported.name == "*" for imported in self.imports(file))
-
-    def leads_by_default(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
-        """True if the default export of a module is the class `name` of `home`, directly or by re-exports."""
-        file = self.file(module) if module is not None and steps else None
-        if file is None:
-            return False
-        handed = [imported for imported in self.imports(file) if imported.is_passed_on and imported.alias == "default"]
-        if not handed:
-            return module == home and {name} == {one or other for one, other in DEFAULT.findall(file.text)}
-        return all(
-            self.brings(file, imported, name, home)
-            if imported.name != "default"
-            else self.leads_by_default(self.module(file, imported.module, home), name, home, steps - 1)
-            for imported in handed
-        )
-
     def mentioning(self, name: str, near: str) -> Iterable[str]:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
         return self._mentioning(name, near) or ()
@@ -172,20 +118,24 @@ class Project:
         file = self.file(path)
         for name, members in _modules_named(file) if file is not None else ():
             key = "module", dirname(path), name
-            module = self.once(key, lambda name=name: file and self.module(file, name, path))
+            module = self.once(key, lambda name=name: file and self.module(file, name))
             if module is not None:
                 yield module
                 yield from filter(None, (self.inside(module, member) for member in members))
             elif name.startswith("."):
-                yield from filter(None, (self._module_of_python(path, name + member, path) for member in members))
+                yield from filter(None, (self._module_of_python(path, name + member) for member in members))
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder that contain the name; None if there may be others."""
-        mentioning = self._mentioning(name, home)
+        return self.within(dirname(home), name, home)
+
+    def within(self, folder: str, name: str, near: str) -> list[Snapshot] | None:
+        """The files of a folder that contain a name, in the language of the file `near`."""
+        mentioning = self._mentioning(name, near)
         if mentioning is None:
             return None
-        paths = {path for path in (*mentioning, *self._known, home) if dirname(path) == dirname(home)}
-        files = [self.file(path) for path in sorted(paths)]
+        inside = {path for path in (*mentioning, *self._known, near) if dirname(path) == folder}
+        files = [self.file(path) for path in sorted(inside) if family(path) == family(near)]
         return None if None in files else [file for file in files if file is not None and name in file.text]
 
     def declares(self, snapshot: Snapshot, name: str) -> bool:
@@ -199,11 +149,11 @@ class Project:
             if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
                 yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
-    def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
+    def module(self, snapshot: Snapshot, named: str) -> str | None:
         """The file to which a module name in a file refers: in Go the folder, in Java the class or folder."""
         match family(snapshot.path):
             case "python":
-                return self._module_of_python(snapshot.path, named, home)
+                return self._module_of_python(snapshot.path, named)
             case "javascript":
                 return self._module_of_javascript(snapshot.path, named)
             case "go":
@@ -211,7 +161,7 @@ class Project:
             case "rust":
                 return self._module_of_rust(snapshot.path, named)
             case "java":
-                return self._class_of_java(snapshot, named, home)
+                return self._class_of_java(snapshot, named)
             case _:
                 return None
 
@@ -235,7 +185,7 @@ class Project:
     def _first(self, *paths: str) -> str | None:
         return next((path for path in paths if self.exists(path)), None)
 
-    def _module_of_python(self, path: str, named: str, home: str) -> str | None:
+    def _module_of_python(self, path: str, named: str) -> str | None:
         parts = [part for part in named.lstrip(".").split(".") if part]
         if named.startswith("."):
             folder = path
@@ -246,8 +196,14 @@ class Project:
             return None
         roots = [folder for folder in _folders(path) if not self.is_package(folder)]
         roots += [join(folder, source) for folder in roots for source in SOURCE_FOLDERS]
-        roots += [folder for folder in _folders(home) if not self.is_package(folder)][:1]
-        return next((module_path for root in roots if (module_path := self._python_file(root, parts))), None)
+        paths = (self._python_file(root, parts) for root in dict.fromkeys((*roots, *self._roots)))
+        return next(filter(None, paths), None)
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        """The folders from which modules of Python beside the known files may be imported."""
+        folders = ((folder for folder in _folders(path) if not self.is_package(folder)) for path in self.near)
+        return tuple(dict.fromkeys(filter(None, (next(outside, None) for outside in folders))))
 
     def _python_file(self, folder: str, parts: Sequence[str]) -> str | None:
         whole = join(folder, *parts)
@@ -312,14 +268,14 @@ class Project:
             path = self._first(join(inside, f"{part}.rs"), join(inside, part, "mod.rs"))
         return path or None
 
-    def _class_of_java(self, snapshot: Snapshot, named: str, home: str) -> str | None:
+    def _class_of_java(self, snapshot: Snapshot, named: str) -> str | None:
         """The file of the class, or the folder of a package that is imported as a whole."""
         below = join(*named.split("."))
-        for path in (snapshot.path, home):
-            for folder in _folders(path):
-                if self.exists(join(folder, below) + ".java"):
-                    return join(folder, below) + ".java"
-        return dirname(home) if _is_below(dirname(home), below) else None
+        near = (snapshot.path, *self.near)
+        for folder in dict.fromkeys(folder for path in near for folder in _folders(path)):
+            if self.exists(join(folder, below) + ".java"):
+                return join(folder, below) + ".java"
+        return next((dirname(path) for path in near if _is_below(dirname(path), below)), None)
 
     def _text_of(self, path: str) -> str:
         snapshot = self.file(path) if self.exists(path) else None
@@ -338,13 +294,18 @@ def _modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
             yield match["module"], re.findall(r"\w+", match["names"])
 
 
-def _hands_out(snapshot: Snapshot, name: str) -> bool:
+def hands_out(snapshot: Snapshot, name: str) -> bool:
     """True if the file exports the name unchanged: in CommonJS only by `exports = { name }`, since `exports.name =
     name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
         return True
     nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
     return any(node is not None and is_exported(node) for node in nodes)
+
+
+def default_exports(snapshot: Snapshot) -> list[str]:
+    """The classes that a module of JavaScript exports as its default."""
+    return [*dict.fromkeys(name or alias for name, alias in DEFAULT.findall(snapshot.text))]
 
 
 def is_exported(node: Node) -> bool:
@@ -362,11 +323,6 @@ def in_import(node: Node) -> bool:
 
 def _is_below(path: str, end: str) -> bool:
     return join("", path).split(os.sep)[-len(end.split(os.sep)) :] == end.split(os.sep)
-
-
-def _unit(path: str) -> str:
-    """The folder or file that an import in this file names."""
-    return dirname(path) if family(path) == "go" else path
 
 
 def _folders(path: str) -> Iterator[str]:

@@ -340,7 +340,7 @@ def enclosing(node: Node) -> Node | None:
 def are_related(first: Node, second: Node) -> bool:
     """True if both are the same type or one derives from the other; in Go any type may implement an interface."""
     name, other_name = type_name(first), type_name(second)
-    implicit = _is_interface_of_go(first) or _is_interface_of_go(second)
+    implicit = is_interface_of_go(first) or is_interface_of_go(second)
     return name == other_name or implicit or other_name in heading(first) or name in heading(second)
 
 
@@ -351,7 +351,7 @@ def heading(around: Node) -> set[str]:
     return set(re.findall(r"\w+", text.decode(errors="replace")))
 
 
-def _is_interface_of_go(around: Node) -> bool:
+def is_interface_of_go(around: Node) -> bool:
     type_node = around.child_by_field_name("type") if around.type == "type_spec" else None
     return type_node is not None and type_node.type == "interface_type"
 

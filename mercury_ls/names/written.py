@@ -275,7 +275,7 @@ class WrittenNames:
         key = snapshot.path, module
         if module and key not in self._modules:
             project = Project((snapshot,), self._index.read, self._index.exists)
-            self._modules[key] = project.module(snapshot, module, snapshot.path)
+            self._modules[key] = project.module(snapshot, module)
         return self._modules.get(key)
 
     def _declared_in(self, path: str) -> tuple[Declared, ...]:

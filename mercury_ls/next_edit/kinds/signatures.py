@@ -18,6 +18,9 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.index.judgement import SAME
+from mercury_ls.code.index.members import qualifier_node
+from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family, in_import, is_exported
@@ -28,7 +31,6 @@ from mercury_ls.code.symbols import (
     enclosing,
     is_qualified,
     owner_of,
-    qualifier_of,
     symbol_at,
     text_of,
     type_name,
@@ -49,7 +51,7 @@ from mercury_ls.next_edit.kinds.calls import (
     symbol_of,
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
-from mercury_ls.next_edit.kinds.rename.uses import Uses, bases_in, knows_imports
+from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, named_from
 from mercury_ls.next_edit.rule import Rule, quoted
 from mercury_ls.next_edit.suppress import never
@@ -374,7 +376,9 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
         for name in (function.name, *sorted(uses.other_names), *CONSTRUCTORS.get(function.name, ())):
             for call in calls_by_name(name, snapshot):
                 node, at = scopes.node_at(snapshot, call.named_at), call.named_at
-                if node is None:
+                whose = qualifier_node(node) if node is not None and uses.kin is not None else None
+                is_overridden = whose is not None and uses.kin is not None and uses.kin.is_overridden(snapshot, whose)
+                if node is None or is_overridden:
                     continue
                 certain = _is_certain(function, uses, name, node)
                 if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
@@ -401,7 +405,7 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
     if around is None or is_qualified(node):
         return False
     if name == "super":
-        return any(derived == type_name(around) and base in uses.owners for derived, base in bases_in(uses.snapshot))
+        return uses.kin is not None and uses.kin.is_right_below(uses.snapshot, around)
     is_new = name != "this" or (node.parent is not None and node.parent.type == "new_expression")
     return is_new and around == uses.symbol.owner
 
@@ -409,11 +413,10 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
 def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
     is_of_class = function.receiver.startswith("cls") or "@classmethod" in _decorators(function.symbol)
-    return (
-        bool(function.receiver)
-        and not is_of_class
-        and qualifier_of(node) in (uses.owners_named | uses.derived) - SELVES
-    )
+    whose = qualifier_node(node)
+    if not function.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
+        return False
+    return uses.kin.of_class(uses.snapshot, text_of(whose), uses.offset_of(whose)) is SAME
 
 
 def _with_receiver(rule: Signature) -> Signature:
@@ -441,7 +444,7 @@ def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
             symbol = symbol_at(uses.name, uses.name, file, at, snapshot, ())
             if symbol.owner is not None and (path != home.path or type_name(symbol.owner) != type_name(owner)):
                 other = Uses(uses.name, "", symbol, file, snapshot, project)
-                yield other, other.derives(home, type_name(owner))
+                yield other, other.kin is not None and other.kin.is_derived(home, owner)
 
 
 def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
@@ -624,19 +627,18 @@ def _unread(function: Function, uses: Uses) -> Iterator[int]:
             if _is_value(node, uses.symbol) and _is_certain(function, uses, name, node):
                 yield at
     if function.name in CONSTRUCTORS:
-        around = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
-        classes = uses.owners_named | uses.derived
-        yield from (at for at, node in around if node is not None and _class_around(node) in classes)
+        classes = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
+        yield from (at for at, node in classes if node is not None and _is_within_kin(uses, node))
     handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == function.name)
     for imported in handed_on:
         is_renamed = imported.alias not in (function.name, "*")
-        if is_renamed and uses.project.brings(file, imported, function.name, uses.home.path):
+        if is_renamed and imported in uses.importing:
             yield imported.start
 
 
-def _class_around(node: Node) -> str:
-    around = enclosing(node)
-    return type_name(around) if around is not None else ""
+def _is_within_kin(uses: Uses, node: Node) -> bool:
+    around, kin = enclosing(node), uses.kin
+    return kin is not None and around is not None and (around == kin.owner or uses.is_derived(around))
 
 
 def _is_exported(node: Node) -> bool:
@@ -669,17 +671,11 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
 
 def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
     """Where classes of the file take over the constructor: what makes objects of them goes by their names."""
-    file, bases = uses.snapshot, dict(bases_in(uses.snapshot))
-    nodes = [node for at in scopes.mentions(file, rule.function) if (node := scopes.node_at(file, at)) is not None]
-    owners = [owner_of(node) for node in nodes if scopes.declares(node)]
-    own = {type_name(owner) for owner in owners if owner is not None} & uses.derived
-    for name in uses.derived if rule.function in CONSTRUCTORS else ():
-        above = [name]
-        while (base := bases.get(above[-1])) in uses.derived and base not in above:
-            above.append(base)
-        declared = (scopes.node_at(file, at) for at in scopes.mentions(file, name))
-        if own.isdisjoint(above):
-            yield from (uses.offset_of(node) for node in declared if node is not None and _names_type(node))
+    kin = uses.kin if rule.function in CONSTRUCTORS else None
+    for derived in kin.derived(uses.snapshot) if kin is not None else ():
+        declared = members(uses.project, Type(derived.file, definition=derived), rule.function) or ()
+        if any(owner_of(member.name) == uses.symbol.owner for member in declared):
+            yield derived.offset
 
 
 def _names_type(node: Node) -> bool:

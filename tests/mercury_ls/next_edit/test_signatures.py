@@ -197,6 +197,35 @@ others.read(1, 2)
     )
 
 
+async def test_objects_of_a_class_that_overrides_it_elsewhere_keep_their_arguments():
+    await check(
+        """
+--- pkg/rows.py
+class Rows:
+    def read(self, ⟦path, mode→mode, path⟧): ...
+class Near(Rows): ...
+--- pkg/far.py
+from pkg.rows import Rows
+
+class Far(Rows):
+    def read(self, path, mode): ...
+--- pkg/__init__.py
+from pkg.far import Far
+from pkg.rows import Near, Rows
+--- use.py
+from pkg import Far, Near
+
+def made() -> list[Near]: ...
+
+def f(near: Near, far: Far):
+    near.read(«1, 2→2, 1»)
+    far.read(1, 2)
+    made()[0].read(«1, 2→2, 1»)
+""",
+        note="overridden with other parameters: far.py:4",
+    )
+
+
 async def test_methods_that_override_it_with_other_parameters_are_named():
     await check(
         """

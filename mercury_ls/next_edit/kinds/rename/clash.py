@@ -9,13 +9,14 @@ from tree_sitter import Node
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import bases_in, uses_in_family
+from mercury_ls.next_edit.kinds.rename.uses import uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.next_edit.situation import typed_ranges
 
@@ -87,14 +88,14 @@ def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Seque
         return
     for path in dict.fromkeys((home.path, *islice(project.mentioning(rule.after, home.path), MOST_FILES))):
         file = home if path == home.path else project.file(path)
-        if file is None or not bases_in(file):
+        if file is None or not facts.classes(file):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
         offered = [reach for _, reach in typed_ranges(file, accepted)]
-        for at in islice(scopes.mentions(file, rule.after), MOST if uses.derived else 0):
+        for at in islice(scopes.mentions(file, rule.after), MOST):
             node = scopes.node_at(file, at)
             own = symbols.owner_of(node) if node is not None and scopes.declares(node) else None
-            if node is None or own is None or type_name(own) not in uses.derived or not uses.overrides(node):
+            if node is None or own is None or not uses.is_derived(own) or not uses.overrides(node):
                 continue
             if not _is_made_by_user(rule, file, at) and not any(start <= at < end for start, end in offered):
                 yield file, at

@@ -21,7 +21,6 @@ from mercury_ls.code.symbols import (
     redeclares,
     refers_to,
     symbol_at,
-    type_name,
 )
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
@@ -190,7 +189,7 @@ def _has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     if snapshot.path != rule.path and project.declares(snapshot, rule.before):
         return True
     for imported in project.imports(snapshot):
-        if imported.alias == rule.before and (path := project.module(snapshot, imported.module, snapshot.path)):
+        if imported.alias == rule.before and (path := project.module(snapshot, imported.module)):
             file = project.file(path)
             return file is None or not scopes.mentions(file, rule.after)
     return False
@@ -218,7 +217,7 @@ def _is_same_there(uses: Uses, offset: int) -> bool:
     parent = node.parent if node is not None else None
     is_in_module = uses.symbol.module_level and parent is not None and parent.type == "attribute"
     around = enclosing(node) if node is not None else None
-    is_inherited = around is not None and type_name(around) in uses.derived
+    is_inherited = around is not None and uses.is_derived(around)
     return not uses.is_home or is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
 
 

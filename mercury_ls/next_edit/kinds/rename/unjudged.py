@@ -10,13 +10,17 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.definitions import MOST_STEPS, declared_at
+from mercury_ls.code.index.judgement import OTHER
+from mercury_ls.code.index.kinship import Kinship
+from mercury_ls.code.index.members import member_at
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.rename.uses import MOST_BASES, Uses, qualifier_node, type_of_object, uses_in_family
+from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.wording import counted
 
@@ -31,13 +35,8 @@ REFLECTIVE = frozenset(
 )
 """Functions that take the names of members as strings."""
 SAYING = frozenset(kinds("critical debug error exception info print warning"))
-REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
-"""Functions of Python that take the names of fields as keywords."""
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
 FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)]*\bname\s*=)")
-STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
-"""Types of TypeScript that an object needs no constructor for."""
-METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
 ATTRIBUTES = frozenset(name for kind in (bytes, complex, dict, list, set, str, Path, re.Match) for name in dir(kind))
 """Names that objects of anybody have; one that a single class of the project has is likely its own everywhere."""
 
@@ -174,7 +173,9 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return True
     if uses.is_of_another_kind(node):
         return False
-    return _is_member_in_doubt(uses, symbol.owner, node) if symbol.owner is not None else uses.is_imported(node, offset)
+    if uses.kin is not None:
+        return member_at(uses.kin, file, node) is not OTHER
+    return uses.is_imported(node, offset)
 
 
 def _is_path_in_string(uses: Uses, offset: int) -> bool:
@@ -206,12 +207,13 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     owner = symbols.enclosing(declared)
     if owner is not None and uses.symbol.function == type_name(owner) != function:
         # It is a constructor's, which classes that derive from this one may inherit or call.
-        of_class = Uses(uses.name, uses.new_name, Symbol(owner=owner), uses.home, uses.snapshot, uses.project)
+        kin, file = Kinship(uses.symbol.function, owner, uses.home, uses.project), uses.snapshot
         around = symbols.enclosing(node)
         if around is not None and _is_of_class_around(function, called):
-            return of_class.is_related(type_name(around))
-        is_held = _is_variable(of_class, called) and not of_class.is_of_another_type(called)
-        return is_held or of_class.is_related(function) or _is_alias(uses, uses.snapshot, held)
+            return kin.may_derive(file, around)
+        is_held = _is_variable(uses, called) and kin.of_object(file, called) is not OTHER
+        may_be_class = kin.of_class(file, function, uses.offset_of(called)) is not OTHER
+        return is_held or may_be_class or _is_alias(uses, file, held)
     if uses.function is None or function != uses.symbol.function:
         return _is_alias(uses, uses.snapshot, held)
     at = uses.offset_of(last)
@@ -232,7 +234,7 @@ def _is_variable(uses: Uses, called: Node) -> bool:
     """Whether the file declares it as a variable, which may hold any function or class."""
     if called.type != "identifier":
         return False
-    declared = uses.declarations_at(text_of(called), uses.offset_of(called))
+    declared = declared_at(uses.snapshot, text_of(called), uses.offset_of(called))
     items = (*scopes.FUNCTIONS, *scopes.TYPES)
     return any(
         not in_import(node) and not (node.parent and node.parent.type in items and scopes.names_it(node, node.parent))
@@ -240,7 +242,7 @@ def _is_variable(uses: Uses, called: Node) -> bool:
     )
 
 
-def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_BASES) -> bool:
+def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_STEPS) -> bool:
     """Whether a file calls a variable so that is given the function, or imports such a one: `read = rows.read`."""
     if not name.isidentifier() or not steps:
         return False
@@ -248,7 +250,7 @@ def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_BASES) ->
     if re.search(rf"^[ \t]*(?:self\.)?{re.escape(name)}[ \t]*(?::[^=\n]*)?=[ \t]*{given}", file.text, re.MULTILINE):
         return True
     for imported in uses.project.imports(file):
-        path = uses.project.module(file, imported.module, uses.home.path) if imported.alias == name else None
+        path = uses.project.module(file, imported.module) if imported.alias == name else None
         source = uses.project.file(path) if path is not None and path != file.path else None
         if source is not None and _is_alias(uses, source, imported.name, steps - 1):
             return True
@@ -288,81 +290,12 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
         function = around.parent and around.parent.child_by_field_name("function")
         called = symbols.last_name(function)
         return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
-    if owner is None or language != "javascript":
+    if uses.kin is None or language != "javascript":
         return False
     if around.type == "subscript_expression":
         whose = around.child_by_field_name("object")
-        return whose is not None and not uses.is_of_another_type(whose)
+        return whose is not None and uses.kin.of_object(uses.snapshot, whose) is not OTHER
     listed = around.parent if around.type == "literal_type" else None
-    return listed is not None and (listed.type != "type_arguments" or not uses.is_another_type_named(listed))
-
-
-def _is_member_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
-    parent = node.parent
-    if parent is None or in_import(node):
-        return False
-    if (kind := type_of_object(node)) is not None:
-        return not uses.is_another_type_named(kind)
-    if (whole := _object_around(node)) is not None:
-        return _is_object_in_doubt(uses, owner, whole)
-    if (named := _type_of_literal(node)) is not None:
-        return not uses.owners_named.isdisjoint(re.findall(r"\w+", text_of(named)))
-    if parent.type == "keyword_argument":
-        function = symbols.called_with_keyword(node)
-        return b"def __init__" not in (owner.text or b"") and function in uses.derived | REPLACING
-    if scopes.declares(node):
-        return _is_declaration_in_doubt(uses, owner, node)
-    if symbols.is_of_self(node):
-        return _is_self_in_doubt(uses, owner, node)
-    whose = qualifier_node(node)
-    if whose is None:
-        around = symbols.enclosing(node)
-        is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(uses.snapshot)
-        is_inherited = around is not None and around != owner and symbols.are_related(around, owner)
-        return is_bare and is_inherited and scopes.local_at(uses.snapshot, uses.offset_of(node), (uses.name,)) is None
-    modules = {imported.alias for imported in uses.imports if not imported.name}
-    return symbols.qualifier_of(node) not in modules and not uses.is_of_another_type(whose)
-
-
-def _object_around(node: Node) -> Node | None:
-    """The object or pattern of JavaScript of which it is a key."""
-    pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
-    is_key = pair is None or pair.child_by_field_name("key") == node
-    whole = pair.parent if pair is not None else node.parent
-    return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
-
-
-def _is_object_in_doubt(uses: Uses, owner: Node, whole: Node) -> bool:
-    if whole.type == "object":
-        return owner.type in STRUCTURAL
-    value = whole.parent and whole.parent.child_by_field_name("value")
-    return value is None or not uses.is_of_another_type(value)
-
-
-def _type_of_literal(node: Node) -> Node | None:
-    """The type of the struct that a literal or pattern of Go or Rust spells out, or of the list of such."""
-    parent = node.parent
-    if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return symbols.struct_of(parent)
-    keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
-    if keyed is None or keyed.child_by_field_name("key") != parent:
-        return None
-    around = innermost(keyed, ("composite_literal",))
-    return around.child_by_field_name("type") if around is not None else None
-
-
-def _is_declaration_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
-    """Whether it overrides or implements the member."""
-    own = symbols.owner_of(node)
-    if own is None or type_name(own) == type_name(owner):
-        return False
-    if not symbols.are_related(own, owner):
-        return uses.is_related(type_name(own))
-    is_implicit = type_name(owner) not in symbols.heading(own) and type_name(own) not in symbols.heading(owner)
-    return not is_implicit or (node.parent is not None and node.parent.type in METHODS)
-
-
-def _is_self_in_doubt(uses: Uses, owner: Node, node: Node) -> bool:
-    """Whether the class around has the member, or may inherit it."""
-    around = symbols.enclosing(node)
-    return around is not None and (around == owner or uses.is_related(type_name(around)))
+    return listed is not None and (
+        listed.type != "type_arguments" or uses.kin.of_annotation(uses.snapshot, listed) is not OTHER
+    )

@@ -1,0 +1,101 @@
+"""What the syntax states of a name or an expression, by the queries beside this module.
+
+There is one for each language; `; inherits: ecma` in its first line puts another one before it, as in editors. Their
+captures say what gives a `@name` its type and what an `@expression` is made of; `python.scm` explains them.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+
+from tree_sitter import Node, Query, QueryCursor
+
+from mercury_ls.code import languages, scopes
+from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.languages import Language
+from mercury_ls.code.syntax import innermost, outward
+
+INHERITS = re.compile(r"; inherits: (\w+)\n")
+LEVELS = 6
+"""Nodes between a name and the statement that says what it is."""
+
+Facts = dict[str, list[Node]]
+
+
+def of_name(file: Snapshot, name: Node) -> Facts:
+    """What is stated where a name is declared."""
+    facts: Facts = {}
+    for around in islice(outward(name.parent), LEVELS):
+        for match in _matches(file, around):
+            if name in match.get("name", ()):
+                _add(facts, match)
+    return facts
+
+
+def of_expression(file: Snapshot, node: Node) -> Facts:
+    """What an expression is made of."""
+    facts: Facts = {}
+    for match in _matches(file, node):
+        if "name" not in match:
+            _add(facts, match)
+    return facts
+
+
+@cached
+def classes(file: Snapshot) -> tuple[Node, ...]:
+    """The names of the classes of a file that name bases."""
+    query = _query_of(file)
+    if query is None or file.tree is None:
+        return ()
+    matches = QueryCursor(query).matches(file.tree.root_node)
+    return tuple(dict.fromkeys(match["name"][0] for _, match in matches if "base" in match))
+
+
+def returned(file: Snapshot, function: Node) -> list[Node]:
+    """What a function returns, as far as it is written in its body; nothing if it yields."""
+    query = _query_of(file)
+    captures = QueryCursor(query).captures(function) if query is not None else {}
+    if any(innermost(node, scopes.FUNCTIONS) == function for node in captures.get("yields", ())):
+        return []
+    return [node for node in captures.get("returned", ()) if innermost(node, scopes.FUNCTIONS) == function]
+
+
+def _add(facts: Facts, match: Facts) -> None:
+    for capture, nodes in match.items():
+        captured = facts.setdefault(capture, [])
+        captured += [node for node in nodes if node not in captured]
+
+
+def _matches(file: Snapshot, node: Node) -> list[Facts]:
+    """The patterns that this node begins."""
+    key = "facts", node.id
+    if key not in file.memory:
+        file.memory[key] = _matches_of(_query_of(file), node)
+    return file.memory[key]
+
+
+def _matches_of(query: Query | None, node: Node) -> list[Facts]:
+    if query is None:
+        return []
+    cursor = QueryCursor(query)
+    cursor.set_max_start_depth(0)
+    return [match for _, match in cursor.matches(node)]
+
+
+def _query_of(file: Snapshot) -> Query | None:
+    language = languages.find(file.language, file.path)
+    return _query(language) if language is not None else None
+
+
+@cache
+def _query(language: Language) -> Query | None:
+    patterns = _patterns(language.id)
+    return languages.query(language, patterns) if patterns else None
+
+
+def _patterns(name: str) -> str:
+    source = files("mercury_ls.code.index").joinpath(f"{name}.scm")
+    text = source.read_text("utf-8") if source.is_file() else ""
+    inherited = INHERITS.match(text)
+    return (_patterns(inherited[1]) if inherited else "") + text

@@ -1,0 +1,208 @@
+"""What is known of a name that may be a member: whether it is that which a type declares."""
+
+import re
+
+from tree_sitter import Node
+
+from mercury_ls.code import scopes, symbols
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
+from mercury_ls.code.index.kinship import Kinship
+from mercury_ls.code.languages import kinds
+from mercury_ls.code.modules import family, in_import
+from mercury_ls.code.symbols import text_of, type_name
+from mercury_ls.code.syntax import innermost
+
+METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
+QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
+REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
+"""Functions of Python that take the names of fields as keywords."""
+STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
+"""Types of TypeScript that an object needs no constructor for."""
+
+
+def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    own, is_home = symbols.owner_of(node), file.path == kin.home.path
+    if node.type == "private_property_identifier":
+        return SAME if is_home and (own or symbols.enclosing(node)) == kin.owner else OTHER
+    if node.parent is None or in_import(node):
+        return OTHER
+    if (kind := type_of_object(node)) is not None:
+        return kin.of_annotation(file, kind)
+    if scopes.declares(node) and own is not None:
+        return _of_declaration(kin, file, node, own)
+    is_short = node.parent.type == "shorthand_field_initializer"
+    if not symbols.is_qualified(node) and not is_short and _is_seen_bare(kin, file, node, own):
+        return SAME
+    if (whole := _object_around(node)) is not None:
+        return _of_key(kin, file, whole)
+    if (named := _type_of_literal(node)) is not None:
+        is_named = type_name(kin.owner) in re.findall(r"\w+", text_of(named))
+        is_same = _of_qualified(kin, file, node) is SAME
+        return SAME if is_same else UNKNOWN if is_named else OTHER
+    if node.parent.type == "keyword_argument":
+        return _of_keyword(kin, file, node)
+    if scopes.declares(node):
+        return OTHER
+    verdict = _of_qualified(kin, file, node)
+    if verdict is not SAME and symbols.is_of_self(node):
+        around = symbols.enclosing(node)
+        may_have = around is not None and (around == kin.owner or kin.may_derive(file, around))
+        return UNKNOWN if may_have else OTHER
+    return verdict
+
+
+def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
+    """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
+    if family(file.path) != "java" or kin.declared is None:
+        return True
+    return _parameters_of(kin.declared) == _parameters_of(node) is not None
+
+
+def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
+    """Of the name of a member where a type declares it: it may override or implement the other."""
+    if kin.is_of(file, own) or (kin.is_derived(file, own) and overrides(kin, file, node)):
+        return SAME
+    if type_name(own) == type_name(kin.owner):
+        return OTHER
+    if not symbols.are_related(own, kin.owner):
+        return UNKNOWN if kin.may_derive(file, own) else OTHER
+    is_implicit = type_name(kin.owner) not in symbols.heading(own) and type_name(own) not in symbols.heading(kin.owner)
+    is_method = node.parent is not None and node.parent.type in METHODS
+    return UNKNOWN if is_method or not is_implicit else OTHER
+
+
+def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
+    """Whether the type around may name its members without a qualifier."""
+    around = own if own is not None else symbols.enclosing(node)
+    is_allowed = own is not None or symbols.allows_bare_members(file)
+    return file.path == kin.home.path and is_allowed and around is not None and kin.is_of(file, around)
+
+
+def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
+    """Of a key of an object or pattern of JavaScript."""
+    if whole.type == "object":
+        return UNKNOWN if kin.owner.type in STRUCTURAL else OTHER
+    value = whole.parent and whole.parent.child_by_field_name("value")
+    return UNKNOWN if value is None or kin.of_object(file, value) is not OTHER else OTHER
+
+
+def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    """Of a keyword argument, which sets a field if the class has no constructor: a data class."""
+    call = node.parent and node.parent.parent and node.parent.parent.parent
+    function = call and call.child_by_field_name("function")
+    if function is None or b"def __init__" in (kin.owner.text or b""):
+        return OTHER
+    if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
+        return SAME
+    return UNKNOWN if symbols.last_name(function) in REPLACING else OTHER
+
+
+def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    whose = qualifier_node(node)
+    if whose is None:
+        around = symbols.enclosing(node)
+        is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
+        is_inherited = around is not None and around != kin.owner and symbols.are_related(around, kin.owner)
+        offset = file.offset_of_byte(node.start_byte)
+        return UNKNOWN if is_bare and is_inherited and scopes.local_at(file, offset, (kin.name,)) is None else OTHER
+    verdict = kin.of_object(file, whose)
+    if verdict is SAME or _is_the_packages_own(kin, file, node):
+        return SAME
+    modules = {imported.alias for imported in kin.project.imports(file) if not imported.name}
+    return OTHER if symbols.qualifier_of(node) in modules else verdict
+
+
+def _is_the_packages_own(kin: Kinship, file: Snapshot, node: Node) -> bool:
+    """Whether it is private to this package of Go, in which no other type has such a member: then it is the same,
+    whatever qualifies it."""
+    is_go = family(file.path) == family(kin.home.path) == "go"
+    if not is_go or kin.name[:1].isupper() or node.parent is None or node.parent.type != "selector_expression":
+        return False
+    if file.path != kin.home.path and not kin.project.share_a_package(kin.home, file):
+        return False
+    return kin.project.once(("alone", kin.home.path, kin.name), lambda: _is_alone(kin))
+
+
+def _is_alone(kin: Kinship) -> bool:
+    """Whether no file of the package declares another member of the name."""
+    files = kin.project.beside(kin.home.path, kin.name)
+    return files is not None and not any(_declares_member(file, kin.name) for file in files)
+
+
+def _parameters_of(name: Node) -> list[str] | None:
+    """The types of the parameters of a Java method."""
+    listed = name.parent and name.parent.child_by_field_name("parameters")
+    if listed is None:
+        return None
+    kinds = [
+        child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
+    ]
+    return [text_of(kind) for kind in kinds]
+
+
+def _declares_member(snapshot: Snapshot, name: str) -> bool:
+    nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
+    return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
+
+
+def _object_around(node: Node) -> Node | None:
+    """The object or pattern of JavaScript of which it is a key."""
+    pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
+    is_key = pair is None or pair.child_by_field_name("key") == node
+    whole = pair.parent if pair is not None else node.parent
+    return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
+
+
+def _type_of_literal(node: Node) -> Node | None:
+    """The type of the struct that a literal or pattern of Go or Rust spells out, or of the list of such."""
+    parent = node.parent
+    if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
+        return symbols.struct_of(parent)
+    keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
+    if keyed is None or keyed.child_by_field_name("key") != parent:
+        return None
+    around = innermost(keyed, ("composite_literal",))
+    return around.child_by_field_name("type") if around is not None else None
+
+
+def type_of_object(node: Node) -> Node | None:
+    """The type of the object that a literal or pattern spells out, as far as it is named beside: `T` of
+    `x: T = { a: 1 }`, `({ a }: T)` and `case T(a=1)`."""
+    parent = node.parent
+    if parent is not None and parent.type == "keyword_pattern":
+        around = innermost(parent, ("class_pattern",))
+        return around.named_children[0] if around is not None and parent.named_children[0] == node else None
+    is_key = (
+        parent is not None and parent.type in ("pair", "pair_pattern") and parent.child_by_field_name("key") == node
+    )
+    whole = parent.parent if parent is not None and is_key else parent
+    if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
+        return None
+    return whole.parent.child_by_field_name("type")
+
+
+def is_in_qualified_type(node: Node) -> bool:
+    """Whether it is the `B` of the type `a.B`."""
+    parent = node.parent
+    return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
+
+
+def qualifier_node(node: Node) -> Node | None:
+    """The node that qualifies a member."""
+    parent = node.parent
+    if parent is None:
+        return None
+    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
+        return symbols.struct_of(parent)
+    if parent.type == "literal_element":
+        return symbols.composite(parent)
+    if parent.type == "token_tree":
+        mark = node.prev_sibling
+        whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
+        before = whose.prev_sibling if whose is not None else None
+        return None if before is not None and before.type in (".", "::") else whose
+    if is_in_qualified_type(node):
+        return parent.named_children[0]
+    qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
+    return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)

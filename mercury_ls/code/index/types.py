@@ -1,0 +1,334 @@
+"""Of which types an expression may be: by annotations, values, constructors, results, members and elements."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from mercury_ls.code import scopes, symbols, traits
+from mercury_ls.code.brackets import split
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index import facts
+from mercury_ls.code.index.definitions import MOST, MOST_STEPS, Declaration, declared_at, definitions
+from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.symbols import text_of, type_name
+
+PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
+AROUND = re.compile(
+    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|mut|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
+)
+"""What stands beside the name of a type and changes nothing of its members."""
+GENERIC = re.compile(r"(?P<name>[\w.:]*)\s*[\[<](?P<arguments>.*)[\]>]", re.DOTALL)
+LISTED = re.compile(r"\[\d*\](?P<go>.+)|(?P<array>.+)\[\]|\[(?P<rust>[^\];]+)(?:;[^\]]*)?\]", re.DOTALL)
+MAP_OF_GO = re.compile(r"map\[(?P<key>[^\]]+)\](?P<value>.+)", re.DOTALL)
+NOTHING = frozenset({"None", "nil", "null", "undefined", "void"})
+SAME = frozenset(
+    {"Annotated", "Arc", "Box", "ClassVar", "Final", "InitVar", "Optional", "Rc", "Readonly", "Type", "type"}
+)
+"""Generic types with the members of their first argument."""
+AWAITED = frozenset({"Awaitable", "Coroutine", "Future", "Promise", "PromiseLike", "Task", "Result", "Option"})
+FIRST = frozenset({"AsyncContextManager", "AsyncGenerator", "ContextManager", "Generator"})
+LISTS = frozenset(
+    {"Array", "ArrayList", "AsyncIterable", "AsyncIterator", "Collection", "Deque", "FrozenSet", "HashSet", "Iterable"}
+    | {"Iterator", "List", "MutableSequence", "ReadonlyArray", "Sequence", "Set", "Stream", "Vec", "VecDeque"}
+    | {"deque", "frozenset", "list", "set"}
+)
+"""Generic types whose elements are of their argument."""
+MAPPINGS = frozenset(
+    {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMapping", "OrderedDict", "Record"}
+    | {"ReadonlyMap", "defaultdict", "dict"}
+)
+TAKING = frozenset({"get", "pop", "setdefault"})
+"""Methods of a mapping or list that return what it holds."""
+
+NEUTRAL = frozenset({"ABC", "Generic", "abc.ABC", "object", "typing.Generic"})
+"""Bases without members of their own."""
+
+SUPER = frozenset({"super", "super()"})
+
+
+class Type(Struct, frozen=True):
+    """A type as a file writes it at this offset, or the type that is declared by `definition`. Without either it is one
+    of the language's own."""
+
+    file: Snapshot
+    text: str = ""
+    offset: int = 0
+    definition: Declaration | None = None
+
+    @property
+    def alternatives(self) -> "list[Type]":
+        """The types of which it is one, without what only wraps them."""
+        if self.definition is not None or not self.text:
+            return [self]
+        inner = AROUND.fullmatch(self.text)
+        text = inner["inner"] if inner is not None else self.text
+        parts = [part for part in _split_at_bars(text) if part.strip() not in NOTHING]
+        if len(parts) != 1:
+            return [alternative for part in parts for alternative in self._written(part).alternatives]
+        name, arguments = generic(parts[0])
+        if name.rpartition(".")[2] in SAME and arguments:
+            return self._written(arguments[0]).alternatives
+        return [self._written(parts[0])] if parts[0] == self.text else self._written(parts[0]).alternatives
+
+    def element(self, of_mapping: bool) -> "Type | None":
+        """What it holds: the values of a mapping, or what an iteration goes over."""
+        name, arguments = generic(self.text)
+        name = name.rpartition(".")[2]
+        if name in MAPPINGS and len(arguments) == 2:
+            return self._written(arguments[of_mapping])
+        if name in LISTS and len(arguments) == 1:
+            return self._written(arguments[0])
+        is_same = name == "tuple" and arguments[1:] in ([], ["..."])
+        return self._written(arguments[0]) if (is_same or name in FIRST) and arguments else None
+
+    def unwrapped(self, names: Iterable[str]) -> "Type | None":
+        """The argument that one of these generic types wraps: the last of a coroutine."""
+        name, arguments = generic(self.text)
+        name = name.rpartition(".")[2]
+        if name not in names or not arguments:
+            return None
+        return self._written(arguments[-1] if name == "Coroutine" else arguments[0])
+
+    def _written(self, text: str) -> "Type":
+        return Type(self.file, text.strip(), self.offset)
+
+
+def generic(text: str) -> tuple[str, list[str]]:
+    """The name of a type and its arguments; an array is a list, however it is written."""
+    if mapping := MAP_OF_GO.fullmatch(text):
+        return "Map", [mapping["key"], mapping["value"]]
+    if listed := LISTED.fullmatch(text):
+        return "List", [listed["go"] or listed["array"] or listed["rust"]]
+    match = GENERIC.fullmatch(text)
+    return (match["name"], [part.strip() for part in split(match["arguments"], types=True)]) if match else (text, [])
+
+
+def _split_at_bars(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{<") - (character in ")]}>")
+        parts = [*parts, ""] if character == "|" and depth == 0 else [*parts[:-1], parts[-1] + character]
+    return [part.strip() for part in parts if part.strip()]
+
+
+Types = tuple[Type, ...]
+
+
+def types_of(project: Project, file: Snapshot, node: Node, steps: int = MOST_STEPS) -> Types | None:
+    """The types of which an expression is one; None if it may be of another."""
+    key = "types", file, node.id, steps
+    return project.once(key, lambda: _types_of(project, file, node, steps)) if steps else None
+
+
+def _types_of(project: Project, file: Snapshot, node: Node, steps: int) -> Types | None:
+    made_of = facts.of_expression(file, node)
+    offset = file.offset_of_byte(node.start_byte)
+    if "literal" in made_of or "nothing" in made_of:
+        return (Type(file),) if "literal" in made_of else ()
+    if own := _own_types(file, node):
+        return own
+    if inner_nodes := made_of.get("same"):
+        return _union(types_of(project, file, inner, steps - 1) for inner in inner_nodes)
+    if stated := made_of.get("cast", made_of.get("new")):
+        return tuple(Type(file, text_of(stated[0]), offset).alternatives)
+    if awaited := made_of.get("awaited"):
+        types = types_of(project, file, awaited[0], steps - 1)
+        return types and _each(types, lambda kind: kind.unwrapped(AWAITED) or kind)
+    if container := made_of.get("container"):
+        types = types_of(project, file, container[0], steps - 1)
+        return types and _each(types, lambda kind: kind.element(of_mapping=True))
+    if callee := made_of.get("called"):
+        return _result(project, file, callee[0], steps - 1)
+    if method := made_of.get("method"):
+        return _of_member(project, file, made_of["object"][0], text_of(method[0]), steps - 1, is_called=True)
+    if PATH.fullmatch(text_of(node)) and (named := _of_name(project, file, node, offset, steps)) is not None:
+        return named
+    member = made_of.get("member")
+    return _of_member(project, file, made_of["object"][0], text_of(member[0]), steps - 1, False) if member else None
+
+
+def _each(types: Types, change: Callable[[Type], Type | None]) -> Types | None:
+    changed = [change(kind) for kind in types]
+    kinds = [kind for kind in changed if kind is not None]
+    return tuple(inner for kind in kinds for inner in kind.alternatives) if len(kinds) == len(changed) else None
+
+
+def _union(answers: Iterable[Types | None]) -> Types | None:
+    union: list[Type] = []
+    for types in answers:
+        if types is None:
+            return None
+        union += types
+    return tuple(dict.fromkeys(union))
+
+
+def _own_types(file: Snapshot, node: Node) -> Types:
+    """The type around, for what its methods call their object; its bases, for `super`."""
+    name = text_of(node)
+    around = symbols.enclosing(node) if name in SUPER or is_self(file, name) else None
+    definition = Declaration.of(file, around) if around is not None else None
+    if definition is not None:
+        return tuple(bases(definition)) if name in SUPER else (Type(file, definition=definition),)
+    return (Type(file, type_name(around), file.offset_of_byte(around.start_byte)),) if around is not None else ()
+
+
+def is_self(file: Snapshot, text: str) -> bool:
+    return text in ("this", "super") if family(file.path) in ("java", "javascript") else text in symbols.SELVES
+
+
+def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: int) -> Types | None:
+    path = text_of(node)
+    declared = definitions(project, file, path, offset, steps)
+    if declared is None:
+        return _class_elsewhere(file, path, offset)
+    return _union(_of_definition(project, definition, steps - 1, is_called=False) for definition in declared)
+
+
+def _of_definition(project: Project, definition: Declaration, steps: int, is_called: bool) -> Types | None:
+    """The types of what is declared there, or of what it returns if it is called."""
+    if not steps:
+        return None
+    file, item = definition.file, definition.item
+    if definition.type is not None:
+        return (Type(file, definition=definition),)
+    stated = facts.of_name(file, definition.name)
+    if item is not None:
+        return _of_function(project, file, item, stated, steps) if is_called or "property" in stated else None
+    if is_called:
+        return None
+    if stated_type := stated.get("type"):
+        return tuple(Type(file, text_of(stated_type[0]), file.offset_of_byte(stated_type[0].start_byte)).alternatives)
+    if value := stated.get("value"):
+        return types_of(project, file, value[0], steps - 1)
+    if element := stated.get("element"):
+        types = types_of(project, file, element[0], steps - 1)
+        return types and _each(types, lambda kind: kind.element(of_mapping=False))
+    if entered := stated.get("entered"):
+        return _entered(project, file, entered[0], steps - 1)
+    return None
+
+
+def _of_function(project: Project, file: Snapshot, function: Node, stated: facts.Facts, steps: int) -> Types | None:
+    if returns := stated.get("returns"):
+        return tuple(Type(file, text_of(returns[0]), file.offset_of_byte(returns[0].start_byte)).alternatives)
+    returned = facts.returned(file, function)
+    return _union(types_of(project, file, value, steps - 1) for value in returned) or None
+
+
+def _result(project: Project, file: Snapshot, callee: Node, steps: int) -> Types | None:
+    path, offset = text_of(callee), file.offset_of_byte(callee.start_byte)
+    declared = definitions(project, file, path, offset, steps) if PATH.fullmatch(path) else None
+    if declared is not None:
+        return _union(_of_definition(project, definition, steps, is_called=True) for definition in declared)
+    made_of = facts.of_expression(file, callee)
+    if (member := made_of.get("member")) is not None:
+        types = _of_member(project, file, made_of["object"][0], text_of(member[0]), steps, is_called=True)
+        if types is not None:
+            return types
+    return _class_elsewhere(file, path, offset)
+
+
+def _class_elsewhere(file: Snapshot, path: str, offset: int) -> Types | None:
+    """A class that is none of the project's files: what is spelled like one and is no variable."""
+    is_class = bool(PATH.fullmatch(path)) and symbols.is_type(re.split(r"\.|::", path)[-1], file)
+    return (Type(file, path, offset),) if is_class and not _is_variable(file, path, offset) else None
+
+
+def _is_variable(file: Snapshot, path: str, offset: int) -> bool:
+    nodes = declared_at(file, re.split(r"\.|::", path)[0], offset)
+    return any(not in_import(node) for node in nodes)
+
+
+def _of_member(project: Project, file: Snapshot, whose: Node, name: str, steps: int, is_called: bool) -> Types | None:
+    owners = types_of(project, file, whose, steps)
+    return owners and _union(_member_of(project, owner, name, steps, is_called) for owner in owners)
+
+
+def _member_of(project: Project, owner: Type, name: str, steps: int, is_called: bool) -> Types | None:
+    if is_called and (element := owner.element(of_mapping=True)) is not None:
+        if name in TAKING:
+            return tuple(element.alternatives)
+        return (Type(element.file, f"list[{element.text}]", element.offset),) if name == "values" else None
+    declared = members(project, owner, name, steps)
+    types = _union(_of_definition(project, member, steps - 1, is_called) for member in declared or ())
+    return types and tuple(owner if kind.text in ("Self", "this", "self") else kind for kind in types)
+
+
+def _entered(project: Project, file: Snapshot, manager: Node, steps: int) -> Types | None:
+    """What a context manager gives: what its class says, or what a generator yields."""
+    types = types_of(project, file, manager, steps)
+    if types is None:
+        return None
+    answers: list[Types | None] = []
+    for kind in types:
+        element = kind.unwrapped(FIRST | {"AsyncIterator", "Iterator"})
+        methods = (_member_of(project, kind, name, steps, is_called=True) for name in ("__enter__", "__aenter__"))
+        answers.append(tuple(element.alternatives) if element is not None else next(filter(None, methods), None))
+    return _union(answers)
+
+
+def class_of(project: Project, kind: Type, steps: int = MOST_STEPS) -> Declaration | None:
+    """The one class that a type is, if it is of the project."""
+    if kind.definition is not None:
+        return kind.definition
+    path, _ = generic(kind.text)
+    if is_self(kind.file, path):
+        node = scopes.node_at(kind.file, kind.offset)
+        own = _own_types(kind.file, node) if node is not None else ()
+        return class_of(project, own[0], steps - 1) if own and own[0].text != path and steps else None
+    declared = definitions(project, kind.file, path, kind.offset, steps) if PATH.fullmatch(path) else None
+    classes = [definition for definition in declared or () if definition.type is not None]
+    is_sure = len(classes) == len(declared or ()) or family(kind.file.path) in traits.TYPES_APART
+    return classes[0] if is_sure and len(classes) == 1 else None
+
+
+def bases(definition: Declaration) -> list[Type]:
+    """What a class derives from, in its own order."""
+    file = definition.file
+    stated = facts.of_name(file, definition.name).get("base", ())
+    stated_bases = [Type(file, text_of(base), file.offset_of_byte(base.start_byte)) for base in stated]
+    return [base for base in stated_bases if generic(base.text)[0] not in NEUTRAL]
+
+
+def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -> list[Declaration] | None:
+    """Where a class, or the first of its bases that has one, declares a member; None if that is not known."""
+    definition = class_of(project, owner, steps) if steps else None
+    if definition is None:
+        return None
+    if own := [*own_members(project, definition, name)]:
+        return own
+    for base in bases(definition):
+        inherited = members(project, base, name, steps - 1)
+        if inherited is None or inherited:
+            return inherited
+    return []
+
+
+def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
+    file, around = owner.file, owner.type
+    files = [file]
+    if family(file.path) == "go":
+        files = project.beside(file.path, name) or files
+    for source in files:
+        for at in scopes.mentions(source, name)[:MOST]:
+            node = scopes.node_at(source, at)
+            declaring = _declaring_type(source, node) if node is not None else None
+            if node is None or declaring is None or around is None:
+                continue
+            is_same = source is file and declaring == around
+            if is_same or (family(file.path) not in traits.CLASSES and type_name(declaring) == type_name(around)):
+                yield Declaration(source, node)
+
+
+def _declaring_type(file: Snapshot, node: Node) -> Node | None:
+    """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
+    if scopes.declares(node):
+        is_field = "field" in facts.of_name(file, node)
+        return symbols.enclosing(node) if is_field else symbols.owner_of(node)
+    if not symbols.is_of_self(node):
+        return None
+    child, parent = scopes.outermost(node.parent) if node.parent is not None else (node, None)
+    fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
+    return symbols.enclosing(node) if child in fields else None
