@@ -55,7 +55,8 @@ BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 SMALL = 100_000_000
-"""In parameters: a smaller model copies well, and knows little."""
+"""In parameters: a smaller model copies well, and knows little. A larger one
+chooses names no worse by itself than among those that exist."""
 
 FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
 """What comes before a line at a place that has not been read: the tokens of the nearest context, and passes."""
@@ -161,7 +162,7 @@ class MercuryEngine:
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
             bar=self._presentation.calibration.bar,
-            small=runtime.config.parameters < SMALL,
+            small=self._is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -306,9 +307,9 @@ class MercuryEngine:
         margins = [_margin(request, number) for number in range(len(row.holes))]
         sketched = request.effort == "instant"
         options = DecodingOptions(
-            floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
+            floor=HOPELESS if request.effort == "low" and self._presenting(request).bar else 0.0,
             runners_up=min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0,
-            names=None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part),
+            names=None if sketched else self._names(request, row),
             watched=max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0,
         )
 
@@ -320,11 +321,26 @@ class MercuryEngine:
 
         return start
 
+    def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
+        """Those of a model that is not small only end an answer before one that cannot exist."""
+        request = request if self._is_small else replace(request, invoked=False)
+        return KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
+
+    def _presenting(self, request: InfillRequest) -> Presentation:
+        """Who asks by hand sees all that a model has to say which is not small, likely or not."""
+        is_whole = request.invoked and not self._is_small
+        return replace(self._presentation, bar=0.0) if is_whole else self._presentation
+
+    @property
+    def _is_small(self) -> bool:
+        return self._decoder.runtime.config.parameters < SMALL
+
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._decoder.runtime.config.context - len(row.ids)
-        tokens = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
+        is_short = request.effort == "low" and _is_insertion(span) and self._presenting(request).bar
+        tokens = min(span.budget, LOW_TOKENS) if is_short else span.budget
         return max(1, min(tokens, room))
 
     def _sources(self, place: Place, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
@@ -348,7 +364,7 @@ class MercuryEngine:
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = question.old(question.spans[number])
             least = max(part.search.departure, best.named)
-            filled[number] = self._presentation.show(
+            filled[number] = self._presenting(question).show(
                 answer, best.decoded(at), old, least, best.options.names, question.bar
             )
             if frames:

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
+from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.decode.sessions import CROWDED, SessionPool
 from mercury_engine.engine import IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model.config import TINY, ModelError
@@ -297,3 +298,13 @@ def test_folder_is_opened_and_answers_like_the_reference(tmp_path):
     for asked, answers in asked_by_heart()[:3]:
         found = final(opened, replace(asked, effort="medium"))
         assert [filled.text for filled in found.spans] == list(answers)
+
+
+def test_large_model_is_heard_out_by_who_asks_by_hand(monkeypatch):
+    asked = request("def area(width):\n    $0\n", mode="block", budget=48)
+    typed = replace(asked, invoked=False)
+    small = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
+    monkeypatch.setattr("mercury_engine.engine.SMALL", 0)
+    large = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
+    assert small == [0, 0]
+    assert large[0] > LOW_TOKENS > large[1]

@@ -32,6 +32,11 @@ def test_names_only_end_an_answer_while_typing():
     assert final(engine(random_runtime()), asked).spans[0].text == ""
 
 
+def test_large_model_chooses_names_by_itself(monkeypatch):
+    monkeypatch.setattr("mercury_engine.engine.SMALL", 0)
+    assert answered((HERE,)) == ""
+
+
 def test_most_used_name_wins_among_likeliest():
     for name in ("width", "height"):
         uses = tuple(10**12 * (other == name) for other in HERE.names)
