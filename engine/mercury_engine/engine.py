@@ -55,8 +55,8 @@ BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 SMALL = 100_000_000
-"""In parameters: a smaller model copies well, and knows little. A larger one
-chooses names no worse by itself than among those that exist."""
+"""In parameters: a smaller model copies well, and knows little. A larger one chooses names no worse by itself than
+among those that exist."""
 
 FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
 """What comes before a line at a place that has not been read: the tokens of the nearest context, and passes."""
