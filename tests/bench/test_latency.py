@@ -30,7 +30,7 @@ def test_files_with_room_for_a_jump_are_visited_once():
     assert list(long_files([row("a.py"), row("short.py", ""), row("a.py"), row("b.py")])) == [row("a.py"), row("b.py")]
 
 
-async def test_each_step_is_answered_and_what_it_reads_is_counted(tmp_path):
+async def test_steps_are_answered_and_their_reading_is_counted(tmp_path):
     save(create(TINY, 0), tmp_path)
     shutil.copy(Path(__file__).parents[1] / "engine/golden/tokenizer.json", tmp_path)
     steps, usage = await visited(str(tmp_path), [row("a.py"), row("b.py")], rest=0.0, pause=0.0)

@@ -16,7 +16,7 @@ ROW = FimRow(
 )  # fmt: skip
 
 
-def test_each_length_reads_as_much_as_it_may():
+def test_length_bounds_what_is_read():
     runtime = TorchRuntime(create(replace(TINY, context=512, layers=1), 0))
     answers = list(answered(runtime, TOKENIZER, FLAT, [ROW, ROW], (128, 256, 512)))
     shortest, short, longest, *again = [answer.read for answer in answers]
