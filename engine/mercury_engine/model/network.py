@@ -86,6 +86,17 @@ class _Attention(nn.Module):
         cached: tuple[Tensor, Tensor] | None,
         attend: Attend,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        mixed_BTF, new = self.mixed(x_BTD, rotation, mask, cached, attend)
+        return self.output(mixed_BTF), new
+
+    def mixed(
+        self,
+        x_BTD: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        mask: object,
+        cached: tuple[Tensor, Tensor] | None,
+        attend: Attend,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         q_BHTE = _rotate(self.query_norm(self._heads(self.query(x_BTD))), rotation)
         k_BKTE = _rotate(self.key_norm(self._heads(self.key(x_BTD))), rotation)
         v_BKTE = self._heads(self.value(x_BTD))
@@ -94,7 +105,7 @@ class _Attention(nn.Module):
             k_BKSE = torch.cat([cached[0], k_BKTE], 2)
             v_BKSE = torch.cat([cached[1], v_BKTE], 2)
         mixed_BHTE = attend(q_BHTE, k_BKSE, v_BKSE, mask)
-        return self.output(mixed_BHTE.transpose(1, 2).flatten(2)), (k_BKTE, v_BKTE)
+        return mixed_BHTE.transpose(1, 2).flatten(2), (k_BKTE, v_BKTE)
 
     def _heads(self, x_BTF: Tensor) -> Tensor:
         return x_BTF.unflatten(2, (-1, self.head_width)).transpose(1, 2)
@@ -118,9 +129,12 @@ class _FeedForward(nn.Module):
         self.activated = ACTIVATIONS[config.activation]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
+        return self.down(self.hidden(x_BTD))
+
+    def hidden(self, x_BTD: Tensor) -> Tensor:
         if not hasattr(self, "gate"):
-            return self.down(self.activated(self.up(x_BTD)))
-        return self.down(self.activated(self.gate(x_BTD)) * self.up(x_BTD))
+            return self.activated(self.up(x_BTD))
+        return self.activated(self.gate(x_BTD)) * self.up(x_BTD)
 
 
 class _Layer(nn.Module):

@@ -36,8 +36,12 @@ def quantize_groups(weight_NK: np.ndarray, group: int) -> tuple[np.ndarray, np.n
     scales_NG1 = (np.take_along_axis(weight_NGK, at_NG1, 2) / -8).astype(np.float16)
     safe_NG1 = np.where(scales_NG1 == 0, 1, scales_NG1).astype(np.float32)
     values_NK = np.clip(np.rint(weight_NGK / safe_NG1), -8, 7).astype(np.int8).reshape(weight_NK.shape)
-    packed_NK = (values_NK[:, ::2] & 15) | (values_NK[:, 1::2] << 4)
-    return packed_NK.view(np.uint8), scales_NG1[..., 0]
+    return packed(values_NK), scales_NG1[..., 0]
+
+
+def packed(values_NK: np.ndarray) -> np.ndarray:
+    """int8 values in -8..7, two per byte."""
+    return ((values_NK[:, ::2] & 15) | (values_NK[:, 1::2] << 4)).view(np.uint8)
 
 
 def dequantize_groups(packed_NK: np.ndarray, scales_NG: np.ndarray) -> np.ndarray:
