@@ -91,9 +91,17 @@ class Layout(Struct, frozen=True):
 
 
 def follow(edits: Sequence[Edit], read: Sequence[Edit]) -> bool:
-    """Whether all that were read are still among the edits, and only a few behind them."""
-    ends = (at + len(read) for at in range(len(edits) - len(read) + 1) if edits[at : at + len(read)] == read)
-    return len(edits) - next(ends, -math.inf) <= NEWER
+    """Whether only a few are new since these were read: the last of these may have grown, and the oldest have been
+    forgotten, but none was undone."""
+    now, then = list(map(_texts, edits)), list(map(_texts, read))
+    new = [edit for edit in now if edit not in then]
+    gone = [edit for edit in then[:-1] if edit not in now]
+    return len(new) <= NEWER and len(now) >= len(then) and gone == then[: len(gone)]
+
+
+def _texts(edit: Edit) -> tuple[str, str, str]:
+    """What a model reads of an edit: its line moves with every line that is typed above it."""
+    return edit.path, edit.before, edit.after
 
 
 class Place:
@@ -197,19 +205,23 @@ class SessionPool:
         return (CROWDED,) if self._clock() - self._lost_at < LIVE_SECONDS else ()
 
     def unread(self, ids: np.ndarray) -> int:
-        """How many of these tokens no session has read."""
-        return len(ids) - max((session.shares(ids) for session in self._sessions), default=0)
+        """How many of these tokens have to be read by the session that they get."""
+        session = self._fitting(ids)
+        return len(ids) - (0 if session is None else session.shares(ids))
 
     def open(self, client: str, ids: np.ndarray) -> EngineSession:
         """The session that has read most of these tokens, now the last one used; a new one if it holds more else."""
-        session = max(self._sessions, key=lambda session: session.shares(ids), default=None)
-        if session is None or 2 * session.shares(ids) < session.cache.length:
+        if (session := self._fitting(ids)) is None:
             session = EngineSession(self._new_cache())
         else:
             self._sessions.remove(session)
         self._sessions.append(session)
         self._current[client] = session, self._clock()
         return session
+
+    def _fitting(self, ids: np.ndarray) -> EngineSession | None:
+        session = max(self._sessions, key=lambda session: session.shares(ids), default=None)
+        return None if session is None or 2 * session.shares(ids) < session.cache.length else session
 
     def trim(self) -> None:
         """Drop the least recently used sessions beyond the limits, but never the last one used."""

@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercury_engine.api import Edit
 from mercury_engine.decode.canvas import fuse
-from mercury_engine.decode.sessions import LIVE_SECONDS, PAST_ANSWERS, EngineSession, PastAnswer, Place, SessionPool
+from mercury_engine.decode.sessions import (
+    LIVE_SECONDS,
+    PAST_ANSWERS,
+    EngineSession,
+    PastAnswer,
+    Place,
+    SessionPool,
+    follow,
+)
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 from tests.engine.tiny import random_runtime
 
@@ -137,7 +146,33 @@ def test_row_is_read_where_most_of_it_has_been_read():
 
 
 def test_row_that_shares_little_displaces_nothing():
-    assert list(sessions_used("abcdef", "abxyz", "abcdef")) == [(0, 6), (1, 3), (0, 0)]
+    assert list(sessions_used("abcdef", "abxyz", "abcdef")) == [(0, 6), (1, 5), (0, 0)]
+
+
+def following(read, now):
+    """Whether edits follow those that were read: letters, each on a line of its own."""
+    made = [[Edit("a.py", line, "", text) for line, text in enumerate(texts.split())] for texts in (now, read)]
+    return follow(*made)
+
+
+@pytest.mark.parametrize(
+    ("read", "now", "follows"),
+    [
+        ("a b", "a b c d e", True),
+        ("a b", "a b c d e f", False),
+        ("a b", "a bb", True),
+        ("a b c", "b c aa", True),
+        ("a b c d e", "d e f g h", True),
+        ("a b c d e", "e f g h i", False),
+        ("a b", "a", False),
+        ("a b c", "a c d", False),
+        ("a", "", False),
+        ("", "a b c", True),
+        ("", "a b c d", False),
+    ],
+)
+def test_edits_are_read_again_when_one_is_undone_or_many_are_new(read, now, follows):
+    assert following(read, now) == follows
 
 
 def remembering(*answers):
