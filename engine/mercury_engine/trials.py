@@ -64,7 +64,9 @@ def conditions(folder: Path, device: str, threads: int) -> str:
     runtime = "no OpenVINO"
     with suppress(PackageNotFoundError):
         runtime = f"OpenVINO {version('openvino')}"
-    weights = hashlib.sha256((folder / "checksums.sha256").read_bytes()).hexdigest()[:12]
+    weights = "unknown"
+    with suppress(OSError):  # what is missing is said when the model is opened
+        weights = hashlib.sha256((folder / "checksums.sha256").read_bytes()).hexdigest()[:12]
     return f"{_processor()}, {os.cpu_count()} cores, device {device}, threads {threads}, {runtime}, weights {weights}"
 
 
