@@ -115,7 +115,9 @@ class Place:
         """Those of the user that were read."""
 
     def keep(self, layout: Layout) -> Layout:
-        self.layouts = (layout, *(other for other in self.layouts if other != layout))[:LAYOUTS]
+        """As the newest, in place of one that makes the same rows."""
+        others = (old for old in self.layouts if (old.budget, old.frozen) != (layout.budget, layout.frozen))
+        self.layouts = (layout, *others)[:LAYOUTS]
         return layout
 
     def usable(self, request: InfillRequest, budget: Budget) -> list[Layout]:

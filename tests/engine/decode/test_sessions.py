@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 from mercury_engine.api import Edit
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.sessions import (
+    LAYOUTS,
     LIVE_SECONDS,
     PAST_ANSWERS,
     EngineSession,
+    Layout,
     PastAnswer,
     Place,
     SessionPool,
     follow,
 )
+from mercury_engine.tokens.layout import Budget, Frozen
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 from tests.engine.tiny import random_runtime
 
@@ -173,6 +176,17 @@ def following(read, now):
 )
 def test_edits_are_read_again_when_one_is_undone_or_many_are_new(read, now, follows):
     assert following(read, now) == follows
+
+
+def test_layouts_that_make_the_same_rows_take_the_place_of_one():
+    place, frozen = Place(), Frozen("a.py", (), (), 0)
+    edits = [(Edit("b.py", line, "", "b"),) for line in range(LAYOUTS)]
+    for layout in (
+        Layout(Budget(), frozen, (), ()),
+        *(Layout(Budget(context=256), frozen, (), made) for made in edits),
+    ):
+        place.keep(layout)
+    assert [(layout.budget.context, layout.edits) for layout in place.layouts] == [(256, edits[-1]), (2048, ())]
 
 
 def remembering(*answers):
