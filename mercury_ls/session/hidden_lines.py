@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from mercury_engine.addresses import is_here
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 from mercury_ls.completion.budgets import ENOUGH_OUTCOMES, EnginePace
@@ -47,14 +47,17 @@ class HiddenLines:
         if info.metered or (info.address and not is_here(info.address)):
             return False
         known = questions.outcomes.count(info.model, "inline")
-        return questions.learns and known < ENOUGH and self._asked[info.model] < MOST_ASKED
+        is_unknown = questions.learns and known < ENOUGH and self._asked[questions.model] < MOST_ASKED
+        return is_unknown and bool(self._files())
 
     async def ask(self, is_disturbed: Callable[[], bool] = lambda: False) -> bool | None:
         """Ask about one place, and learn from the answer: True if it is right as far as it goes. None if there is none,
         or the user came back first."""
-        self._asked[self._questions.model] += 1
-        if (full := self._some_file()) is None or (cut := _some_lines(full, self._draw)) is None:
+        if not (files := self._files()):
             return None
+        self._asked[self._questions.model] += 1
+        full = self._draw.choice(files).snapshot()
+        cut = _some_lines(full, self._draw)
         question = self._questions.completion(full.changed(cut), cut.start)
         question = replace(question, session=SESSION, history=History(), deadline_ms=None)
         if isinstance(target := where(question), Silence):
@@ -71,18 +74,15 @@ class HiddenLines:
         self._questions.lesson("inline", evidence)(is_right, True)
         return is_right
 
-    def _some_file(self) -> Snapshot | None:
-        """Of those in which the user wants suggestions."""
-        files = self._questions.files
-        uris = [uri for uri in files.documents if not self._questions.unavailable(uri, invoked=False)]
-        return files.documents[self._draw.choice(uris)].snapshot() if uris else None
+    def _files(self) -> list[Document]:
+        """Those with words in which the user wants suggestions."""
+        unavailable, documents = self._questions.unavailable, self._questions.files.documents
+        wanted = [file for uri, file in documents.items() if not unavailable(uri, invoked=False)]
+        return [file for file in wanted if WORD.search(file.text)]
 
 
-def _some_lines(snapshot: Snapshot, draw: random.Random) -> TextEdit | None:
+def _some_lines(snapshot: Snapshot, draw: random.Random) -> TextEdit:
     """Hides a line from the beginning of a word on, and at times lines below it."""
-    words = [match.start() for match in WORD.finditer(snapshot.text)]
-    if not words:
-        return None
-    start = draw.choice(words)
+    start = draw.choice([match.start() for match in WORD.finditer(snapshot.text)])
     last = min(snapshot.line_of(start) + draw.randint(0, MOST_BELOW), snapshot.line_count - 1)
     return TextEdit(start, snapshot.line_end(last), "")

@@ -48,6 +48,21 @@ async def test_hidden_comment_teaches_nothing():
     await check("", None, set())
 
 
+async def test_empty_file_does_not_use_questions_up():
+    session = await started(FakeEngine(info=replace(PLAIN, model="/models/some.gguf")))
+    session.open(URI, "/project/file.py", "python", 1, "")
+    hidden = HiddenLines(session.questions, random.Random(1))
+    for _ in range(MOST_ASKED):
+        assert await hidden.ask() is None
+    assert not hidden.are_due
+    session.open("file:///project/other.py", "/project/other.py", "python", 1, COMMENTS)
+    for _ in range(MOST_ASKED):
+        assert hidden.are_due
+        await hidden.ask()
+    assert not hidden.are_due
+    await session.end()
+
+
 async def test_answer_to_hidden_line_is_not_the_users():
     session = await asked(CODE, FakeEngine(lambda before: knowing(CODE, before), info=PLAIN))
     assert session.files.documents[URI].text == CODE
