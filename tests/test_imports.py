@@ -73,7 +73,7 @@ ORDER = {
     ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train"),
-        *("evaluate", "fit", "tune", "vocabulary", "adapt", "merge", "calibrate"),
+        *("evaluate", "fit", "tune", "vocabulary", "adapt", "merge", "quantize", "calibrate"),
     ),
     "bench": (
         *("harness", "next_edit", "replay", "kernels", "quality", "oracle", "report"),
