@@ -37,7 +37,7 @@ def kept() -> dict[str, SpeedTrial]:
     """By the name of the model. A file that cannot be read costs another trial."""
     try:
         return msgspec.json.decode(state_file().read_bytes(), type=dict[str, SpeedTrial])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return {}
 
 

@@ -77,7 +77,7 @@ class HiddenLines:
     def _files(self) -> list[Document]:
         """Those with words in which the user wants suggestions."""
         unavailable, documents = self._questions.unavailable, self._questions.files.documents
-        wanted = [file for uri, file in documents.items() if not unavailable(uri, invoked=False)]
+        wanted = [file for uri, file in [*documents.items()] if not unavailable(uri, invoked=False)]
         return [file for file in wanted if WORD.search(file.text)]
 
 

@@ -39,8 +39,9 @@ def test_trials_are_kept_by_model(file):
     trials.keep("larger", second)
     trials.keep("large", third)
     assert trials.kept() == {"large": third, "larger": second}
-    file.write_bytes(b"{")
-    assert trials.kept() == {}
+    for damaged in (b"{", b'{"\xff": 1}', b"[]"):
+        file.write_bytes(damaged)
+        assert trials.kept() == {}
 
 
 def test_full_disk_costs_another_trial_at_most(file):
