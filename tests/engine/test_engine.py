@@ -130,7 +130,7 @@ def frozen_under(answering, *requests):
     return answering.report.rows - before
 
 
-CANVAS = 16
+CANVAS = 15
 
 
 def test_new_snippets_and_edits_are_read_after_a_jump_and_not_while_typing():

@@ -102,7 +102,7 @@ REWRITES = (
     ("[[if not ready:\n    wait()\n]]go()\n", ("while not ready:\n    wait(1)\n",)),
 )
 STEPS = 100
-SIZES = {"line": (16, 32), "block": (32, 64), "edit": (32,)}
+SIZES = {"line": (15, 31), "block": (31, 63), "edit": (31,)}
 """The canvases that *instant* draws, and those that the policy draws for such budgets."""
 
 

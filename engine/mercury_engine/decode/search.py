@@ -16,7 +16,7 @@ LOW_TOKENS = 32
 HOPELESS = 0.01
 """*low* gives up on an answer when its joint probability falls below this."""
 
-SKETCH = {"line": 16, "block": 32, "edit": 32}
+SKETCH = {"line": 15, "block": 31, "edit": 31}
 """The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2

@@ -29,7 +29,8 @@ HIDDEN = np.float32(-30_000)
 COLUMN_STEP = 64
 STEPS = 16
 
-SPARE_ROWS = 8
+SPARE_WEIGHTS = 10_000_000
+"""Switching to another number of rows takes each layer as long as computing a row with so many weights."""
 
 QUANTISED_TOGETHER = 128
 
@@ -162,6 +163,7 @@ class OpenvinoRuntime:
         self._contention = contention or Contention()
         self._weights = weights
         self._last_rows = 0
+        self._spare_rows = SPARE_WEIGHTS * config.layers // config.parameters
         self._model = build(config, weights, precision)
         self._compiled = {threads: self._compile(threads)}
 
@@ -171,6 +173,9 @@ class OpenvinoRuntime:
 
     def pass_bytes(self, rows: int, columns: int) -> int:
         return score_bytes(self.config, rows, columns)
+
+    def padded(self, rows: int) -> int:
+        return padded_rows(rows)
 
     def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
         own = cast("OpenvinoCache", cache)
@@ -206,7 +211,7 @@ class OpenvinoRuntime:
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
         # OpenVINO 2026.4 cannot prepare the attention of a model without groups for one row before it has for more
         least = 1 if self._last_rows else 2
-        size = self._last_rows = max(padded_rows(len(rows.ids_R), self._last_rows), least)
+        size = self._last_rows = max(padded_rows(len(rows.ids_R), self._last_rows, self._spare_rows), least)
         inputs = {
             "ids": _padded(rows.ids_R, size),
             "positions": _padded(rows.positions_R, size),
@@ -274,14 +279,14 @@ def native_precision() -> ov.Type:
     return preferred if preferred in STORED else ov.Type.f32
 
 
-def padded_rows(count: int, before: int = 0) -> int:
-    """The bucket for a number of rows: OpenVINO takes a few passes to prepare for a new one. Switching from `before`
-    to another bucket costs about five rows each time, so a few rows too many are kept."""
+def padded_rows(count: int, before: int = 0, spare: int = 0) -> int:
+    """The bucket for a number of rows: OpenVINO takes a few passes to prepare for a new one. The one `before` is kept
+    if it has at most `spare` rows more."""
     if count <= 2:
         return max(1, count)
     step = 4 if count <= 64 else 8 if count <= 128 else 32
     fitting = math.ceil(count / step) * step
-    return before if fitting <= before <= fitting + SPARE_ROWS else fitting
+    return before if fitting <= before <= fitting + spare else fitting
 
 
 def _column_step(length: int) -> int:

@@ -190,6 +190,10 @@ class Runtime(Protocol):
         """The temporary memory of a forward of this many rows, which see this many columns."""
         ...
 
+    def padded(self, rows: int) -> int:
+        """The size of a pass of this many rows: a few sizes are prepared, and rows that fill one up cost nothing."""
+        ...
+
     def forward(self, rows: Rows, cache: Cache) -> Forward:
         """Run a pass without changing its cache."""
         ...

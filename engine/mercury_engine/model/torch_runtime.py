@@ -111,6 +111,9 @@ class TorchRuntime:
     def pass_bytes(self, rows: int, columns: int) -> int:
         return score_bytes(self.config, rows, columns)
 
+    def padded(self, rows: int) -> int:
+        return rows
+
     def forward(self, rows: Rows, cache: Cache) -> TorchForward:
         (only,) = self._batched([Pass(rows, cache)])
         return only

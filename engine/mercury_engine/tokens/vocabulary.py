@@ -3,8 +3,9 @@
 LAYOUT_VERSION = 1
 """Changes whenever the meaning of a row changes; a model names the version that it was trained for."""
 
-CANVASES = (4, 8, 16, 32, 64)
-"""The numbers of slots that a canvas may have."""
+CANVASES = (3, 7, 15, 31, 63)
+"""The numbers of slots that a canvas may have: with the row before it, it fills a size that runtimes pad passes to.
+Models learn canvases with one slot more, and fill these as well."""
 
 HOLE_STRIDE = 65
 """Positions from one anchor to the next: the anchor's own and 64 for its slots, whatever the size of the canvas.

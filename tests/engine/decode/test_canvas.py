@@ -122,7 +122,7 @@ def test_predictions_can_be_read_only_if_asked_for():
         fused.clean_row(np.zeros((1, 512), np.float32), 0)
 
 
-@pytest.mark.parametrize(("slots", "size"), [(1, 4), (4, 4), (5, 8), (9, 16), (64, 64), (99, 64)])
+@pytest.mark.parametrize(("slots", "size"), [(1, 3), (3, 3), (4, 7), (9, 15), (63, 63), (99, 63)])
 def test_smallest_canvas_holds_the_slots(slots, size):
     assert canvas_for(slots) == size
     assert masked(size).tolist() == [MASK] * size

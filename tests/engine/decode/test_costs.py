@@ -17,8 +17,11 @@ class Device:
         self._runtime = random_runtime()
         self.config, self.cache = self._runtime.config, self._runtime.cache
 
+    def padded(self, rows):
+        return rows if rows < 3 else -(-rows // 4) * 4
+
     def forward(self, rows, cache):
-        count = len(rows.ids_R)
+        count = self.padded(len(rows.ids_R))
         first = self._preparing if count not in self.forwards else 0.0
         self.now += (self._each + self._row * count + first) / 1000
         self.forwards.append(count)
@@ -40,6 +43,14 @@ def test_start_measures_two_sizes_and_all_the_others_lie_between():
     costs = CostMeter(device, clock=device.clock).start()
     assert costs.rows == (1, 32)
     assert costs.of(8) == pytest.approx(11.0)
+
+
+def test_rows_cost_what_the_size_costs_to_which_they_are_padded():
+    device = Device(each=3.0)
+    costs = measure_costs(device, clock=device.clock)
+    assert costs.of(np.array([1, 2, 3, 4, 5, 9, 128])) == pytest.approx([4.0, 5.0, 7.0, 7.0, 11.0, 15.0, 131.0])
+    assert costs.of(160) == pytest.approx(131.0 * 160 / 128)
+    assert costs.of(np.inf) == np.inf
 
 
 @pytest.mark.parametrize("each", [1.0, 10.0, 100.0, 1000.0])

@@ -16,8 +16,17 @@ CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
 """The default model on two cores."""
 
 GPU = Costs((1, 128), (1.0, 1.0))
-AVX2 = Costs((1, 2, 4, 8, 16, 32), (47.0, 51.0, 69.0, 117.0, 172.0, 287.0))
-"""A model of 400 million parameters on two cores."""
+
+OPENVINO = (1, 2, *range(4, 65, 4), *range(72, 129, 8))
+AVX2 = Costs((1, 2, 4, 8, 16, 32), (47.0, 51.0, 69.0, 117.0, 172.0, 287.0), OPENVINO)
+VNNI = Costs((1, 4, 8, 16, 32, 128), (21.0, 22.0, 24.0, 34.0, 53.0, 204.0), OPENVINO)
+VNNI_4_BITS = Costs((1, 4, 8, 16, 32, 128), (15.0, 15.0, 19.0, 30.0, 51.0, 197.0), OPENVINO)
+ONE_CORE = Costs((1, 2, 4, 8, 16, 32, 64), (90.0, 95.0, 125.0, 215.0, 330.0, 560.0, 1060.0), OPENVINO)
+H100 = Costs((1, 4, 16, 32, 64, 128), (0.8, 0.82, 0.9, 1.0, 1.15, 1.5), (1, 4, 16, 32, 64, 128))
+"""A model of 400 million parameters: with 8-bit weights on two cores without and with instructions for dot products,
+with 4-bit weights there, on one slow core, and on a GPU."""
+
+MACHINES = [AVX2, VNNI, VNNI_4_BITS, ONE_CORE, H100]
 
 
 def draft(count=12, source="copy", agreed=7):
@@ -159,7 +168,7 @@ rates = st.lists(st.floats(0.0, 50.0), min_size=7, max_size=7).map(
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
-    st.one_of(st.sampled_from([GPU, CPU, AVX2, STEEP]), rates),
+    st.one_of(st.sampled_from([GPU, CPU, *MACHINES, STEEP]), rates),
     st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]),
     st.sampled_from([0.1, 0.5, 0.9]),
     st.integers(0, 3),
@@ -172,6 +181,15 @@ def test_chains_of_drafts_settle_more_than_every_second_pass_where_rows_cost_not
     """Of a geometric run with this accuracy, a canvas and a verification in turn would settle half as much again."""
     expected = 1 + sum(0.7**slot for slot in range(1, 60))
     assert Imagined(0.7, 0.7, 0).speed(GPU, answers=20, length=60) > 0.85 * expected
+
+
+@pytest.mark.parametrize("costs", MACHINES)
+def test_passes_fill_the_sizes_that_they_are_padded_to(costs):
+    for proposals in ([], [canvas(0.5, 0.5, 0.5, 0.5, 0.5, 0.5)], [draft(3), canvas(0.9, 0.7)]):
+        action = choice(costs, drawn(0.7), proposals=proposals)
+        rows = 1 + len(action.draft.ids) + action.size * len(action.anchors)
+        all_drafted = len(action.draft.ids) == len({token for drafted in proposals for token in drafted.ids})
+        assert rows in costs.sizes or all_drafted
 
 
 def test_costs_are_interpolated_and_grow_on_behind_the_last_measurement():

@@ -108,6 +108,9 @@ class ScriptedRuntime:
     def pass_bytes(self, rows, columns):
         return 4 * rows * columns
 
+    def padded(self, rows):
+        return rows
+
     def forwards(self, passes):
         return [self.forward(one.rows, one.cache) for one in passes]
 

@@ -114,7 +114,7 @@ class _WithoutHints:
             runtime.batch,
         )
         self.cache, self.pass_bytes = runtime.cache, runtime.pass_bytes
-        self.forward, self.forwards = runtime.forward, runtime.forwards
+        self.forward, self.forwards, self.padded = runtime.forward, runtime.forwards, runtime.padded
 
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:

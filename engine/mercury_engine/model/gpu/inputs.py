@@ -62,12 +62,16 @@ def bucket_for(batch: int, rows: int, outputs: int, columns: int) -> Bucket:
     """The smallest bucket for this many sequences, rows of each, and columns, both cached and new. A graph chooses
     tokens after all of its rows or after none, so that few graphs serve all passes."""
     batch = _smallest(batch, BATCHES, BATCHES[-1])
-    rows = _smallest(rows, ROWS, COARSE)
+    rows = padded_rows(rows)
     pages = FEWEST_PAGES
     while pages * PAGE < columns:
         pages *= 2
     bucket = Bucket(batch, rows, _smallest(outputs, (0, *ROWS), COARSE), pages)
     return bucket._replace(outputs=batch * rows) if outputs and bucket.is_graph else bucket
+
+
+def padded_rows(count: int) -> int:
+    return _smallest(count, ROWS, COARSE)
 
 
 def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mercury_engine.model.batches import PRECISIONS, batched
 from mercury_engine.model.gpu.backends import CHUNK, KEYSTROKE, chosen_backends
-from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
+from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout, padded_rows
 from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
 from mercury_engine.model.gpu.step import Backends, step
 from mercury_engine.model.gpu.weights import Network
@@ -125,6 +125,9 @@ class GpuRuntime:
         config = self.config
         numbers = 2 * config.width + 4 * config.heads * config.head_width + 3 * config.feed_forward
         return FLOAT * rows * numbers + rows * rows // 8
+
+    def padded(self, rows: int) -> int:
+        return padded_rows(rows)
 
     def forward(self, rows: Rows, cache: Cache) -> GpuForward:
         (only,) = self._batched([Pass(rows, cache)])
