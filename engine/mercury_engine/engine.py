@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from itertools import count, product, repeat
+from itertools import product, repeat
 from pathlib import Path
 
 from msgspec import Struct
@@ -177,15 +177,20 @@ class MercuryEngine:
     def _answer(self, question: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
         """Answer part after part: each may be continued by another. Before the first forward of an answer, what is
         copied may be shown."""
-        started, steps = self._clock(), count(1)
+        started, steps = self._clock(), 0
         parts, filled = [self._first(question, place, session, row)], [Filled("") for _ in question.spans]
         frames = Frames() if question.slots else None
         is_late = not self._has_time(question.deadline_ms, started)
 
         def draft(*, final: bool = False) -> Draft:
+            nonlocal steps
             unread = len(row.ids) - 1 - session.shares(row.ids) if len(parts) == 1 else 0
-            is_written = not (unread > 0 or (final and is_late)) or any(span.confidence for span in filled)
-            return Draft(next(steps) if is_written else 0, tuple(filled), final, unread=0 if is_written else unread)
+            is_out_of_time = final and not self._has_time(question.deadline_ms, started)
+            is_reading = (is_late and final) or (unread > 0 and (is_out_of_time or not final))
+            if is_reading and not steps and not any(span.confidence for span in filled):
+                return Draft(0, tuple(filled), final, unread=unread)
+            steps += 1
+            return Draft(steps, tuple(filled), final)
 
         try:
             for part in parts:
@@ -328,8 +333,10 @@ class MercuryEngine:
 
     def _presenting(self, request: InfillRequest) -> Presentation:
         """Who asks by hand sees all that a model has to say which is not small, likely or not."""
-        is_whole = request.invoked and not self._is_small
-        return replace(self._presentation, bar=0.0) if is_whole else self._presentation
+        return replace(self._presentation, bar=0.0) if self._shows_all(request) else self._presentation
+
+    def _shows_all(self, request: InfillRequest) -> bool:
+        return request.invoked and not self._is_small
 
     @property
     def _is_small(self) -> bool:
@@ -339,7 +346,7 @@ class MercuryEngine:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._decoder.runtime.config.context - len(row.ids)
-        is_short = request.effort == "low" and _is_insertion(span) and self._presenting(request).bar
+        is_short = request.effort == "low" and _is_insertion(span) and not self._shows_all(request)
         tokens = min(span.budget, LOW_TOKENS) if is_short else span.budget
         return max(1, min(tokens, room))
 

@@ -250,11 +250,11 @@ def is_type(name: str, snapshot: Snapshot) -> bool:
 
 def _derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
     """True if the file declares a type of this name with the owner in its heading."""
-    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in headings_of(snapshot, name))
+    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in _headings_of(snapshot, name))
 
 
 @cached
-def headings_of(snapshot: Snapshot, name: str) -> list[str]:
+def _headings_of(snapshot: Snapshot, name: str) -> list[str]:
     """The first lines of the headings of the types of this name."""
     text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
     places = (at for at in scopes.mentions(snapshot, name) if DECLARING.search(text, text.rfind("\n", 0, at) + 1, at))

@@ -73,13 +73,13 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     if local is not None or symbols.allows_bare_members(file):
         return nodes
     inside = outward(scopes.node_at(file, offset))
-    around = [node for node in inside if node.type in scopes.FUNCTIONS or is_body_of_type(node)][:1]
+    around = [node for node in inside if node.type in scopes.FUNCTIONS or _is_body_of_type(node)][:1]
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
     in_type = [node for node in before for body in around if (owner := symbols.owner_of(node)) and owner == body.parent]
     return in_type or [node for node in nodes if symbols.owner_of(node) is None]
 
 
-def is_body_of_type(node: Node) -> bool:
+def _is_body_of_type(node: Node) -> bool:
     parent = node.parent
     return parent is not None and parent.type in scopes.TYPES and parent.child_by_field_name("body") == node
 

@@ -27,7 +27,7 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return SAME if is_home and (own or symbols.enclosing(node)) == kin.owner else OTHER
     if node.parent is None or in_import(node):
         return OTHER
-    if (kind := type_of_object(node)) is not None:
+    if (kind := _type_of_object(node)) is not None:
         return kin.of_annotation(file, kind)
     if scopes.declares(node) and own is not None:
         return _of_declaration(kin, file, node, own)
@@ -166,7 +166,7 @@ def _type_of_literal(node: Node) -> Node | None:
     return around.child_by_field_name("type") if around is not None else None
 
 
-def type_of_object(node: Node) -> Node | None:
+def _type_of_object(node: Node) -> Node | None:
     """The type of the object that a literal or pattern spells out, as far as it is named beside: `T` of
     `x: T = { a: 1 }`, `({ a }: T)` and `case T(a=1)`."""
     parent = node.parent

@@ -195,7 +195,7 @@ def test_cancelling_one_leaves_the_others_as_they_are(drawn, pauses):
 
 def documents(count):
     """Completions in files of different lengths, each of a client of its own."""
-    texts = ["".join(f"value_{i} = {i}\n" for i in range(5 * n)) + DOCUMENT for n in range(count)]
+    texts = ["".join(f"value_{n}_{i} = {i}\n" for i in range(5 * n + 1)) + DOCUMENT for n in range(count)]
     return [request(text.replace("hypot", "hy$0"), effort="medium", session=str(n)) for n, text in enumerate(texts)]
 
 

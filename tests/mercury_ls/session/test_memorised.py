@@ -107,7 +107,7 @@ async def test_memorised_text_is_all_shown(model, folder):
     asked = Asked(info=blank.info())
     for name, (_, middle) in PLACES.items():
         await answer_at(asked, name)
-        question = blank._asking.question(asked.request, 0)
+        question = blank._question(asked.request, 0)
         rest = TOKENIZER.encode(question.prompt.forced + middle)
         lessons.append((question.ids, [*rest, TOKENIZER.special("<|endoftext|>")]))
     memorised(model, lessons)
