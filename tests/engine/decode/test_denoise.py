@@ -171,7 +171,8 @@ def test_cancelling_anywhere_leaves_nothing_wrong_behind(asked, pauses, effort):
 def test_drafts_end_in_one_final_and_never_show_a_special_token(asked, effort, seed, bar):
     drafts = list(engine(random_runtime(), bar=bar).infill(replace(asked, effort=effort, seed=seed)))
     assert [draft.final for draft in drafts] == [False] * (len(drafts) - 1) + [True]
-    assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
+    steps = [draft.step for draft in drafts if not draft.unread]
+    assert steps == list(range(1, len(steps) + 1))
     for draft in drafts:
         assert len(draft.spans) == len(asked.spans)
         for filled in draft.spans:
