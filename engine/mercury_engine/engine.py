@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from itertools import product, repeat
+from itertools import count, product, repeat
 from pathlib import Path
 
 from msgspec import Struct
@@ -177,20 +177,15 @@ class MercuryEngine:
     def _answer(self, question: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
         """Answer part after part: each may be continued by another. Before the first forward of an answer, what is
         copied may be shown."""
-        started, steps = self._clock(), 0
+        started, steps = self._clock(), count(1)
         parts, filled = [self._first(question, place, session, row)], [Filled("") for _ in question.spans]
         frames = Frames() if question.slots else None
         is_late = not self._has_time(question.deadline_ms, started)
 
         def draft(*, final: bool = False) -> Draft:
-            nonlocal steps
-            unread = len(row.ids) - 1 - session.shares(row.ids) if len(parts) == 1 else 0
-            is_out_of_time = final and not self._has_time(question.deadline_ms, started)
-            is_reading = (is_late and final) or (unread > 0 and (is_out_of_time or not final))
-            if is_reading and not steps and not any(span.confidence for span in filled):
-                return Draft(0, tuple(filled), final, unread=unread)
-            steps += 1
-            return Draft(steps, tuple(filled), final)
+            unread = row.holes[0].anchor - session.shares(row.ids) if len(parts) == 1 else 0
+            is_written = not (unread > 0 or (final and is_late)) or any(span.confidence for span in filled)
+            return Draft(next(steps) if is_written else 0, tuple(filled), final, unread=0 if is_written else unread)
 
         try:
             for part in parts:
