@@ -180,9 +180,11 @@ async def test_user_has_limit_of_concurrent_requests(team):
     async with team.client("ada") as ada, team.client("grace") as grace:
         many = [ada.post("/v1/completions", json=ASKED) for _ in range(16)]
         answers = await asyncio.gather(*many, grace.post("/v1/completions", json=ASKED))
-    statuses = [answer.status_code for answer in answers]
-    assert set(statuses[:-1]) == {200, 429}
-    assert statuses[-1] == 200
+    *statuses, of_another = [answer.status_code for answer in answers]
+    refused = [status for status in statuses if status != 200]
+    assert 0 < len(refused) < len(statuses)
+    assert set(refused) <= {429, 408}, "408: it gave its place up before its body had arrived"
+    assert of_another == 200
 
 
 async def test_strangers_are_not_let_in(team):
