@@ -36,6 +36,11 @@ class Offer(Struct, frozen=True):
         return self.edits[0]
 
     @property
+    def is_cut(self) -> bool:
+        """Whether it is only the likely beginning of what its model had to say."""
+        return self.evidence is not None and not self.evidence.complete
+
+    @property
     def characters(self) -> int:
         """How many characters the user would have to type for it, without those that are there already."""
         return sum(len(difference(self.old_text(edit), edit.text).text) for edit in self.edits)

@@ -28,7 +28,7 @@ def repeats(text: str, snapshot: Snapshot, target: Target) -> bool:
     """Whether the suggestion, with what precedes the cursor on its line, only says again what is there."""
     number = snapshot.line_of(target.start)
     whole = snapshot.text[snapshot.line_start(number) : target.start] + text
-    lines = [line.strip() for line in whole.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in whole.splitlines() if line.strip()]
     return bool(lines) and (
         _is_beside(lines, snapshot, number)
         or _is_declared(whole, snapshot, number)
@@ -37,15 +37,16 @@ def repeats(text: str, snapshot: Snapshot, target: Target) -> bool:
 
 
 def _is_beside(lines: list[str], snapshot: Snapshot, number: int) -> bool:
-    """Whether they are the next or the previous lines again."""
+    """Whether they are the next or the previous lines again; behind a deeper block, it says something else."""
     below = list(islice(_nonblank(snapshot, number, 1), len(lines)))
     above = list(islice(_nonblank(snapshot, number, -1), len(lines)))[::-1]
-    return lines == below or (lines == above and sum(map(len, lines)) > 8)
+    said = list(map(str.strip, lines))
+    return said == list(map(str.strip, below)) or (lines == above and sum(map(len, said)) > 8)
 
 
 def _nonblank(snapshot: Snapshot, number: int, step: int) -> Iterator[str]:
     numbers = range(number + step, snapshot.line_count if step > 0 else -1, step)
-    return (line for at in numbers if (line := snapshot.line(at).strip()))
+    return (line for at in numbers if (line := snapshot.line(at).rstrip()))
 
 
 def _is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:

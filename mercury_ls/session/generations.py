@@ -261,13 +261,13 @@ class Generations:
 
 def answers(generation: Generation, current: Snapshot, cursor: int, invoked: bool) -> bool:
     """Whether a request at this place can be answered from the generation. One that was silent at this very place is an
-    answer too, unless it was late, or the user insists."""
+    answer too, unless it was late, or the user insists; so is one that was cut to its likely beginning."""
     if generation.is_ahead and cursor < generation.question.offset:
         return False
     if not generation.is_over:
         return generation.agrees(current, cursor)
-    if remainder := generation.remainder(current, cursor):
-        return bool(remainder.edits)
     insists = invoked and not generation.question.invoked
+    if remainder := generation.remainder(current, cursor):
+        return bool(remainder.edits) and not (insists and remainder.is_cut)
     is_silent = generation.answer.step > 0 and not generation.answer.offers
     return is_silent and not insists and generation.is_about(current, cursor)

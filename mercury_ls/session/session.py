@@ -184,10 +184,12 @@ class Session:
                         self.questions.tell(latest)
                         yield latest
                     await generation.news(latest, patience.until if answer else None)
-            if answer is None:  # it was for less text than there is by now
+            if answer is None:  # it was for less text than there is by now, or cut
                 generation = None
             elif answer.offers and request.invoked:
                 answer = await self._with_alternatives(generation, place, answer)
+            elif request.invoked and (standing := self._still_standing(place)):
+                generation, answer = standing
             if request.selected is None and generation is not None and generation.is_over:
                 self._learn_from(generation)
             if generation and answer and answer.offers and request.selected is None:
@@ -232,9 +234,11 @@ class Session:
         if self.files.documents.get(current.uri) is not place.document:
             return Answer(silence="the document was closed")
         remainder = generation.remainder(current, cursor)
+        insists = place.invoked and not generation.question.invoked
         if (
             remainder is not None
             and remainder.edits
+            and not (insists and generation.is_over and remainder.is_cut)
             and not self._is_late_scrap(generation, remainder, current, cursor)
         ):
             return self._offered(generation, remainder, place)
@@ -243,10 +247,14 @@ class Session:
                 self._learn_from(generation)
                 generation.close()
             return None
-        insists = place.invoked and not generation.question.invoked
         if place.is_current and (insists or not generation.is_about(place.snapshot, place.offset)):
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
+
+    def _still_standing(self, place: RequestPlace) -> tuple[Generation, Answer] | None:
+        """What is left of the suggestion on the screen, for who insists on more and gets nothing."""
+        answer = self._answer_of(self._on_screen, replace(place, invoked=False)) if self._on_screen else None
+        return (self._on_screen, answer) if self._on_screen and answer and answer.offers else None
 
     def _is_late_scrap(self, generation: Generation, remainder: Offer, current: Snapshot, cursor: int) -> bool:
         """Whether hardly anything is left of an answer that was never on the screen."""

@@ -49,6 +49,12 @@ def test_decorated_name_may_be_declared_again():
     check(f"{getter}$0\n", "def f(self, value):", f"{getter}«def f(self, value):»\n")
 
 
+def test_line_is_said_again_only_behind_a_deeper_block():
+    check("try:\n    a()\nexcept E:\n    return False\n    $0\n", "return False", REPEATS)
+    drawn = "def f():\n    try:\n        a()\n    except E:\n        return False\n    $0\n"
+    check(drawn, "return False", drawn.replace("$0", "«return False»"))
+
+
 def test_chain_asks_for_condition_once():
     check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 1:", REPEATS)
     check("if x == 1:\n    a()\nelif x == 2:\n    b()\nelif $0\n", "x == 2:", REPEATS)

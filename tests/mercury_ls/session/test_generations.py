@@ -39,9 +39,10 @@ class Pen:
         self._drafts: asyncio.Queue[Draft | Exception] = asyncio.Queue()
         self._step = 0
 
-    def write(self, text: str, *, final: bool = False, p: float = 0.9) -> None:
+    def write(self, text: str, *, final: bool = False, p: float = 0.9, cut: bool = False) -> None:
+        """A final text that was `cut` is only the likely beginning of the answer."""
         self._step += 1
-        self._drafts.put_nowait(Draft(self._step, (Filled(text, (p,) * 4, p, final),), final=final))
+        self._drafts.put_nowait(Draft(self._step, (Filled(text, (p,) * 4, p, final and not cut),), final=final))
 
     def read_until(self, unread: int, *, final: bool = False) -> None:
         """A forward that only reads."""
@@ -350,6 +351,28 @@ async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(des
     assert len(desk.pens) == 1
     await typist.ask(invoked=True)
     assert len(desk.pens) == 2
+
+
+async def test_who_insists_gets_all_of_a_suggestion_that_was_cut(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(", final=True, cut=True)
+    await settled()
+    asked = await typist.ask(invoked=True)
+    desk.pens[1].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+
+
+async def test_who_insists_keeps_a_suggestion_of_which_there_is_no_more(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(", final=True, cut=True)
+    await settled()
+    asked = await typist.ask(invoked=True)
+    desk.pens[1].write("", final=True)
+    await settled()
+    assert texts(asked) == ["compute("]
 
 
 async def test_place_whose_prompt_was_not_read_in_time_is_asked_again_until_it_is(desk, typist):
