@@ -52,6 +52,9 @@ from mercury_engine.tokens.vocabulary import (
 JUMP_LINES = 8
 """Moving the cursor further than this many lines is a jump."""
 
+BEGINNING = 16
+"""Tokens by which the text after the cursor is recognised."""
+
 SHORTEST_SNIPPET = 32
 """In tokens: a snippet with less room than this is left out."""
 
@@ -89,13 +92,15 @@ class Budget(Struct, frozen=True):
 class Frozen(Struct, frozen=True):
     """The part of a row that stays while the user types, as of the last jump or pause.
 
-    `unread` are the snippets that did not fit.
+    `unread` are the snippets that did not fit. `lines_after` the cursor, and the text with which the far suffix
+    `begins`, say whether it still follows a cursor.
     """
 
     path: str
     preamble: tuple[int, ...]
     suffix: tuple[int, ...]
     lines_after: int
+    begins: bytes = b""
     unread: tuple[int, ...] = ()
 
 
@@ -167,18 +172,20 @@ def freeze(tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> Froz
     far = tokenizer.encode(following)[budget.near :]
     suffix = tuple(far[: max(budget.suffix, spare)])
     remaining = [tokenizer.encode(snippet.text) for snippet in _related(request)[preamble.count(SNIP) :]]
-    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor), _separated(reversed(remaining)))
+    unread, begins = _separated(reversed(remaining)), tokenizer.decode_bytes(suffix[:BEGINNING])
+    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor), begins, unread)
 
 
 def is_stale(frozen: Frozen, request: InfillRequest) -> bool:
-    """True if the cursor has jumped to another file, or across more than a few lines.
+    """True if the cursor has jumped to another file, across more than a few lines, or into what followed it.
 
-    It counts the lines after the cursor because typing new lines does not change their number. Edits alone never
+    It counts the lines after the cursor because typing new lines does not change their number. Edits elsewhere never
     make the frozen part stale: the caller freezes again when the user pauses.
     """
     window, cursor = _target(request)
     moved = abs(window.text.count("\n", cursor) - frozen.lines_after)
-    return window.path != frozen.path or moved > JUMP_LINES
+    follows = frozen.begins in window.text[cursor:].encode("utf-8", "replace")
+    return window.path != frozen.path or moved > JUMP_LINES or not follows
 
 
 def lay_out(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget: Budget) -> LayoutRow:

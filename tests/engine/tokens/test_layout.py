@@ -329,6 +329,14 @@ def test_jump_makes_snapshot_stale_and_typing_does_not():
     assert is_stale(frozen, request("$0" + text, path="other.py"))
 
 
+def test_suffix_is_stale_where_it_no_longer_follows_the_cursor():
+    lines = [f"a{number} = {number}\n" for number in range(60)]
+    text = "".join(lines)
+    frozen = freeze(TOKENIZER, request("$0" + text), BUDGET)
+    assert is_stale(frozen, request(text + "$0" + text.replace("a", "b")))
+    assert not is_stale(frozen, request("".join(lines[:2]) + "$0" + "".join(lines[2:])))
+
+
 def test_answer_spells_begun_word_again():
     row = row_of(request("total = sha$0\n"))
     ids = answer_ids(TOKENIZER, row.holes[0], "pe.area()")
