@@ -1,5 +1,6 @@
 """What the setting `auto` means: of the models that ship the best that answers in time on this machine, and why."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Sequence
 from datetime import date, timedelta
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mercury_engine import trials
-from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest, Span, Window
+from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest, Span, Window
 from mercury_engine.trials import AGAIN_DAYS, LIMIT_MS, SpeedTrial
 
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
+
+log = logging.getLogger(__name__)
 
 SAMPLE_CHARACTERS = 1600
 """About 400 tokens, as much as is read first on a machine that reads slowly."""
@@ -56,20 +59,25 @@ def open_best(
     today: Today = date.today,
     clock: Clock = time.process_time,
 ) -> ChosenEngine:
-    """The first model that answers in time, or the last. Each is tried on the way unless that was done."""
-    too_slow = ""
+    """The first model that opens and answers in time, or the last. Each is tried on the way unless that was done."""
+    why = ""
     for folder in folders[:-1]:
         conditions = trials.conditions(folder, settings.device, settings.threads)
         trial, engine = trials.kept().get(folder.name), None
-        if trial is None or not trial.holds(conditions, today()):
-            engine = open_engine(folder)
-            trial = SpeedTrial(conditions, _first_line_ms(engine, settings.threads, clock), today())
-            trials.keep(folder.name, trial)
-        if trial.is_quick:
-            return ChosenEngine(engine or open_engine(folder), quick(trial), _unkept(folder.name, conditions, today))
-        too_slow = too_slow or slow(folder.name, trial)
+        try:
+            if trial is None or not trial.holds(conditions, today()):
+                engine = open_engine(folder)
+                trial = SpeedTrial(conditions, _first_line_ms(engine, settings.threads, clock), today())
+                trials.keep(folder.name, trial)
+            if trial.is_quick:
+                engine = engine or open_engine(folder)
+                return ChosenEngine(engine, quick(trial), _unkept(folder.name, conditions, today))
+            why = why or slow(folder.name, trial)
+        except EngineError as error:
+            why = why or f"{folder.name} cannot be opened: {error}"
+            log.warning("%s", why)
         del engine  # before the next one is opened: there may be memory for one alone
-    return ChosenEngine(open_engine(folders[-1]), too_slow or alone(folders))
+    return ChosenEngine(open_engine(folders[-1]), why or alone(folders))
 
 
 def _first_line_ms(engine: Engine, threads: int, clock: Clock) -> float:

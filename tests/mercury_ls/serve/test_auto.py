@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine import model_folders, trials
+from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
 from mercury_engine.trials import AGAIN_DAYS, LIMIT_MS
 from mercury_ls.serve import auto
@@ -13,7 +14,7 @@ from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import remarks
 
 DAY = date(2026, 11, 26)
-QUICK, SLOW = LIMIT_MS / 1000, LIMIT_MS / 500
+QUICK, SLOW, BROKEN = LIMIT_MS / 1000, LIMIT_MS / 500, None
 
 
 class Timed(FakeEngine):
@@ -43,6 +44,8 @@ class Machine:
 
     def open(self, folder):
         self.opened.append(folder.name)
+        if self.seconds[folder.name] is BROKEN:
+            raise EngineError("its weights are damaged")
         return Timed(self, folder.name, self.seconds[folder.name])
 
     def start(self, **settings):
@@ -79,6 +82,14 @@ def test_slow_model_makes_way_and_is_tried_again_after_a_week(machine):
     check(laptop, "bootstrap", "bootstrap", "`mercury-ls model use quicksilver` uses it all the same")
     check(laptop, "bootstrap", "bootstrap", "it is tried again from 2026-12-03 on")
     laptop.today += timedelta(AGAIN_DAYS)
+    laptop.seconds["quicksilver"] = QUICK
+    check(laptop, "quicksilver", "quicksilver", "a first line takes 4.0 s")
+
+
+def test_model_that_cannot_be_opened_makes_way_and_is_tried_at_the_next_start(machine):
+    laptop = machine(quicksilver=BROKEN, bootstrap=0.1)
+    info = laptop.start().info()
+    assert (info.model, info.choice) == ("bootstrap", "quicksilver cannot be opened: its weights are damaged")
     laptop.seconds["quicksilver"] = QUICK
     check(laptop, "quicksilver", "quicksilver", "a first line takes 4.0 s")
 
