@@ -136,7 +136,10 @@ class Contention:
 
 
 class Unmoved(Contention):
-    """For large models: compiling one for another number of threads takes seconds and all of its memory again."""
+    """For large models: compiling one for another number of threads takes seconds, and all of its memory once more."""
+
+    LARGE = 100_000_000
+    """In parameters."""
 
     def record(self, shape: tuple[int, ...], seconds: float) -> None:
         pass
@@ -160,7 +163,7 @@ class OpenvinoRuntime:
         self.precision = f"{_stored_as(weights)} weights, {precision.get_type_name()}"
         self._type = precision
         self.threads = threads
-        self._contention = contention or Contention()
+        self.contention = contention or (Contention() if config.parameters < Unmoved.LARGE else Unmoved())
         self._weights = weights
         self._last_rows = 0
         self._spare_rows = SPARE_WEIGHTS * config.layers // config.parameters
@@ -184,7 +187,7 @@ class OpenvinoRuntime:
         started = time.perf_counter()
         logits_WV, key_values_BRE, *trusted = compiled.run(inputs, own.tensor())
         shape = len(inputs["ids"]), own.columns, len(inputs["wanted"])
-        self._contention.record(shape, time.perf_counter() - started)
+        self.contention.record(shape, time.perf_counter() - started)
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         logits_WV = logits_WV[: len(rows.wanted)].copy()
         for trusted_WH in trusted:
@@ -198,7 +201,7 @@ class OpenvinoRuntime:
     def _fitting(self) -> "_Compiled":
         """The graph for this number of threads. It is compiled for one thread on demand, which costs memory and a
         third of a second."""
-        threads = 1 if self._contention.crowded else self.threads
+        threads = 1 if self.contention.crowded else self.threads
         if threads not in self._compiled:
             self._compiled[threads] = self._compile(threads)
         return self._compiled[threads]

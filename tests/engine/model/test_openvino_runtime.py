@@ -23,6 +23,7 @@ from mercury_engine.model.openvino_runtime import (
     STORED,
     Contention,
     OpenvinoRuntime,
+    Unmoved,
     load,
     native_precision,
     padded_columns,
@@ -353,6 +354,15 @@ def test_shapes_are_judged_apart():
     for _ in range(10):
         contention.record((1, 64), 0.001)
         contention.record((64, 64), 0.01)
+    assert not contention.crowded
+
+
+def test_large_model_keeps_its_threads_and_with_them_its_memory(model, monkeypatch):
+    assert not isinstance(runtime_of(model).contention, Unmoved)
+    monkeypatch.setattr(Unmoved, "LARGE", 0)
+    contention = runtime_of(model).contention
+    for seconds in (1.0, 9.0, 9.0, 9.0, 9.0):
+        contention.record((1, 64), seconds)
     assert not contention.crowded
 
 
