@@ -86,13 +86,16 @@ def open_subject(model: str, costs: Costs | None = None) -> Subject:
     runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
     calibration, costs = read_calibration(folder), costs or measure_costs(runtime)
     ways = {}
+    copy_bias = read_copy_bias(folder)
     for name, (decode, effort) in DECODES.items():
         copying = name != "no_copying"
+        if not (copying or copy_bias or runtime.config.hints):
+            continue  # it would be the model as it is
         engine = MercuryEngine(
             runtime if copying else _WithoutHints(runtime),
             tokenizer,
             calibration=calibration,
-            copy_bias=read_copy_bias(folder) if copying else None,
+            copy_bias=copy_bias if copying else None,
             costs=costs,
             decode=decode,
             bar=0,
