@@ -61,9 +61,10 @@ class Infill(Protocol):
 
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
-    asked for several lines wherever they fit, `grows` that its drafts only ever get longer; `slots` is for those who
-    watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
-    than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have.
+    asked for several lines wherever they fit, `small` that it is asked for code alone, `grows` that its drafts only
+    ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
+    that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
+    `alternatives` how many answers it may have.
     """
 
     snapshot: Snapshot
@@ -82,6 +83,7 @@ class Question(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
     strong: bool = False
+    small: bool = False
     grows: bool = False
     slots: bool = False
     judge: Judge = UNTAUGHT
@@ -171,7 +173,14 @@ def where(question: Question) -> Target | Silence:
     modes, snapshot, settings = question.modes, question.snapshot, question.settings
     if "line" not in modes and "block" not in modes:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
-    candidate = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
+    candidate = at_cursor(
+        snapshot,
+        question.offset,
+        settings,
+        invoked=question.invoked,
+        strong=question.strong,
+        small=question.small,
+    )
     if isinstance(candidate, Target) and candidate.mode not in modes:
         return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
     return candidate

@@ -124,6 +124,7 @@ class Questions:
             recent_edits=settings.context.recent_edits,
             modes=asked_modes(info),
             strong=info is not None and info.strong,
+            small=info is not None and info.small,
             grows=info is not None and info.grows,
             most_tokens=budgets.tokens,
         )

@@ -132,8 +132,8 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = -1.0
     adapt: Annotated[bool, Meta(description="Learn how likely suggestions are from what you keep.")] = True
-    in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = False
-    in_strings: Annotated[bool, Meta(description="Suggest inside strings.")] = False
+    in_comments: Annotated[bool, Meta(description="Suggest inside comments, but not with bootstrap.")] = True
+    in_strings: Annotated[bool, Meta(description="Suggest inside strings, but not with bootstrap.")] = True
     multi_line: Annotated[
         Literal["auto", "always", "never"],
         Meta(description="Suggest several lines where a block is expected, always, or never."),

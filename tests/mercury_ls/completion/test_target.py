@@ -10,9 +10,12 @@ from tests.marked import marked
 def test_target_is_where_and_how_much_is_asked_for(case: Case) -> None:
     """`line` or `block`, with what is replaced in «…», or why nothing is; settings stand behind the language."""
     language, *given = case.key.split()
-    settings = {name: value or True for name, _, value in (setting.partition("=") for setting in given)}
+    settings = {
+        name: {"off": False}.get(value, value or True)
+        for name, _, value in (setting.partition("=") for setting in given)
+    }
     snapshot, offset = marked(case.drawn.replace("«", "").replace("»", ""), language)
-    asked = {name: bool(settings.pop(name, False)) for name in ("invoked", "strong")}
+    asked = {name: bool(settings.pop(name, False)) for name in ("invoked", "strong", "small")}
     found = at_cursor(snapshot, offset, SuggestSettings(**settings), **asked)
     if isinstance(found, Silence):
         assert found.reason.startswith(case.expected)

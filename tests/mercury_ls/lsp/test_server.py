@@ -237,14 +237,14 @@ async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(cli
 
     file = client.root / ".mercury.toml"
     file.write_text("x = " + "[" * 3000, encoding="utf-8")
-    await client.initialize(INLINE, {"mercury": {"suggest": {"inComments": True}}})
+    await client.initialize(INLINE, {"mercury": {"suggest": {"inComments": False}}})
     assert told("nested more than 32 levels deep")
     file.write_text("[suggest]\ndelay_ms = " + "9" * 5000, encoding="utf-8")
     client.send(
         {"method": "workspace/didChangeWatchedFiles", "params": {"changes": [{"uri": file.as_uri(), "type": 2}]}}
     )
     assert told("is not valid TOML")
-    assert client.server.session.settings.suggest.in_comments
+    assert not client.server.session.settings.suggest.in_comments
 
 
 async def test_status_and_why_know_the_users_file_as_it_is(client):

@@ -13,6 +13,7 @@ from tests.mercury_ls.session.test_session import URI, started
 
 CODE = "".join(f"value_{number} = compute(value_{number - 1})\n" for number in range(1, 60))
 COMMENTS = "# nothing is suggested in comments\n" * 20
+CODE_ALONE = Settings(suggest=SuggestSettings(in_comments=False))
 
 
 def knowing(text: str, before: str) -> str:
@@ -32,10 +33,12 @@ async def asked(text: str, engine: FakeEngine, settings: Settings | None = None,
     return session
 
 
-async def check(text: str, answer: str | None, expected: set[tuple[bool, bool]]) -> None:
+async def check(
+    text: str, answer: str | None, expected: set[tuple[bool, bool]], settings: Settings | None = None
+) -> None:
     """What is learned of a model that always writes `answer`, or knows the file if that is None."""
     engine = FakeEngine(lambda before: knowing(text, before) if answer is None else answer, info=PLAIN)
-    assert {*learned(await asked(text, engine))} == expected
+    assert {*learned(await asked(text, engine, settings))} == expected
 
 
 async def test_right_and_wrong_answers_are_learned():
@@ -43,13 +46,13 @@ async def test_right_and_wrong_answers_are_learned():
     await check(CODE, "nothing_like_it()", {(False, True)})
 
 
-async def test_hidden_comment_teaches_nothing():
-    await check(COMMENTS, None, set())
+async def test_hidden_comment_teaches_nothing_where_none_is_wanted():
+    await check(COMMENTS, None, set(), CODE_ALONE)
     await check("", None, set())
 
 
 async def test_empty_file_does_not_use_questions_up():
-    session = await started(FakeEngine(info=replace(PLAIN, model="/models/some.gguf")))
+    session = await started(FakeEngine(info=replace(PLAIN, model="/models/some.gguf")), CODE_ALONE)
     session.open(URI, "/project/file.py", "python", 1, "")
     hidden = HiddenLines(session.questions, random.Random(1))
     for _ in range(MOST_ASKED):
@@ -75,7 +78,7 @@ async def test_known_model_is_asked_nothing_more():
     session = await asked(CODE, engine, times=2 * MOST_ASKED)
     assert session.questions.outcomes.count(PLAIN.model, "inline") == ENOUGH
     engine = FakeEngine(info=PLAIN)
-    await asked(COMMENTS, engine, times=2 * MOST_ASKED)
+    await asked(COMMENTS, engine, CODE_ALONE, times=2 * MOST_ASKED)
     assert engine.infills <= MOST_ASKED
 
 

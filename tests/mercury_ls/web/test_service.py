@@ -26,7 +26,6 @@ async def said(engine=None, settings=None, **body):
     ("body", "silence"),
     [
         ({"path": ".env"}, "the file is private: secret pattern *.env"),
-        ({"prompt": "# a comm", "suffix": ""}, "inside a comment (suggest.in_comments is off)"),
         ({"prompt": "def area(w, h):\n    re", "suffix": "turn w * h\n"}, "the cursor is inside a word"),
         ({"prompt": "\0" + AREA["prompt"]}, "the file is binary"),
         ({"prompt": "nothing known\n"}, "empty: the model adds nothing here"),
