@@ -27,7 +27,8 @@ MODELS = "a folder, `fake`, `shipped` with all settings as shipped, or `config` 
 def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
     """A separate folder for the engine server, and the environment in which it and the language servers run."""
     with TemporaryDirectory() as folder:
-        environment = isolated(Path(folder).resolve()) | {"MERCURY_ENGINE_MODEL": model}
+        named = str(Path(model).resolve()) if Path(model).is_dir() else model  # the servers run elsewhere
+        environment = isolated(Path(folder).resolve()) | {"MERCURY_ENGINE_MODEL": named}
         if model == SHIPPED:
             del environment["MERCURY_ENGINE_MODEL"]
         elif model == CONFIGURED:
