@@ -353,7 +353,7 @@ async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(des
     assert len(desk.pens) == 2
 
 
-async def test_who_insists_gets_all_of_a_suggestion_that_was_cut(desk, typist):
+async def test_explicit_request_gets_all_of_a_suggestion_that_was_cut(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute(", final=True, cut=True)
@@ -364,7 +364,7 @@ async def test_who_insists_gets_all_of_a_suggestion_that_was_cut(desk, typist):
     assert texts(asked) == ["compute(y)"]
 
 
-async def test_who_insists_keeps_a_suggestion_of_which_there_is_no_more(desk, typist):
+async def test_explicit_request_keeps_a_suggestion_of_which_there_is_no_more(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
     desk.pens[0].write("compute(", final=True, cut=True)
