@@ -68,6 +68,7 @@ class Server(LanguageServer):
         self._was_ready = False
         self._explained: set[str] = set()
         self._remarked = ""
+        self._logged = ("", "")
 
     # Life
 
@@ -240,7 +241,9 @@ class Server(LanguageServer):
 
     def engine_changed(self, status: Status) -> None:
         """The engine is loading, ready or gone: shown as the client can show it."""
-        log.info("engine %s %s", status.state, status.detail)
+        if (status.state, status.detail) != self._logged:
+            self._logged = status.state, status.detail
+            log.info("engine %s %s", status.state, status.detail)
         if self.session is not None:
             self.session.next_edits.engine_changed()
         if status.state == "unavailable":  # `mercury-ls model use` ended it: the next one has the model chosen there

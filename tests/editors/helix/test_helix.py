@@ -79,6 +79,7 @@ def test_killed_server_leaves_text_alone_and_can_be_restarted(helix):
     editor.normal()
     editor.command("lsp-restart mercury")
     editor.ready(servers=2)
+    editor.settle()
     editor.keys("i\x18")
     editor.suggested()
     assert editor.line == f"{BEFORE}it)"

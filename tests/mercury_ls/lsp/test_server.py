@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 from msgspec.structs import replace
 from pygls.exceptions import JsonRpcInvalidParams
 
+from mercury_engine.api import EngineInfo
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
 from mercury_ls.link.client import Status
@@ -245,6 +246,15 @@ async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(cli
     )
     assert told("is not valid TOML")
     assert not client.server.session.settings.suggest.in_comments
+
+
+async def test_log_names_the_state_of_the_engine_once(client, caplog):
+    caplog.set_level("INFO")
+    await client.initialize(INLINE)
+    for reads_per_second in (100.0, 200.0):
+        info = EngineInfo("mercury", "tiny", "cpu", 2048, reads_per_second=reads_per_second)
+        client.server.engine_changed(Status("ready", "as tested", info=info))
+    assert caplog.text.count("engine ready as tested") == 1
 
 
 async def test_status_and_why_know_the_users_file_as_it_is(client):
