@@ -74,8 +74,8 @@ def open_best(
                 return ChosenEngine(engine, quick(trial), _unkept(folder.name, conditions, today))
             why = why or slow(folder.name, trial)
         except EngineError as error:
+            log.warning("%s cannot be opened: %s", folder.name, error)
             why = why or f"{folder.name} cannot be opened: {error}"
-            log.warning("%s", why)
         del engine  # before the next one is opened: there may be memory for one alone
     return ChosenEngine(open_engine(folders[-1]), why or alone(folders))
 

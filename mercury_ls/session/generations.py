@@ -96,6 +96,10 @@ class Generation:
         offer = self.answer.offer if self.stands else None
         return offer.on({current.uri: current}, cursor) if offer and current.uri in offer.base else None
 
+    def falls_short(self, remainder: Offer, invoked: bool) -> bool:
+        """Whether who asks by hand is owed more than what is left of it: it was cut for somebody who typed."""
+        return invoked and not self.question.invoked and self.is_over and remainder.is_cut
+
     def is_about(self, current: Snapshot, cursor: int) -> bool:
         """Whether it was asked for exactly this place of this text."""
         question = self.question
@@ -266,8 +270,8 @@ def answers(generation: Generation, current: Snapshot, cursor: int, invoked: boo
         return False
     if not generation.is_over:
         return generation.agrees(current, cursor)
-    insists = invoked and not generation.question.invoked
     if remainder := generation.remainder(current, cursor):
-        return bool(remainder.edits) and not (insists and remainder.is_cut)
+        return bool(remainder.edits) and not generation.falls_short(remainder, invoked)
+    insists = invoked and not generation.question.invoked
     is_silent = generation.answer.step > 0 and not generation.answer.offers
     return is_silent and not insists and generation.is_about(current, cursor)

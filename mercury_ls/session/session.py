@@ -234,11 +234,10 @@ class Session:
         if self.files.documents.get(current.uri) is not place.document:
             return Answer(silence="the document was closed")
         remainder = generation.remainder(current, cursor)
-        insists = place.invoked and not generation.question.invoked
         if (
             remainder is not None
             and remainder.edits
-            and not (insists and generation.is_over and remainder.is_cut)
+            and not generation.falls_short(remainder, place.invoked)
             and not self._is_late_scrap(generation, remainder, current, cursor)
         ):
             return self._offered(generation, remainder, place)
@@ -247,6 +246,7 @@ class Session:
                 self._learn_from(generation)
                 generation.close()
             return None
+        insists = place.invoked and not generation.question.invoked
         if place.is_current and (insists or not generation.is_about(place.snapshot, place.offset)):
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)

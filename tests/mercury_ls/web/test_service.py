@@ -40,6 +40,9 @@ async def test_silence_has_its_reason(body, silence):
 async def test_settings_are_those_of_the_editors():
     (choice,) = await said(settings=Settings(suggest=SuggestSettings(languages={"python": False})))
     assert choice["mercury"]["silence"] == "off for python (suggest.languages)"
+    code_alone = Settings(suggest=SuggestSettings(in_comments=False))
+    (choice,) = await said(settings=code_alone, prompt="# a comm", suffix="")
+    assert choice["mercury"]["silence"] == "inside a comment (suggest.in_comments is off)"
 
 
 async def test_explicit_request_is_answered_where_typing_is_not_interrupted():
