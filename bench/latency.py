@@ -1,7 +1,8 @@
 """What a user waits for at each step through two files, with a model's real weights and the real processes.
 
-    python -m bench.latency [--model FOLDER] [--set FILE] [--files N] [--busy CORES]
+    python -m bench.latency [--model FOLDER|URL] [--set FILE] [--files N] [--busy CORES]
 
+A URL is that of llama.cpp's server, which is asked as llama.vim asks it, and timed up to the end of the first line.
 Each file is opened and asked in at once; a few keys are typed and asked after; after a rest the cursor jumps by 100
 lines; another file is opened, and the first one entered again where it was left. Beside the times stand the tokens
 that answers waited for and that were read meanwhile. How long answers take while somebody types as recorded is told by
@@ -12,10 +13,12 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -33,6 +36,21 @@ KEYS, KEY_SECONDS, REST_SECONDS = 5, 0.12, 4.0
 JUMP_LINES = 100
 STEPS = ("open", "key", "jump", "return")
 OWN_SET = Path("bench/sets/fim.jsonl")
+LINES_BEFORE, LINES_BEHIND = 256, 64
+LLAMA_VIM: dict[str, Any] = {
+    "id_slot": 0,
+    "cache_prompt": True,
+    "n_predict": 128,
+    "top_k": 40,
+    "top_p": 0.9,
+    "samplers": ["top_k", "top_p", "infill"],
+    "t_max_prompt_ms": 500,
+    "t_max_predict_ms": 1000,
+    "input_extra": [],
+    "stop": [],
+    "stream": True,
+}
+"""llama.vim's defaults, but for the stream: it waits for the whole answer."""
 
 
 class Step(Struct, frozen=True):
@@ -48,7 +66,7 @@ class Step(Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=SHIPPED, help=MODELS)
+    parser.add_argument("--model", default=SHIPPED, help=f"{MODELS}, or a URL")
     parser.add_argument("--set", type=Path, default=OWN_SET, help="rows whose files are visited")
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--busy", type=int, default=0, help="keep this many cores busy meanwhile")
@@ -63,7 +81,8 @@ def main() -> None:
     for name, row in found.items():
         print(f"{name:8}{row['n']:5}{row['p50_ms']:9.0f}{row['p90_ms']:9.0f}{row['shown']:7.0%}", end="")
         print(f"{row['awaited']:9.0f}{row['ahead']:8.0f}")
-    print(f"engine: {usage.most_mb:.0f} MB at most, {usage.last_mb:.0f} MB at the end")
+    if usage.memory:
+        print(f"engine: {usage.most_mb:.0f} MB at most, {usage.last_mb:.0f} MB at the end")
     about = {"model": Path(given.model).name, "files": len(files), "busy": given.busy, "machine": machine()}
     print(json.dumps({**about, "steps": found, "engine_mb": [usage.most_mb, usage.last_mb]}))
 
@@ -78,41 +97,137 @@ def long_files(rows: Sequence[FimRow]) -> Iterator[FimRow]:
             yield row
 
 
+class Peer(Protocol):
+    """Who is asked. `read` tells the tokens read since it was last called: while somebody waited, and ahead."""
+
+    def open(self, uri: str, language: str, text: str) -> None: ...
+
+    def insert(self, uri: str, line: int, character: int, text: str) -> None: ...
+
+    def close(self, uri: str) -> None: ...
+
+    async def is_shown(self, uri: str, line: int, character: int) -> bool: ...
+
+    async def read(self) -> tuple[int, int]: ...
+
+
 async def visited(
     model: str, files: Sequence[FimRow], *, rest: float, pause: float = KEY_SECONDS
 ) -> tuple[list[Step], Usage]:
     """All steps through each file and the one behind it."""
     steps, usage = [], Usage()
-    with engine_server(model) as (runtime, environment), TemporaryDirectory() as folder:
+    asked = _llama if model.startswith("http://") else _own
+    with TemporaryDirectory() as folder:
         root = Path(folder).resolve()
-        (root / ".git").mkdir()
-        async with running(root, **environment) as client:
-            await is_ready(client)
-            async with measured(engine_pid(runtime), usage):
-                visitor = Visitor(client, root, runtime, rest, pause)
-                for number, row in enumerate(shown("files", files)):
-                    steps += [step async for step in visitor.visit(row, files[number - 1])]
+        async with asked(model, root, usage) as peer:
+            visitor = Visitor(peer, root, rest, pause)
+            for number, row in enumerate(shown("files", files)):
+                steps += [step async for step in visitor.visit(row, files[number - 1])]
     return steps, usage
 
 
-class Visitor:
-    """Owns the documents of one editor, and the count of what was read. There is a `pause` behind each key, and a
-    `rest` before each move."""
+@asynccontextmanager
+async def _own(model: str, root: Path, usage: Usage) -> AsyncIterator[Peer]:
+    """The language server and its engine, in the folder of a project."""
+    (root / ".git").mkdir()
+    with engine_server(model) as (runtime, environment):
+        async with running(root, **environment) as client:
+            await is_ready(client)
+            async with measured(engine_pid(runtime), usage):
+                yield Own(client, runtime)
 
-    def __init__(self, client: Client, root: Path, runtime: Path, rest: float, pause: float) -> None:
+
+class Own:
+    def __init__(self, client: Client, runtime: Path) -> None:
         self._client = client
-        self._root = root
         self._runtime = runtime
+        self._read: dict[str, int] = {}
+        self.open, self.insert = client.open, client.insert
+
+    def close(self, uri: str) -> None:
+        self._client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    async def is_shown(self, uri: str, line: int, character: int) -> bool:
+        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+        answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": AUTOMATIC}})
+        return bool(answer["items"])
+
+    async def read(self) -> tuple[int, int]:
+        status = await asyncio.to_thread(daemon.status, str(self._runtime))
+        totals = status.info.prompts if status and status.info else {}
+        before, self._read = self._read, {kind: totals.get(kind, 0) for kind in ("awaited", "ahead")}
+        return self._read["awaited"] - before.get("awaited", 0), self._read["ahead"] - before.get("ahead", 0)
+
+
+@asynccontextmanager
+async def _llama(url: str, root: Path, usage: Usage) -> AsyncIterator[Peer]:
+    yield Llama(url)
+
+
+class Llama:
+    """llama.cpp's server; opened files are kept as lines."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._texts: dict[str, list[str]] = {}
+        self._awaited = 0
+
+    def open(self, uri: str, language: str, text: str) -> None:
+        self._texts[uri] = text.split("\n")
+
+    def insert(self, uri: str, line: int, character: int, text: str) -> None:
+        lines = self._texts[uri]
+        lines[line] = lines[line][:character] + text + lines[line][character:]
+
+    def close(self, uri: str) -> None:
+        del self._texts[uri]
+
+    async def is_shown(self, uri: str, line: int, character: int) -> bool:
+        lines = self._texts[uri]
+        at = lines[line]
+        asked = {
+            **LLAMA_VIM,
+            "input_prefix": "".join(f"{above}\n" for above in lines[max(line - LINES_BEFORE, 0) : line]),
+            "prompt": at[:character],
+            "input_suffix": "\n".join([at[character:], *lines[line + 1 : line + 1 + LINES_BEHIND]]) + "\n",
+            "n_indent": len(at) - len(at.lstrip()),
+        }
+        first_line = await asyncio.to_thread(self._streamed, asked)
+        return bool(first_line.strip())
+
+    def _streamed(self, asked: dict[str, Any]) -> str:
+        """The first line of the answer, or all of it if it is shorter."""
+        body, text = json.dumps(asked).encode(), ""
+        request = urllib.request.Request(f"{self._url}/infill", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as events:
+            for event in events:
+                if not event.startswith(b"data: {"):
+                    continue
+                told = json.loads(event[6:])
+                text += told["content"]
+                if "\n" in text.lstrip("\n"):
+                    return text.lstrip("\n").partition("\n")[0]
+        return text
+
+    async def read(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class Visitor:
+    """Moves through files as one editor. There is a `pause` behind each key, and a `rest` before each move."""
+
+    def __init__(self, peer: Peer, root: Path, rest: float, pause: float) -> None:
+        self._peer = peer
+        self._root = root
         self._rest = rest
         self._pause = pause
         self._texts: dict[str, list[str]] = {}
-        self._read: dict[str, int] = {}
 
     async def visit(self, row: FimRow, other: FimRow):
         uri, line, character = self._opened(row), row.prefix.count("\n"), len(row.prefix.rpartition("\n")[2])
         yield await self._asked("open", uri, line, character)
         for letter in row.middle.partition("\n")[0][:KEYS]:
-            self._client.insert(uri, line, character, letter)
+            self._peer.insert(uri, line, character, letter)
             await asyncio.sleep(self._pause)
             character += 1
             yield await self._asked("key", uri, line, character)
@@ -126,31 +241,24 @@ class Visitor:
         await asyncio.sleep(self._rest)
         yield await self._asked("return", uri, far, len(self._texts[uri][far]))
         for opened in (uri, elsewhere):
-            self._client.notify("textDocument/didClose", {"textDocument": {"uri": opened}})
+            self._peer.close(opened)
 
     def _opened(self, row: FimRow) -> str:
         path, text = self._root / row.repo / row.path, row.prefix + row.suffix
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         self._texts[path.as_uri()] = text.split("\n")
-        self._client.open(path.as_uri(), row.language, text)
+        self._peer.open(path.as_uri(), row.language, text)
         return path.as_uri()
 
     async def _asked(self, name: str, uri: str, line: int, character: int) -> Step:
         """Columns count code points: the rows are taken as they are, and few of them have others."""
-        ahead = await self._news("ahead")
-        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+        _, ahead = await self._peer.read()
         started = time.perf_counter()
-        answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": AUTOMATIC}})
+        is_shown = await self._peer.is_shown(uri, line, character)
         milliseconds = (time.perf_counter() - started) * 1000
-        return Step(name, milliseconds, bool(answer["items"]), await self._news("awaited"), ahead)
-
-    async def _news(self, kind: str) -> int:
-        """How much more was read since this was asked last."""
-        status = await asyncio.to_thread(daemon.status, str(self._runtime))
-        total = status.info.prompts.get(kind, 0) if status and status.info else 0
-        before, self._read[kind] = self._read.get(kind, 0), total
-        return total - before
+        awaited, _ = await self._peer.read()
+        return Step(name, milliseconds, is_shown, awaited, ahead)
 
 
 def figures(steps: Sequence[Step]) -> dict[str, float]:

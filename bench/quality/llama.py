@@ -6,7 +6,7 @@ HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
 
 import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +31,15 @@ PARTS = {
     "feed_forward.up": "ffn_up",
     "feed_forward.down": "ffn_down",
 }
-"""The names of parts of Qwen 3 in llama.cpp. The head is tied: it uses the embedding if there is no output matrix."""
+"""The names of parts of Qwen 2 and 3 in llama.cpp. The head is tied: it uses the embedding if there is no output
+matrix."""
 
 
 def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
-    """The shipped weights as float32, without those that read hints; only of models with Qwen3's layers."""
+    """The shipped weights as float32, without those that read hints; only of models with Qwen's layers."""
     config, stored = read(folder)
-    if config.qkv_bias or not config.qk_norm or not config.tied:
-        raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")
+    if config.qkv_bias == config.qk_norm or not config.tied:
+        raise ValueError(f"{folder}: {config.name} has layers that no Qwen has; no peer can decode it")
     plain = {name: weight for name, weight in dequantized(stored).items() if name not in hints.WEIGHTS}
     return replace(config, hints=False), plain
 
@@ -51,18 +52,21 @@ def gguf_name(ours: str) -> str:
     return f"blk.{index}.{PARTS[part]}.{kind}"
 
 
-def write_gguf(config: ModelConfig, path: Path, weights: Iterable[tuple[str, np.ndarray]]) -> Path:
-    """Write float weights as the Qwen 3 model with the same layers, its products as q8_0."""
+def write_gguf(
+    config: ModelConfig, path: Path, weights: Iterable[tuple[str, np.ndarray]], four_bits: Container[str] = ()
+) -> Path:
+    """Write float weights as the Qwen model with the same layers, its products as q8_0, or q4_0 where they have four
+    bits."""
     import gguf
 
-    writer = gguf.GGUFWriter(path, "qwen3")
+    writer = gguf.GGUFWriter(path, "qwen2" if config.qkv_bias else "qwen3")
     _describe(writer, config)
     for name, weight in weights:
         tensor = np.ascontiguousarray(weight, np.float32)
         if tensor.ndim == 1:
             writer.add_tensor(gguf_name(name), tensor)
         else:
-            kind = gguf.GGMLQuantizationType.Q8_0
+            kind = gguf.GGMLQuantizationType.Q4_0 if name in four_bits else gguf.GGMLQuantizationType.Q8_0
             writer.add_tensor(gguf_name(name), gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
