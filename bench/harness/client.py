@@ -87,7 +87,8 @@ class Client:
 
     def _arrived(self, message: dict[str, Any], now: float) -> None:
         if "method" in message and "id" in message:
-            self.send({"id": message["id"], "result": None})
+            items = message["params"].get("items") if message["method"] == "workspace/configuration" else None
+            self.send({"id": message["id"], "result": [None] * len(items) if items else None})
         elif "method" in message:
             self.notifications.put_nowait({**message, "received": now})
         elif (waiting := self._waiting.pop(message["id"], None)) and not waiting.done():

@@ -1,0 +1,429 @@
+"""Renames and parameter changes in Python projects, judged by another tool.
+
+    python -m bench.judged PROJECT … [--renames N] [--parameters N] [--seed S]
+
+Declarations are drawn from the projects (folders), changed through the real server as a user would, and what it offers
+is compared: a rename with that of basedpyright, a changed parameter list with every call that basedpyright finds, whose
+new arguments Python's parser tells. `complete`: everything that was due and nothing else. `said`: less, with a note.
+`silent`: nothing, with a reason. `unsaid`: less, and neither. `beyond`: all, and more than the other tool knows, which
+somebody has to read. `wrong`: a call with other arguments than it needs. Both tools see the ASCII files alone. The last
+line is JSON.
+"""
+
+import argparse
+import ast
+import asyncio
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from bench.harness.client import Client, isolated, running
+
+JUDGE = (str(Path(sys.executable).with_name("basedpyright-langserver")), "--stdio")
+PREFIX = "fresh_"
+PATIENCE_SECONDS = 30.0
+UNREAD = "still being indexed"
+NOTHING = "nothing follows from the last edits"
+LARGEST = 60_000
+VERDICTS = ("complete", "said", "unsaid", "beyond", "wrong", "silent")
+
+T = TypeVar("T")
+
+Texts = dict[str, str]
+"""By the path in the project."""
+Place = tuple[str, int]
+"""A path, and an offset in its text before anything was changed."""
+
+
+class Declared(Struct, frozen=True):
+    """A name that is declared at an offset, and what kind of thing it stands for."""
+
+    path: str
+    offset: int
+    name: str
+    kind: str
+
+
+class Change(Struct, frozen=True):
+    """What the user does: `[start, end)` of a file becomes `text`. `moved` says which argument of each call goes where:
+    its old index for each that is left; `names` are those of the parameters before."""
+
+    declared: Declared
+    start: int
+    end: int
+    text: str
+    names: tuple[str, ...] = ()
+    moved: tuple[int, ...] = ()
+
+
+class Judged(Struct, frozen=True):
+    project: str
+    kind: str
+    name: str
+    path: str
+    verdict: str
+    detail: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT")
+    parser.add_argument("--renames", type=int, default=100)
+    parser.add_argument("--parameters", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    share = len(given.projects)
+    judged: list[Judged] = []
+    for project in given.projects:
+        counts = given.renames // share, given.parameters // share
+        judged += asyncio.run(_judged_project(project, *counts, random.Random(given.seed)))
+    _report(judged)
+
+
+def _report(judged: Sequence[Judged]) -> None:
+    kinds = sorted({case.kind for case in judged})
+    print(f"{'':12}{'n':>5}" + "".join(f"{verdict:>10}" for verdict in VERDICTS))
+    for kind in (*kinds, "all"):
+        verdicts = Counter(case.verdict for case in judged if kind in (case.kind, "all"))
+        print(f"{kind:12}{verdicts.total():5}" + "".join(f"{verdicts[verdict]:10}" for verdict in VERDICTS))
+    print(json.dumps({kind: Counter(case.verdict for case in judged if case.kind == kind) for kind in kinds}))
+
+
+async def _judged_project(project: Path, renames: int, parameters: int, draw: random.Random) -> list[Judged]:
+    texts = _read(project)
+    declared = [name for path, text in texts.items() for name in declarations(path, text)]
+    changes = [change for path, text in texts.items() for change in parameter_changes(path, text, draw)]
+    draw.shuffle(declared)
+    draw.shuffle(changes)
+    with TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / project.name
+        (root / ".git").mkdir(parents=True)
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="ascii")
+        async with running(root, command=JUDGE) as judge:
+            for path, text in texts.items():
+                judge.open((root / path).as_uri(), "python", text)
+            judged = await _first(renames, declared, partial(_judged_rename, judge, root, texts))
+            judged += await _first(parameters, changes, partial(_judged_call_change, judge, root, texts))
+    return judged
+
+
+async def _first(wanted: int, cases: Sequence[T], judge: Callable[[T], Awaitable[Judged | None]]) -> list[Judged]:
+    """As many verdicts; cases that there is nothing to say about are passed over."""
+    judged: list[Judged] = []
+    for case in cases:
+        if len(judged) == wanted:
+            break
+        if found := await judge(case):
+            judged.append(found)
+            print(f"{found.verdict:9}{found.path}: {found.kind} {found.name}: {found.detail}", flush=True)
+    return judged
+
+
+def _read(project: Path) -> Texts:
+    """Columns of ASCII are the same for every tool."""
+    texts: Texts = {}
+    for path in sorted(project.rglob("*.py")):
+        name = path.relative_to(project).as_posix()
+        if not path.is_symlink() and not name.startswith(".") and path.stat().st_size < LARGEST:
+            text = path.read_bytes().decode("utf-8", "replace")
+            if "\r" not in text and text.isascii() and _parsed(text):
+                texts[name] = text
+    return texts
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def declarations(path: str, text: str) -> Iterator[Declared]:
+    """Functions, methods, classes, parameters, variables and attributes, where they are first given."""
+    starts, seen = _line_starts(text), set()
+    for scope in ast.walk(ast.parse(text)):
+        for node in ast.iter_child_nodes(scope):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                kind = "class" if isinstance(node, ast.ClassDef) else "method" if _is_class(scope) else "function"
+                at = text.index(node.name, text.index(f"{'class' if kind == 'class' else 'def'} ", _at(starts, node)))
+                yield from _named(path, at, node.name, kind)
+            if isinstance(node, ast.arg) and node.arg not in ("self", "cls"):
+                yield from _named(path, _at(starts, node), node.arg, "parameter")
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                target = node.targets[0]
+                key = id(scope), target.id
+                if key not in seen:
+                    seen.add(key)
+                    yield from _named(path, _at(starts, target), target.id, "variable")
+
+
+def _is_class(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef)
+
+
+def _named(path: str, offset: int, name: str, kind: str) -> Iterator[Declared]:
+    if len(name) > 2 and not name.startswith("__"):
+        yield Declared(path, offset, name, kind)
+
+
+def parameter_changes(path: str, text: str, draw: random.Random) -> Iterator[Change]:
+    """For each function one parameter is removed, or two that stand beside each other are swapped."""
+    starts = _line_starts(text)
+    for scope in ast.walk(ast.parse(text)):
+        for node in ast.iter_child_nodes(scope):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("__"):
+                continue
+            given, defaults = node.args, node.args.defaults
+            if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg or node.decorator_list:
+                continue
+            names = [parameter.arg for parameter in given.args]
+            first = 1 if _is_class(scope) else 0
+            if len(names) - first < 2 or (first and names[0] not in ("self", "cls")):
+                continue
+            at = text.index(node.name, text.index("def ", _at(starts, node)))
+            begin = _at(starts, given.args[0])
+            last = max((*given.args, *defaults), key=lambda part: (part.end_lineno or 0, part.end_col_offset or 0))
+            end = starts[(last.end_lineno or 1) - 1] + (last.end_col_offset or 0)
+            spelled = _spelled(text, starts, given)
+            without_default = len(names) - len(defaults)
+            kept = list(range(len(names)))
+            if draw.random() < 0.5 and without_default - first >= 2:
+                left = draw.randrange(first, without_default - 1)
+                kept[left], kept[left + 1] = kept[left + 1], kept[left]
+            else:
+                del kept[draw.randrange(first, len(names))]
+            kind = "swapped" if len(kept) == len(names) else "removed"
+            declared = Declared(path, at, node.name, kind)
+            moved = tuple(index - first for index in kept if index >= first)
+            yield Change(declared, begin, end, ", ".join(spelled[i] for i in kept), tuple(names[first:]), moved)
+
+
+def _spelled(text: str, starts: Sequence[int], given: ast.arguments) -> list[str]:
+    """Each parameter as it stands there, with its annotation and its default."""
+    found = []
+    for index, parameter in enumerate(given.args):
+        default = index - (len(given.args) - len(given.defaults))
+        last: Any = given.defaults[default] if default >= 0 else parameter
+        end = starts[(last.end_lineno or 1) - 1] + (last.end_col_offset or 0)
+        found.append(text[_at(starts, parameter) : end])
+    return found
+
+
+async def _judged_rename(judge: Client, root: Path, texts: Texts, declared: Declared) -> Judged | None:
+    """None where the other tool renames nothing else, or cannot."""
+    due = await _renamed(judge, root, texts, declared)
+    if not due or any(path not in texts for path, _ in due):
+        return None
+    change = Change(declared, declared.offset, declared.offset, PREFIX)
+    edits, note = await _offered(root, texts, change)
+    offered = {(path, _beginning_of_word(texts[path], start)) for path, start, _, _ in edits}
+    missing, more = due - offered, offered - due
+    if not offered:
+        verdict = "unsaid" if NOTHING in note or not note else "silent"
+    elif missing:
+        verdict = "said" if note else "unsaid"
+    else:
+        verdict = "beyond" if more else "complete"
+    detail = f"{len(due & offered)} of {len(due)}; missing {_lines(texts, missing)}; more {_lines(texts, more)}; {note}"
+    return Judged(root.name, f"{declared.kind}", declared.name, declared.path, verdict, detail)
+
+
+async def _renamed(judge: Client, root: Path, texts: Texts, declared: Declared) -> set[Place]:
+    answer = await _asked(judge, "textDocument/rename", root, texts, declared, {"newName": PREFIX + declared.name})
+    found = set()
+    for document in (answer or {}).get("documentChanges", ()):
+        path = _path_of(root, document["textDocument"]["uri"])
+        if path not in texts:
+            return set()
+        starts = _line_starts(texts[path])
+        for edit in document["edits"]:
+            found.add((path, starts[edit["range"]["start"]["line"]] + edit["range"]["start"]["character"]))
+    return found - {(declared.path, declared.offset)}
+
+
+async def _judged_call_change(judge: Client, root: Path, texts: Texts, change: Change) -> Judged | None:
+    """None where no other call has to change."""
+    declared = change.declared
+    where = {"context": {"includeDeclaration": False}}
+    answer = await _asked(judge, "textDocument/references", root, texts, declared, where) or ()
+    known: set[Place] = set()
+    for location in answer:
+        path, start = _path_of(root, location["uri"]), location["range"]["start"]
+        if path in texts:
+            known.add((path, _line_starts(texts[path])[start["line"]] + start["character"]))
+    due = {}
+    for path in {path for path, _ in known}:
+        for at, call in calls(texts[path], declared.name).items():
+            if (path, at) in known and (after := arguments_after(call, change)) != _arguments(call):
+                due[path, at] = after
+    if not due or declared.path not in texts:
+        return None
+    edits, note = await _offered(root, texts, change)
+    wrong, missing, beyond = [], [], []
+    for path in {*(path for path, _ in due), *(path for path, *_ in edits)}:
+        own = [edit[1:] for edit in edits if edit[0] == path]
+        after, places = _applied(texts[path], own), calls(texts[path], declared.name)
+        if _parsed(after) is None or len(calls(after, declared.name)) != len(places):
+            wrong.append((path, own[0][0]))
+            continue
+        for (at, call), now in zip(sorted(places.items()), _in_order(calls(after, declared.name)), strict=True):
+            expected = due.get((path, at))
+            if _arguments(now) == (_arguments(call) if expected is None else expected):
+                continue
+            is_unchanged, is_unknown = _arguments(now) == _arguments(call), expected is None
+            (missing if is_unchanged else beyond if is_unknown else wrong).append((path, at))
+    if wrong:
+        verdict = "wrong"
+    elif missing:
+        unsaid = not note or (not edits and NOTHING in note)
+        verdict = "unsaid" if unsaid else "said" if edits else "silent"
+    else:
+        verdict = "beyond" if beyond else "complete"
+    parts = {"wrong": wrong, "missing": missing, "beyond": beyond}
+    detail = "; ".join(f"{name} {_lines(texts, places)}" for name, places in parts.items())
+    return Judged(root.name, declared.kind, declared.name, declared.path, verdict, f"{len(due)} due; {detail}; {note}")
+
+
+def calls(text: str, name: str) -> dict[int, ast.Call]:
+    """By the offset of the name that is called."""
+    starts, found = _line_starts(text), {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == name:
+            end = starts[(node.func.end_lineno or 1) - 1] + (node.func.end_col_offset or 0)
+            found[end - len(name)] = node
+    return found
+
+
+def _in_order(found: Mapping[int, ast.Call]) -> list[ast.Call]:
+    return [call for _, call in sorted(found.items())]
+
+
+def _arguments(call: ast.Call) -> list[str]:
+    return [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
+
+
+def arguments_after(call: ast.Call, change: Change) -> list[str]:
+    """What the call has to pass after the change; as it is where it passes more than can be told."""
+    given = _arguments(call)
+    is_plain = all(not isinstance(argument, ast.Starred) for argument in call.args)
+    if not is_plain or any(keyword.arg is None for keyword in call.keywords) or len(call.args) > len(change.names):
+        return given
+    positional, keywords = given[: len(call.args)], call.keywords
+    dropped = {name for index, name in enumerate(change.names) if index not in change.moved}
+    kept = [ast.unparse(keyword) for keyword in keywords if keyword.arg not in dropped]
+    moved = [index for index in change.moved if index < len(positional)]
+    if len(change.moved) == len(change.names) and sorted(change.moved[: len(moved)]) != list(range(len(moved))):
+        return given
+    return [positional[index] for index in moved] + kept
+
+
+async def _asked(judge: Client, method: str, root: Path, texts: Texts, declared: Declared, more: dict) -> Any:
+    place = position(texts[declared.path], declared.offset)
+    document = {"uri": (root / declared.path).as_uri()}
+    return await judge.request(method, {"textDocument": document, "position": place, **more})
+
+
+async def _offered(root: Path, texts: Texts, change: Change) -> tuple[list[tuple[str, int, int, str]], str]:
+    """The edits that the server offers after this change, in the texts before it, and its note or its reason."""
+    path = change.declared.path
+    async with _server(root) as client:
+        uri, text = (root / path).as_uri(), texts[path]
+        client.open(uri, "python", text)
+        ends = position(text, change.start), position(text, change.end)
+        place, spelled = ends[0], change.text
+        client.change(uri, [{"range": {"start": ends[0], "end": ends[1]}, "text": spelled[:1]}])
+        for number, letter in enumerate(spelled[1:], 1):
+            place = {"line": ends[0]["line"], "character": ends[0]["character"] + number}
+            client.insert(uri, place["line"], place["character"], letter)
+        place = {"line": ends[0]["line"], "character": ends[0]["character"] + len(spelled)}
+        offer, silence = await _next_edit(client, uri, place)
+        if offer is None:
+            return [], silence
+        grown = len(change.text) - (change.end - change.start)
+        after = text[: change.start] + change.text + text[change.end :]
+        edits = []
+        for edit in offer["edits"]:
+            where = _path_of(root, edit["textDocument"]["uri"])
+            now = after if where == path else texts[where]
+            start, end = (offset(now, edit["range"][side]) for side in ("start", "end"))
+            back = grown if where == path and start >= change.start + len(change.text) else 0
+            edits.append((where, start - back, end - back, edit["newText"]))
+        return edits, offer["note"]
+
+
+@asynccontextmanager
+async def _server(root: Path):
+    with TemporaryDirectory() as home:
+        async with running(root, **isolated(Path(home))) as client:
+            yield client
+
+
+async def _next_edit(client: Client, uri: str, place: dict[str, int]) -> tuple[dict[str, Any] | None, str]:
+    until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    while True:
+        await asyncio.sleep(0.05)
+        document = {"uri": uri, "version": client.versions[uri]}
+        context = {"triggerKind": 2, "closedFiles": True}
+        asked = {"textDocument": document, "position": place, "context": context, "partialResultToken": "why"}
+        offer = await client.request("mercury/nextEdit", asked)
+        silence = ""
+        while not client.notifications.empty():
+            value = client.notifications.get_nowait()["params"].get("value")
+            silence = value.get("silence", silence) if isinstance(value, dict) else silence
+        told = offer["note"] if offer else silence
+        if UNREAD not in told or asyncio.get_running_loop().time() > until:
+            return offer, told
+
+
+def _applied(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _beginning_of_word(text: str, at: int) -> int:
+    while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        at -= 1
+    return at
+
+
+def _lines(texts: Texts, places: Sequence[Place] | set[Place]) -> list[str]:
+    return sorted(f"{path}:{texts[path].count(chr(10), 0, at) + 1}" for path, at in places)[:4]
+
+
+def _path_of(root: Path, uri: str) -> str:
+    return uri.removeprefix(root.as_uri() + "/")
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _at(starts: Sequence[int], node: ast.AST) -> int:
+    return starts[node.lineno - 1] + node.col_offset  # pyright: ignore
+
+
+def position(text: str, at: int) -> dict[str, int]:
+    return {"line": text.count("\n", 0, at), "character": at - (text.rfind("\n", 0, at) + 1)}
+
+
+def offset(text: str, place: Mapping[str, int]) -> int:
+    return _line_starts(text)[place["line"]] + place["character"]
+
+
+if __name__ == "__main__":
+    main()
