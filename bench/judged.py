@@ -370,9 +370,10 @@ async def _server(root: Path):
 
 
 async def _next_edit(client: Client, uri: str, place: dict[str, int]) -> tuple[dict[str, Any] | None, str]:
-    until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    until, pause = asyncio.get_running_loop().time() + PATIENCE_SECONDS, 0.05
     while True:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(pause)
+        pause = 1.0  # while somebody asks all the time, the project is not read
         document = {"uri": uri, "version": client.versions[uri]}
         context = {"triggerKind": 2, "closedFiles": True}
         asked = {"textDocument": document, "position": place, "context": context, "partialResultToken": "why"}

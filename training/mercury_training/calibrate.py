@@ -116,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _calibrate(name: str, folder: Path, limit: int | None) -> None:
-    rows = sample(read_rows(folder / "fim.jsonl"), limit)
+    # no editor asks for a span that ends within a line
+    rows = sample([row for row in read_rows(folder / "fim.jsonl") if row.kind != "random_span"], limit)
     if (model := model_folders.resolve(name)) is None:
         raise TrainingError(f"{name} has no weights: name an installed model or its folder")
     halves, bias = (rows[::2], rows[1::2]), None
