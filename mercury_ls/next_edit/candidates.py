@@ -93,7 +93,7 @@ def clashes(situation: Situation) -> str:
     """Why the last rename is not carried on; empty if nothing speaks against it."""
     project = (situation.project or Project()).with_files(situation.files)
     reasons = (clash(rule, home, project, situation.accepted) for rule, home in renames(situation))
-    return next(filter(None, reasons), "")
+    return next(reasons, "")
 
 
 def renames(situation: Situation) -> Iterator[tuple[Rename, Snapshot]]:

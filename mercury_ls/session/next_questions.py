@@ -153,7 +153,7 @@ class NextQuestions:
         """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""
         gap = self._files.workspace.gap()
         if asker.renamer and (paths or gap):
-            return f"{asker.renamer} can rename this in the whole project: undo your edit and use its rename"
+            return f"undo and use the rename of {asker.renamer}, which reaches the whole project"
         if paths and asker.closed and not knows_imports(snapshot):
             return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
         return self._left_in_closed(paths, asker, MOST_USING)

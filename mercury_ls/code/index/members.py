@@ -168,7 +168,7 @@ def _type_of_literal(node: Node) -> Node | None:
 
 def _type_of_object(node: Node) -> Node | None:
     """The type of the object that a literal or pattern spells out, as far as it is named beside: `T` of
-    `x: T = { a: 1 }`, `({ a }: T)` and `case T(a=1)`."""
+    `x: T = { a: 1 }`, `({ a }: T)`, `(): T => ({ a: 1 })` and `case T(a=1)`."""
     parent = node.parent
     if parent is not None and parent.type == "keyword_pattern":
         around = innermost(parent, ("class_pattern",))
@@ -179,7 +179,21 @@ def _type_of_object(node: Node) -> Node | None:
     whole = parent.parent if parent is not None and is_key else parent
     if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
         return None
-    return whole.parent.child_by_field_name("type")
+    return whole.parent.child_by_field_name("type") or _type_of_result(whole)
+
+
+def _type_of_result(value: Node) -> Node | None:
+    """The type that a function states for its result, if it returns this object of JavaScript."""
+    function, around = innermost(value, scopes.FUNCTIONS), value.parent
+    if around is not None and around.type == "parenthesized_expression":
+        around = around.parent
+    if function is None or around is None or (around.type != "return_statement" and around != function):
+        return None
+    stated = function.child_by_field_name("return_type")
+    if stated is None or not any(child.type == "async" for child in function.children):
+        return stated
+    promised = stated.named_children[0].child_by_field_name("type_arguments")
+    return promised.named_children[0] if promised is not None else None
 
 
 def is_in_qualified_type(node: Node) -> bool:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.e2e.environment import COMMAND, home, stop_engine
-from tests.editors.models import SHIPPED, named
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import CodeServer, Window
 from tests.editors.vscode.package import made
@@ -59,7 +58,7 @@ def main() -> None:
 def take(browser, folder: Path, theme: str, out: Path) -> None:
     project = folder / "basket"
     project.mkdir(parents=True)
-    variables = home(folder, MERCURY_ENGINE_MODEL=named(SHIPPED), PYTHONPATH=os.getcwd())
+    variables = home(folder, MERCURY_ENGINE_MODEL="quicksilver", PYTHONPATH=os.getcwd())
     settings = {
         "editor.minimap.enabled": False,
         "window.autoDetectColorScheme": False,

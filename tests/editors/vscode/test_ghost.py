@@ -138,6 +138,14 @@ def test_escape_hides_it_and_inserts_nothing(window):
     assert window.text == SHOP.before
 
 
+def test_key_asks_for_a_suggestion(window):
+    suggested(window)
+    window.press("Escape")
+    window.shows("")
+    window.press("Alt+\\")
+    window.until(lambda: window.ghost, "a suggestion")
+
+
 def test_with_several_cursors_nothing_is_suggested(window):
     ghost = suggested(window)
     window.run("editor.action.insertCursorAbove")

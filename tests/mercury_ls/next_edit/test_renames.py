@@ -309,7 +309,7 @@ async def test_other_renaming_server_is_named_and_closed_files_are_not_offered(s
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, Asker(renamer="pyright"))
     assert {each.uri for each in offer.edits} == {uri}
-    assert offer.note == "pyright can rename this in the whole project: undo your edit and use its rename"
+    assert offer.note == "undo and use the rename of pyright, which reaches the whole project"
 
 
 async def test_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):

@@ -652,7 +652,7 @@ async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
     assert told["summary"] == "2 here"
-    assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
+    assert told["note"] == "undo and use the rename of pyright, which reaches the whole project"
 
 
 async def test_offer_is_withdrawn_once_a_renaming_server_is_named(session, tmp_path):
@@ -662,7 +662,7 @@ async def test_offer_is_withdrawn_once_a_renaming_server_is_named(session, tmp_p
     for _ in range(2):
         told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
         assert told["summary"] == "2 here"
-        assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
+        assert told["note"] == "undo and use the rename of pyright, which reaches the whole project"
 
 
 async def test_rename_that_is_all_elsewhere_is_left_to_a_renaming_server(session, tmp_path):
@@ -672,7 +672,7 @@ async def test_rename_that_is_all_elsewhere_is_left_to_a_renaming_server(session
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     found = await session.next_edits.ask(uri, 13, invoked=True, asker=Asker(renamer="pyright"))
     assert found.offer is None
-    assert found.silence == "pyright can rename this in the whole project: undo your edit and use its rename"
+    assert found.silence == "undo and use the rename of pyright, which reaches the whole project"
     assert await session.next_edits.why(uri, 13) == found.silence
 
 
