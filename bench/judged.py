@@ -1,13 +1,14 @@
-"""Renames and parameter changes in Python projects, judged by another tool.
+"""Renames and parameter changes in projects, judged by another language server.
 
-    python -m bench.judged PROJECT … [--renames N] [--parameters N] [--seed S]
+    python -m bench.judged PROJECT … [--renames N] [--parameters N] [--seed S] [--judge COMMAND --suffix .ts]
 
 Declarations are drawn from the projects (folders), changed through the real server as a user would, and what it offers
-is compared: a rename with that of basedpyright, a changed parameter list with every call that basedpyright finds, whose
-new arguments Python's parser tells. `complete`: everything that was due and nothing else. `said`: less, with a note.
-`silent`: nothing, with a reason. `unsaid`: less, and neither. `beyond`: all, and more than the other tool knows, which
-somebody has to read. `wrong`: a call with other arguments than it needs. Both tools see the ASCII files alone. The last
-line is JSON.
+is compared: a rename with the other server's (basedpyright's for Python), in Python a changed parameter list with every
+call that it finds, whose new arguments Python's parser tells. Both see the ASCII files alone.
+
+`complete`: everything that was due and nothing else. `said`: less, with a note. `silent`: nothing, with a reason.
+`unsaid`: less, and neither. `beyond`: all, and more than the other server knows, which somebody has to read. `wrong`: a
+call with other arguments than it needs. The last line is JSON.
 """
 
 import argparse
@@ -15,20 +16,25 @@ import ast
 import asyncio
 import json
 import random
+import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from bench.harness.client import Client, isolated, running
+from bench.harness.client import Client, RequestError, isolated, running
 
 JUDGE = (str(Path(sys.executable).with_name("basedpyright-langserver")), "--stdio")
+PYTHON = ".py"
+LANGUAGES = {".py": "python", ".rs": "rust", ".ts": "typescript"}
+IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{2,}\b")
 PREFIX = "fresh_"
 PATIENCE_SECONDS = 30.0
 UNREAD = "still being indexed"
@@ -45,7 +51,7 @@ Place = tuple[str, int]
 
 
 class Declared(Struct, frozen=True):
-    """A name that is declared at an offset, and what kind of thing it stands for."""
+    """A name at an offset, and what becomes of what it declares."""
 
     path: str
     offset: int
@@ -80,12 +86,15 @@ def main() -> None:
     parser.add_argument("--renames", type=int, default=100)
     parser.add_argument("--parameters", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--judge", default=shlex.join(JUDGE), metavar="COMMAND")
+    parser.add_argument("--suffix", default=PYTHON)
     given = parser.parse_args()
     share = len(given.projects)
     judged: list[Judged] = []
     for project in given.projects:
         counts = given.renames // share, given.parameters // share
-        judged += asyncio.run(_judged_project(project, *counts, random.Random(given.seed)))
+        command = shlex.split(given.judge)
+        judged += asyncio.run(_judged_project(project, given.suffix, command, *counts, random.Random(given.seed)))
     _report(judged)
 
 
@@ -98,10 +107,13 @@ def _report(judged: Sequence[Judged]) -> None:
     print(json.dumps({kind: Counter(case.verdict for case in judged if case.kind == kind) for kind in kinds}))
 
 
-async def _judged_project(project: Path, renames: int, parameters: int, draw: random.Random) -> list[Judged]:
-    texts = _read(project)
-    declared = [name for path, text in texts.items() for name in declarations(path, text)]
-    changes = [change for path, text in texts.items() for change in parameter_changes(path, text, draw)]
+async def _judged_project(
+    project: Path, suffix: str, command: Sequence[str], renames: int, parameters: int, draw: random.Random
+) -> list[Judged]:
+    texts = _read(project, suffix)
+    declared = [name for path, text in texts.items() for name in _identifiers(path, text)]
+    in_python = texts if suffix == PYTHON else {}
+    changes = [change for path, text in in_python.items() for change in parameter_changes(path, text, draw)]
     draw.shuffle(declared)
     draw.shuffle(changes)
     with TemporaryDirectory() as folder:
@@ -110,9 +122,9 @@ async def _judged_project(project: Path, renames: int, parameters: int, draw: ra
         for path, text in texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="ascii")
-        async with running(root, command=JUDGE) as judge:
+        async with running(root, command=command) as judge:
             for path, text in texts.items():
-                judge.open((root / path).as_uri(), "python", text)
+                judge.open((root / path).as_uri(), LANGUAGES.get(suffix, suffix[1:]), text)
             judged = await _first(renames, declared, partial(_judged_rename, judge, root, texts))
             judged += await _first(parameters, changes, partial(_judged_call_change, judge, root, texts))
     return judged
@@ -130,15 +142,16 @@ async def _first(wanted: int, cases: Sequence[T], judge: Callable[[T], Awaitable
     return judged
 
 
-def _read(project: Path) -> Texts:
+def _read(project: Path, suffix: str) -> Texts:
     """Columns of ASCII are the same for every tool."""
     texts: Texts = {}
-    for path in sorted(project.rglob("*.py")):
+    for path in sorted(project.rglob(f"*{suffix}")):
         name = path.relative_to(project).as_posix()
-        if not path.is_symlink() and not name.startswith(".") and path.stat().st_size < LARGEST:
-            text = path.read_bytes().decode("utf-8", "replace")
-            if "\r" not in text and text.isascii() and _parsed(text):
-                texts[name] = text
+        if path.is_symlink() or name.startswith(".") or path.stat().st_size > LARGEST:
+            continue
+        text = path.read_bytes().decode("utf-8", "replace")
+        if "\r" not in text and text.isascii() and (suffix != PYTHON or _parsed(text)):
+            texts[name] = text
     return texts
 
 
@@ -149,32 +162,9 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def declarations(path: str, text: str) -> Iterator[Declared]:
-    """Functions, methods, classes, parameters, variables and attributes, where they are first given."""
-    starts, seen = _line_starts(text), set()
-    for scope in ast.walk(ast.parse(text)):
-        for node in ast.iter_child_nodes(scope):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                kind = "class" if isinstance(node, ast.ClassDef) else "method" if _is_class(scope) else "function"
-                at = text.index(node.name, text.index(f"{'class' if kind == 'class' else 'def'} ", _at(starts, node)))
-                yield from _named(path, at, node.name, kind)
-            if isinstance(node, ast.arg) and node.arg not in ("self", "cls"):
-                yield from _named(path, _at(starts, node), node.arg, "parameter")
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                target = node.targets[0]
-                key = id(scope), target.id
-                if key not in seen:
-                    seen.add(key)
-                    yield from _named(path, _at(starts, target), target.id, "variable")
-
-
-def _is_class(node: ast.AST) -> bool:
-    return isinstance(node, ast.ClassDef)
-
-
-def _named(path: str, offset: int, name: str, kind: str) -> Iterator[Declared]:
-    if len(name) > 2 and not name.startswith("__"):
-        yield Declared(path, offset, name, kind)
+def _identifiers(path: str, text: str) -> Iterator[Declared]:
+    for match in IDENTIFIER.finditer(text):
+        yield Declared(path, match.start(), match[0], "renamed")
 
 
 def parameter_changes(path: str, text: str, draw: random.Random) -> Iterator[Change]:
@@ -188,7 +178,7 @@ def parameter_changes(path: str, text: str, draw: random.Random) -> Iterator[Cha
             if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg or node.decorator_list:
                 continue
             names = [parameter.arg for parameter in given.args]
-            first = 1 if _is_class(scope) else 0
+            first = 1 if isinstance(scope, ast.ClassDef) else 0
             if len(names) - first < 2 or (first and names[0] not in ("self", "cls")):
                 continue
             at = text.index(node.name, text.index("def ", _at(starts, node)))
@@ -222,8 +212,10 @@ def _spelled(text: str, starts: Sequence[int], given: ast.arguments) -> list[str
 
 async def _judged_rename(judge: Client, root: Path, texts: Texts, declared: Declared) -> Judged | None:
     """None where the other tool renames nothing else, or cannot."""
+    if not await _is_declaration(judge, root, texts, declared):
+        return None
     due = await _renamed(judge, root, texts, declared)
-    if not due or any(path not in texts for path, _ in due):
+    if not due:
         return None
     change = Change(declared, declared.offset, declared.offset, PREFIX)
     edits, note = await _offered(root, texts, change)
@@ -236,20 +228,29 @@ async def _judged_rename(judge: Client, root: Path, texts: Texts, declared: Decl
     else:
         verdict = "beyond" if more else "complete"
     detail = f"{len(due & offered)} of {len(due)}; missing {_lines(texts, missing)}; more {_lines(texts, more)}; {note}"
-    return Judged(root.name, f"{declared.kind}", declared.name, declared.path, verdict, detail)
+    return Judged(root.name, declared.kind, declared.name, declared.path, verdict, detail)
+
+
+async def _is_declaration(judge: Client, root: Path, texts: Texts, declared: Declared) -> bool:
+    answer: Any = await _asked(judge, "textDocument/definition", root, texts, declared, {}) or []
+    places = answer if isinstance(answer, list) else [answer]
+    own = (root / declared.path).as_uri(), position(texts[declared.path], declared.offset)
+    return own in [(place["uri"], place["range"]["start"]) for place in places]
 
 
 async def _renamed(judge: Client, root: Path, texts: Texts, declared: Declared) -> set[Place]:
-    answer = await _asked(judge, "textDocument/rename", root, texts, declared, {"newName": PREFIX + declared.name})
-    found = set()
-    for document in (answer or {}).get("documentChanges", ()):
-        path = _path_of(root, document["textDocument"]["uri"])
-        if path not in texts:
-            return set()
-        starts = _line_starts(texts[path])
-        for edit in document["edits"]:
-            found.add((path, starts[edit["range"]["start"]["line"]] + edit["range"]["start"]["character"]))
-    return found - {(declared.path, declared.offset)}
+    """The places, none where any of them is outside."""
+    try:
+        answer = await _asked(judge, "textDocument/rename", root, texts, declared, {"newName": PREFIX + declared.name})
+    except RequestError:
+        return set()
+    changes = dict((answer or {}).get("changes", {}))
+    changes |= {change["textDocument"]["uri"]: change["edits"] for change in (answer or {}).get("documentChanges", ())}
+    by_path = {_path_of(root, uri): edits for uri, edits in changes.items()}
+    if by_path.keys() - texts.keys():
+        return set()
+    places = {(path, offset(texts[path], edit["range"]["start"])) for path, edits in by_path.items() for edit in edits}
+    return {(path, _beginning_of_word(texts[path], at)) for path, at in places} - {(declared.path, declared.offset)}
 
 
 async def _judged_call_change(judge: Client, root: Path, texts: Texts, change: Change) -> Judged | None:
@@ -339,7 +340,7 @@ async def _offered(root: Path, texts: Texts, change: Change) -> tuple[list[tuple
     path = change.declared.path
     async with _server(root) as client:
         uri, text = (root / path).as_uri(), texts[path]
-        client.open(uri, "python", text)
+        client.open(uri, LANGUAGES.get(PurePath(path).suffix, PurePath(path).suffix[1:]), text)
         ends = position(text, change.start), position(text, change.end)
         place, spelled = ends[0], change.text
         client.change(uri, [{"range": {"start": ends[0], "end": ends[1]}, "text": spelled[:1]}])
