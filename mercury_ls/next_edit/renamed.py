@@ -17,7 +17,7 @@ from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import type_name
 from mercury_ls.next_edit.kinds.rename.declared import is_declared, renamed_symbol, where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
-from mercury_ls.next_edit.kinds.signatures import changed_signatures, names_of_calls
+from mercury_ls.next_edit.kinds.signatures import Signature, changed_signatures, names_of_calls
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.rule import Rule
 
@@ -67,35 +67,42 @@ def _at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], pro
 
 class Sought(Struct, frozen=True):
     """A symbol that other files may know: what uses it contains all of these names, and mostly imports the file at
-    `path`."""
+    `path`. A file may use a `member` without naming its type."""
 
     names: frozenset[str]
     path: str
+    member: str = ""
 
 
 def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[Sought]:
     """The symbols that the edits renamed, by their old names and those of their types, or of the functions whose
     parameters they are; the latest first."""
     renamed = _at_declarations(rules(edits), homes, Project())
-    return _distinct(Sought(_names_of_use(rule, homes[rule.path]), rule.path) for rule in renamed)
+    return _distinct(_sought(rule, homes[rule.path]) for rule in renamed)
 
 
 def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[Sought]:
     """The functions of whose parameters the edits ask other arguments."""
     signatures = changed_signatures(homes.values(), edits)
-    return _distinct(Sought(names_of_calls(each, homes[each.path]), each.path) for each in signatures)
+    return _distinct(_sought_call(signature, homes[signature.path]) for signature in signatures)
 
 
 def _distinct(symbols: Iterable[Sought]) -> list[Sought]:
     return [*dict.fromkeys(symbol for symbol in symbols if symbol.names)]
 
 
-def _names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:
+def _sought(rule: Rename, home: Snapshot) -> Sought:
     symbol = renamed_symbol(rule, home)
     if symbol.local is not None and not symbol.function:
-        return frozenset()
+        return Sought(frozenset(), rule.path)
     whose = type_name(symbol.owner) if symbol.owner is not None else symbol.function
-    return frozenset(filter(None, (rule.before, whose)))
+    member = rule.before if symbol.owner is not None else ""
+    return Sought(frozenset(filter(None, (rule.before, whose))), rule.path, member)
+
+
+def _sought_call(signature: Signature, home: Snapshot) -> Sought:
+    names = names_of_calls(signature, home)
+    return Sought(names, signature.path, signature.function if {signature.function} < names else "")
 
 
 def renamed_symbols(edits: Sequence[Edit]) -> tuple[str, ...]:
@@ -104,7 +111,11 @@ def renamed_symbols(edits: Sequence[Edit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if len(name) > SHORT_NAME and name not in KEYWORDS))
 
 
-def may_use(text: str, names: frozenset[str]) -> bool:
+def may_use(text: str, symbol: Sought) -> bool:
+    return (bool(symbol.member) and symbol.member in text) or _may_use_names(text, symbol.names)
+
+
+def _may_use_names(text: str, names: frozenset[str]) -> bool:
     """Whether a file can use the symbol: unqualified, or qualified by something that an import mentions. Roughly,
     without a parser."""
     if len(names) != 1:

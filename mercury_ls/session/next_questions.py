@@ -29,6 +29,8 @@ FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
 """Files that import statements name by their folder."""
 MOST_USING = 256
 """Files that are not open and may use what was renamed, or call the function whose parameters were edited."""
+MOST_WITH_MEMBERS = 48
+"""Further ones that have the name of a member, but not that of its type."""
 
 
 class NextQuestions:
@@ -118,6 +120,8 @@ class NextQuestions:
         notes += [self._left_in_closed(paths_of_calls, asker, most)] if called else []
         closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
+        members = [*([] if asker.renamer else renamed), *called] if knows else []
+        closed |= dict.fromkeys(self._with_members(members, snapshot))
         closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot)[:MOST_CLOSED], used))
         return (*open_files, *(closed if asker.closed else ())), "; ".join(dict.fromkeys(filter(None, notes)))
 
@@ -149,6 +153,10 @@ class NextQuestions:
             if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
                 yield closed_file(path, text)
 
+    def _with_members(self, symbols: Sequence[Sought], near: Snapshot) -> Iterator[Snapshot]:
+        named = [replace(symbol, names=frozenset({symbol.member})) for symbol in symbols if symbol.member]
+        yield from self._read(self._closed_paths(named, near)[:MOST_WITH_MEMBERS], named)
+
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
         """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""
         gap = self._files.workspace.gap()
@@ -176,4 +184,4 @@ def _module(path: str) -> str:
 
 
 def _may_use_any(text: str, symbols: Sequence[Sought]) -> bool:
-    return any(may_use(text, symbol.names) for symbol in symbols)
+    return any(may_use(text, symbol) for symbol in symbols)

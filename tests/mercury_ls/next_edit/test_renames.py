@@ -15,7 +15,7 @@ from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.model import unwelcome
-from mercury_ls.next_edit.renamed import Renames, may_use, sought
+from mercury_ls.next_edit.renamed import Renames, Sought, may_use, sought
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.requests import ANYONE, Asker
 from mercury_ls.session.session import Session
@@ -393,7 +393,7 @@ def test_model_gives_no_new_name_to_anything_else(written, expected):
     ],
 )
 def test_files_that_cannot_use_a_name_are_not_parsed(text, names, expected):
-    assert may_use(text, frozenset(names)) is expected
+    assert may_use(text, Sought(frozenset(names), "")) is expected
 
 
 def test_methods_named_like_a_keyword_of_another_language_are_sought():

@@ -391,7 +391,7 @@ async def test_why_names_places_that_nobody_can_judge(session, tmp_path):
     assert await session.next_edits.why(uri, 26) == note.replace(" more", "")
 
 
-async def test_uses_in_a_file_that_calls_the_class_otherwise_are_named(session, tmp_path):
+async def test_uses_in_a_file_that_calls_the_class_otherwise_are_changed(session, tmp_path):
     (tmp_path / "use.ts").write_text("import Q from './here';\n\nnew Q().fetch();\n")
     text = "export default class Rows {\n  fetch() { return this.fetch(); }\n}\n"
     (tmp_path / "here.ts").write_text(text)
@@ -400,7 +400,7 @@ async def test_uses_in_a_file_that_calls_the_class_otherwise_are_named(session, 
     index(session)
     session.change(uri, 2, [((1, 2, 1, 7), "load")], "utf-16")
     offer = (await session.next_edits.ask(uri, 34)).offer
-    assert (len(offer.edits), offer.note) == (1, "1 more place cannot be judged: use.ts:3")
+    assert (len(offer.edits), offer.note) == (2, "")
 
 
 async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
@@ -797,3 +797,25 @@ async def test_why_names_the_calls_that_need_an_argument(session, tmp_path):
     session.change(uri, 2, [((0, 25, 0, 25), ", limit")], "utf-16")
     said = await session.next_edits.why(uri, 25)
     assert said.startswith("needs an argument for `limit`: here.py:5, other.py:3; ")
+
+
+async def test_files_that_do_not_name_the_type_of_a_renamed_method_are_part_of_the_answer(session, tmp_path):
+    made = "from here import make\n\nmake().run()\nrun()\n"
+    (tmp_path / "other.py").write_text(made)
+    home = "class B:\n    def run(self): ...\n\n\ndef make() -> B:\n    return B()\n"
+    uri = opened(session, tmp_path / "here.py", home)
+    index(session)
+    session.change(uri, 2, [((1, 8, 1, 11), "start")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 25, invoked=True)).offer
+    assert [(edit.uri, edit.start) for edit in offer.edits] == [((tmp_path / "other.py").as_uri(), made.index("run"))]
+
+
+async def test_calls_of_a_method_change_in_files_that_do_not_name_its_type(session, tmp_path):
+    made = "from here import make\n\nmake().run(1, 2)\n"
+    (tmp_path / "other.py").write_text(made)
+    home = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"
+    uri = opened(session, tmp_path / "here.py", home)
+    index(session)
+    session.change(uri, 2, [((1, 18, 1, 21), "")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 29, invoked=True)).offer
+    assert {edit.uri for edit in offer.edits} == {(tmp_path / "other.py").as_uri()}
