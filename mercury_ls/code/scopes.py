@@ -278,7 +278,7 @@ def _is_outside(node: Node, scope: Node) -> bool:
     child, parent = node, node.parent
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
-            return not _is_type_parameter(node, scope)
+            return not _may_be_type_parameter(node, scope)
         if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
             return parent == next(child for child in scope.children if child.type == "for_in_clause")
         if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
@@ -287,9 +287,11 @@ def _is_outside(node: Node, scope: Node) -> bool:
     return False
 
 
-def _is_type_parameter(node: Node, function: Node) -> bool:
+def _may_be_type_parameter(node: Node, function: Node) -> bool:
+    """Also by a name that the parameter had until now, where types have names of their own."""
     listed = function.child_by_field_name("type_parameters")
-    return listed is not None and node.text in re.findall(rb"\w+", listed.text or b"")
+    is_type = node.type == "type_identifier"
+    return listed is not None and (is_type or node.text in re.findall(rb"\w+", listed.text or b""))
 
 
 def _binder(snapshot: Snapshot, node: Node) -> Node | None:

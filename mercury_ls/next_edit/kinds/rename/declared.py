@@ -9,7 +9,7 @@ from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
-from mercury_ls.code.modules import Project
+from mercury_ls.code.modules import Project, family
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
@@ -74,10 +74,19 @@ def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[i
 
 
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
-    """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to."""
+    """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to. An
+    interface of TypeScript that is left extends the class that was renamed."""
     old, new = _old_and_new(rule, home, project)
+    if not any(_is_interface(home, at) for at in new):
+        old = [at for at in old if not _is_interface(home, at)]
     spaces = [{_space_at(home, at) for at in places if _has_body(home, at)} for places in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
+
+
+def _is_interface(snapshot: Snapshot, offset: int) -> bool:
+    node = scopes.node_at(snapshot, offset)
+    is_named = node is not None and node.parent is not None and node.parent.type == "interface_declaration"
+    return is_named and family(snapshot.path) == "javascript"
 
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:

@@ -18,7 +18,7 @@ from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
-from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
+from mercury_ls.next_edit.kinds.rename.declared import is_one_of_several, renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
 from mercury_ls.next_edit.places import named_from
@@ -49,7 +49,8 @@ def note_of(
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     if not places:
-        return ""
+        several = not places_offered and is_one_of_several(rule, home, project)
+        return f"{rule.before} is declared several times, and nothing tells which of them was meant" if several else ""
     noun = "more place" if places_offered else "place"
     count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
     if len(places) > MOST_PLACES:
