@@ -5,6 +5,7 @@ import os
 import sys
 
 from mercury_engine.chat.grammar import byte_matcher
+from mercury_engine.chat.kept import requests
 from mercury_engine.chat.schemas import on_deep_stack
 
 
@@ -17,7 +18,7 @@ def _compile(grammar: str, most_symbols: int) -> None:
 def _main() -> None:
     if hasattr(os, "nice"):
         os.nice(10)  # whoever completes code comes first
-    for line in sys.stdin:
+    for line in requests():
         grammar, most_symbols = json.loads(line)
         on_deep_stack(lambda: _compile(grammar, most_symbols))  # noqa: B023  it is called at once
         sys.stdout.write("lived\n")

@@ -12,6 +12,8 @@ from typing import Any
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from mercury_engine.chat.kept import requests
+
 MOST_BYTES = 1 << 30
 """Of address space: a usual template needs a hundredth."""
 LONGEST_TEXT = 1 << 23
@@ -33,7 +35,7 @@ class _TemplateRefusedError(Exception):
 
 def _main() -> None:
     _limit_memory()
-    for line in sys.stdin:
+    for line in requests():
         try:
             answer = _answer(**json.loads(line))
         except _TemplateRefusedError as error:
