@@ -32,9 +32,10 @@ from mercury_engine.model.openvino_runtime import (
 from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
+from tests.masks import canvas_mask
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1, hints=False)
