@@ -17,7 +17,7 @@ from msgspec import Struct
 from mercury_engine import model_folders
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.installation import with_extra
-from mercury_engine.record import ModelRecord, read_record
+from mercury_engine.record import SMALL_MODEL, ModelRecord, read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
@@ -32,8 +32,6 @@ from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, reading_pace, remarks
 
 ANSWER_SECONDS = 5.0
-SMALL = 100_000_000
-"""Parameters."""
 OPENVINO = "openvino"
 WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "install it again: `pip install --force-reinstall .` in a clone of mercury-ls"
@@ -249,8 +247,8 @@ def model(loaded: Loaded) -> Iterator[Finding]:
 def _is_small(folder: Path, record: ModelRecord | None) -> bool:
     """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
     if record is not None and (record.parameters or record.kind == "server"):
-        return 0 < record.parameters < SMALL
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL
+        return 0 < record.parameters < SMALL_MODEL
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_MODEL
 
 
 def device(chosen: str) -> Finding:

@@ -54,10 +54,6 @@ LEAST_MEMORY = 16 << 20
 BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
-SMALL = 100_000_000
-"""In parameters: a smaller model copies well, and knows little. A larger one chooses names no worse by itself than
-among those that exist."""
-
 FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
 """What comes before a line at a place that has not been read: the tokens of the nearest context, and passes."""
 
@@ -162,7 +158,7 @@ class MercuryEngine:
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
             bar=self._presentation.calibration.bar,
-            small=self._is_small,
+            small=self._decoder.runtime.config.is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -323,7 +319,7 @@ class MercuryEngine:
 
     def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
         """Those of a model that is not small only end an answer before one that cannot exist."""
-        request = request if self._is_small else replace(request, invoked=False)
+        request = request if self._decoder.runtime.config.is_small else replace(request, invoked=False)
         return KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
     def _presenting(self, request: InfillRequest) -> Presentation:
@@ -331,11 +327,7 @@ class MercuryEngine:
         return replace(self._presentation, bar=0.0) if self._shows_all(request) else self._presentation
 
     def _shows_all(self, request: InfillRequest) -> bool:
-        return request.invoked and not self._is_small
-
-    @property
-    def _is_small(self) -> bool:
-        return self._decoder.runtime.config.parameters < SMALL
+        return request.invoked and not self._decoder.runtime.config.is_small
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""

@@ -33,7 +33,7 @@ def test_names_only_end_an_answer_while_typing():
 
 
 def test_large_model_chooses_names_by_itself(monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.SMALL", 0)
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     assert answered((HERE,)) == ""
 
 

@@ -360,7 +360,7 @@ def test_shapes_are_judged_apart():
 
 def test_large_model_keeps_its_threads_and_with_them_its_memory(model, monkeypatch):
     assert not isinstance(runtime_of(model).contention, Unmoved)
-    monkeypatch.setattr(Unmoved, "LARGE", 0)
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     contention = runtime_of(model).contention
     for seconds in (1.0, 9.0, 9.0, 9.0, 9.0):
         contention.record((1, 64), seconds)
