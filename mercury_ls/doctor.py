@@ -24,7 +24,7 @@ from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.serve import auto, daemon, tuned
-from mercury_ls.serve.models import verify
+from mercury_ls.serve.models import chosen_folder, verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
@@ -221,7 +221,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", f"chosen by the engine at {loaded.settings.engine.address}")
         return
     try:
-        folder = model_folders.resolve(name)
+        folder = chosen_folder(loaded.settings.engine)
     except EngineError as error:
         yield MODEL.finding(model=name, remedy=error)
         return
@@ -237,7 +237,8 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         except EngineError as error:
             damage = str(error)
         notes = [STRONGER] if _is_small(folder, record) else []
-        notes += [f"auto: {auto.reason([*model_folders.shipped().values()])}"] if name == model_folders.AUTO else []
+        if name == model_folders.AUTO:
+            notes.append(f"auto: {auto.reason([*model_folders.shipped().values()], loaded.settings.engine)}")
         notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:
@@ -279,7 +280,7 @@ def _missing_for_gpu() -> str:
 
 def _tunings(loaded: Loaded) -> Iterator[Finding]:
     try:
-        folder = model_folders.resolve(loaded.settings.engine.model)
+        folder = chosen_folder(loaded.settings.engine)
     except EngineError:
         return
     for tuning in tuned.installed(tuned.home()).values():
