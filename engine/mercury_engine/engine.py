@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, RescoringWeights, Slot, Span
+from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Slot, Span
 from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
@@ -28,7 +28,6 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
-from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
     Budget,
@@ -79,7 +78,6 @@ class MercuryEngine:
         *,
         calibration: Calibration | None = None,
         copy_bias: CopyBias | None = None,
-        rescoring: RescoringWeights | None = None,
         costs: Costs | None = None,
         pace: ReadingPace | None = None,
         decode: Decode = "policy",
@@ -97,7 +95,6 @@ class MercuryEngine:
         self.report = Report()
         self._clock = clock
         self._weights = weights
-        self._rescoring = rescoring
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
         self._places = Places()
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
@@ -156,7 +153,6 @@ class MercuryEngine:
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
-            rescoring=self._rescoring,
             bar=self._presentation.calibration.bar,
             small=self._decoder.runtime.config.is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
@@ -408,7 +404,6 @@ def open_engine(
         tokenizer,
         calibration=read_calibration(folder),
         copy_bias=read_copy_bias(folder),
-        rescoring=read_fitted(folder, RESCORING_FILE, RescoringWeights),
         costs=costs,
         decode=decode,
         bar=bar,
