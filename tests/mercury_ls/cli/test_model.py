@@ -68,7 +68,7 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
     assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "auto" # mine\n'
 
 
-def test_what_was_learned_of_a_model_goes_with_it(home, capsys):
+def test_removed_model_takes_along_what_was_learned_of_it(home, capsys):
     checkpoint(home / "tiny")
     check(capsys, "add ./tiny --yes --int4", 0)
     outcomes = home / "state/mercury-ls/outcomes.jsonl"
