@@ -1,11 +1,9 @@
 """What the rules propose in the edit rows of a corpus, and whether the author did so: food for the ranking.
 
 python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--balanced]
-                                [--engine FOLDER]
 
 --balanced takes more of the rows that repeat something and fewer of those that were made up, about as an evaluation set
-has them. Rows that are damaged are left out and named. With an engine, the rows are those edits only that the model
-wrote where no rule knows the text: food for `mercury_training.fit.rescoring`.
+has them. Rows that are damaged are left out and named.
 """
 
 import argparse
@@ -17,16 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from bench.next_edit.cases import Case, of_commit, of_repository, verdict
-from bench.next_edit.measure import engine_of, question_of
-from mercury_engine.api import Engine
-from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import candidates
-from mercury_ls.next_edit.model import requests, written_edits
-from mercury_ls.next_edit.pipeline import admissible
-from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.shards import EditRow, read_edits
 from mercury_training.fit.rank_edits import LabelledEdit
@@ -43,24 +34,12 @@ def main() -> None:
     arguments.add_argument("--limit", type=int)
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
     arguments.add_argument("--balanced", action="store_true", help="the classes in the shares of an evaluation set")
-    arguments.add_argument("--engine", default="none")
-    given = arguments.parse_args()
-    if given.engine != "none" and not _are_whole(given):
-        arguments.error(
-            "--engine is asked about whole files, for which the ranking's chances hold: give --mirrors, too"
-        )
-    encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
+    given, encoder = arguments.parse_args(), msgspec.json.Encoder()
     found_cases = chosen(given.edits, given.mirrors, given.every, SPARSER if given.balanced else {})
     with given.out.open("wb") as out:
         for numbered in itertools.islice(enumerate(found_cases), given.limit):
-            found = _checked_case(*numbered, engine.engine) if engine else [*judged(*numbered)]
-            found = found or [LabelledEdit(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
+            found = [*judged(*numbered)] or [LabelledEdit(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
-
-
-def _are_whole(given: argparse.Namespace) -> bool:
-    """Whether the rows have whole files; those of a corpus are windows otherwise."""
-    return given.mirrors is not None or given.edits.suffix != ".xz"
 
 
 def chosen(edits: Path, mirrors: Path | None, every: int, sparser: dict[str, float]) -> Iterator[Case]:
@@ -99,28 +78,6 @@ def judged(number: int, case: Case) -> Iterator[LabelledEdit]:
         if not each.certain:
             right, exact = verdict(case.snapshot, each, wanted)
             yield LabelledEdit(number, case.kind, each.kind, each.features, right, exact)
-
-
-def _checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
-    question = replace(question_of(case, 0.0, engine), asks="always")
-    found = candidates_after(Situation(question.snapshot, question.offset, case.history.edits()))
-    found = [] if isinstance(found, Silence) else admissible(question, found)
-    asked = requests(question, found)
-    heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]
-    wanted = (*case.expected, *case.also_ok)
-    return [
-        LabelledEdit(
-            number,
-            case.kind,
-            each.candidate.kind,
-            each.candidate.features,
-            *verdict(question.snapshot, each.candidate, wanted),
-            each.candidate.p_edit,
-            each.p_model,
-        )
-        for regions, draft in heard
-        for each in written_edits(question, regions, found, draft)
-    ]
 
 
 if __name__ == "__main__":

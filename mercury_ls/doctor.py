@@ -17,14 +17,14 @@ from msgspec import Struct
 from mercury_engine import model_folders
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.installation import with_extra
-from mercury_engine.record import ModelRecord, read_record
+from mercury_engine.record import SMALL_MODEL, ModelRecord, read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.serve import auto, daemon, tuned
-from mercury_ls.serve.models import verify
+from mercury_ls.serve.models import chosen_folder, verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
@@ -32,8 +32,6 @@ from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, reading_pace, remarks
 
 ANSWER_SECONDS = 5.0
-SMALL = 100_000_000
-"""Parameters."""
 OPENVINO = "openvino"
 WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "install it again: `pip install --force-reinstall .` in a clone of mercury-ls"
@@ -223,7 +221,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", f"chosen by the engine at {loaded.settings.engine.address}")
         return
     try:
-        folder = model_folders.resolve(name)
+        folder = chosen_folder(loaded.settings.engine)
     except EngineError as error:
         yield MODEL.finding(model=name, remedy=error)
         return
@@ -239,7 +237,8 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         except EngineError as error:
             damage = str(error)
         notes = [STRONGER] if _is_small(folder, record) else []
-        notes += [f"auto: {auto.reason([*model_folders.shipped().values()])}"] if name == model_folders.AUTO else []
+        if name == model_folders.AUTO:
+            notes.append(f"auto: {auto.reason([*model_folders.shipped().values()], loaded.settings.engine)}")
         notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:
@@ -249,8 +248,8 @@ def model(loaded: Loaded) -> Iterator[Finding]:
 def _is_small(folder: Path, record: ModelRecord | None) -> bool:
     """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
     if record is not None and (record.parameters or record.kind == "server"):
-        return 0 < record.parameters < SMALL
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL
+        return 0 < record.parameters < SMALL_MODEL
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_MODEL
 
 
 def device(chosen: str) -> Finding:
@@ -281,7 +280,7 @@ def _missing_for_gpu() -> str:
 
 def _tunings(loaded: Loaded) -> Iterator[Finding]:
     try:
-        folder = model_folders.resolve(loaded.settings.engine.model)
+        folder = chosen_folder(loaded.settings.engine)
     except EngineError:
         return
     for tuning in tuned.installed(tuned.home()).values():

@@ -49,8 +49,8 @@ class TuneOrder(Struct, frozen=True):
 
 
 def project_of(path: str, *, is_deleted: bool = False) -> str:
-    """The repository around a path, else the folder itself, with links resolved. With `gone` it need not exist any
-    more."""
+    """The repository around a path, else the folder itself, with links resolved. One that `is_deleted` need not exist
+    any more."""
     folder = os.path.realpath(path)
     if is_deleted and not os.path.exists(folder):
         return folder

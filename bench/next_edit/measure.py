@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from bench.harness.measures import machine
 from bench.next_edit.cases import Case, cases, verdict
 from mercury_engine import model_folders
-from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
+from mercury_engine.api import Draft, Engine, InfillRequest
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.budgets import USUAL_BAR
@@ -179,7 +179,6 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
         session="bench",
         bar=bar,
-        rescoring=(info and info.rescoring) or RescoringWeights(),
         modes=asked_modes(info),
     )
 

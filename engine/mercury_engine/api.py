@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from typing import ClassVar, Literal, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 PROTOCOL_VERSION = 1
 """Part of the socket's name, so that two installed versions never talk to each other."""
@@ -252,32 +252,13 @@ class ChatReply(Struct, frozen=True):
     slots: tuple[Slot, ...] = ()
 
 
-class RescoringWeights(Struct, frozen=True):
-    """How likely a next edit is that a model writes where no rule knows the text: coefficients of a logistic regression
-    on the chance of its place and the model's own.
-
-    The `own` coefficients are added to the others. `bar` is the lowest probability to show an edit at, None to keep the
-    ranking's. The model's probability exceeds `surest` for one
-    in twenty of its edits. The defaults are cautious.
-    """
-
-    bias: float = 0.0
-    ranked: float = 1.0
-    model: float = 0.0
-    own: float = -1.0
-    own_ranked: float = -0.5
-    own_model: float = 0.9
-    bar: float | None = None
-    surest: float = 0.95
-
-
 class EngineInfo(Struct, frozen=True):
     """Describes the engine, for `doctor`, the status and the demo.
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
-    and the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted.
-    `answers`: the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept, and then
-    `bar`: how likely a completion has to be to be shown to a user who types.
+    and the remedy. `bytes`: the memory of weights and caches. `answers`: the spans that it can answer. `calibrated`:
+    whether `p_accept` was fitted to what users accept, and then `bar`: how likely a completion has to be to be shown to
+    a user who types.
     `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
     model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
     as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
@@ -296,7 +277,6 @@ class EngineInfo(Struct, frozen=True):
     batch: int = 1
     notes: tuple[str, ...] = ()
     bytes: int = 0
-    rescoring: RescoringWeights | None = field(default=None, name="worth")  # its key in protocol version 1
     answers: tuple[SpanMode, ...] = ("line", "block", "edit")
     calibrated: bool = True
     bar: float = 0.78

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, RescoringWeights, Slot, Span
+from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Slot, Span
 from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
@@ -28,7 +28,6 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
-from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
     Budget,
@@ -53,10 +52,6 @@ LEAST_MEMORY = 16 << 20
 
 BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
-
-SMALL = 100_000_000
-"""In parameters: a smaller model copies well, and knows little. A larger one chooses names no worse by itself than
-among those that exist."""
 
 FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
 """What comes before a line at a place that has not been read: the tokens of the nearest context, and passes."""
@@ -83,7 +78,6 @@ class MercuryEngine:
         *,
         calibration: Calibration | None = None,
         copy_bias: CopyBias | None = None,
-        rescoring: RescoringWeights | None = None,
         costs: Costs | None = None,
         pace: ReadingPace | None = None,
         decode: Decode = "policy",
@@ -101,7 +95,6 @@ class MercuryEngine:
         self.report = Report()
         self._clock = clock
         self._weights = weights
-        self._rescoring = rescoring
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
         self._places = Places()
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
@@ -160,9 +153,8 @@ class MercuryEngine:
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
-            rescoring=self._rescoring,
             bar=self._presentation.calibration.bar,
-            small=self._is_small,
+            small=self._decoder.runtime.config.is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -323,7 +315,7 @@ class MercuryEngine:
 
     def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
         """Those of a model that is not small only end an answer before one that cannot exist."""
-        request = request if self._is_small else replace(request, invoked=False)
+        request = request if self._decoder.runtime.config.is_small else replace(request, invoked=False)
         return KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
     def _presenting(self, request: InfillRequest) -> Presentation:
@@ -331,11 +323,7 @@ class MercuryEngine:
         return replace(self._presentation, bar=0.0) if self._shows_all(request) else self._presentation
 
     def _shows_all(self, request: InfillRequest) -> bool:
-        return request.invoked and not self._is_small
-
-    @property
-    def _is_small(self) -> bool:
-        return self._decoder.runtime.config.parameters < SMALL
+        return request.invoked and not self._decoder.runtime.config.is_small
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
@@ -416,7 +404,6 @@ def open_engine(
         tokenizer,
         calibration=read_calibration(folder),
         copy_bias=read_copy_bias(folder),
-        rescoring=read_fitted(folder, RESCORING_FILE, RescoringWeights),
         costs=costs,
         decode=decode,
         bar=bar,

@@ -65,7 +65,7 @@ def _cut(text: str, request: ChatRequest) -> tuple[list[str], Finish]:
 
 
 def _slot(tokens: list[str], at: int, remaining: int) -> Slot:
-    """A token with `left` passes to come."""
+    """A token with `remaining` passes to come."""
     odd = at % 4 == 0
     if not remaining:
         return Slot(tokens[at], 0.9, settled=True, revised=odd)

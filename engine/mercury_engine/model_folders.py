@@ -1,8 +1,9 @@
 """The installed models, shipped or added, and the one that the setting `engine.model` names."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -17,17 +18,17 @@ PACKAGES = "mercury_ls.models"
 CONFIG = "config.json"
 
 
-def resolve(name: str) -> Path | None:
+def resolve(name: str, device: str = "auto", threads: int = 0) -> Path | None:
     """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the best model that ships but for those that were too slow here, or the fake engine if there is none: an
-    added model is used only by name. A plain name is never taken for a folder: the current folder may be a project that
-    has a folder of that name.
+    `auto` is the best model that ships but for those that were too slow here, on this device and with so many threads,
+    or the fake engine if there is none: an added model is used only by name. A plain name is never taken for a folder:
+    the current folder may be a project that has a folder of that name.
     """
     if name == FAKE:
         return None
     if name == AUTO:
-        return _quickest(shipped())
+        return _quickest([*shipped().values()], device, threads)
     models = installed()
     if name in models:
         return models[name]
@@ -40,10 +41,13 @@ def resolve(name: str) -> Path | None:
     )
 
 
-def _quickest(models: dict[str, Path]) -> Path | None:
+def _quickest(folders: Sequence[Path], device: str, threads: int) -> Path | None:
     """The first that was not too slow, or else the last."""
-    slow = {name for name, trial in trials.kept().items() if not trial.is_quick} if len(models) > 1 else set()
-    return next((folder for name, folder in models.items() if name not in slow), next(reversed(models.values()), None))
+    for folder in folders[:-1]:
+        trial = trials.holding(folder, device, threads, date.today())
+        if trial is None or trial.is_quick:
+            return folder
+    return folders[-1] if folders else None
 
 
 def answers(name: str, info: EngineInfo) -> bool:

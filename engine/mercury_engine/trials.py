@@ -41,6 +41,12 @@ def kept() -> dict[str, SpeedTrial]:
         return {}
 
 
+def holding(folder: Path, device: str, threads: int, today: date) -> SpeedTrial | None:
+    """The trial of the model in a folder, if it still holds."""
+    trial = kept().get(folder.name)
+    return trial if trial and trial.holds(conditions(folder, device, threads), today) else None
+
+
 def keep(model: str, trial: SpeedTrial) -> None:
     """Or not: on a disk that is full or read-only every start is the first one."""
     file = state_file()

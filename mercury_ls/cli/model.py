@@ -181,12 +181,21 @@ def remove(options: argparse.Namespace) -> int:
     in_use = load_settings(options).settings.engine.model == name
     if in_use:
         assign(chosen_file(options) or user_file(), "engine.model", model_folders.AUTO)
+    _forget_outcomes(name)
     freed = library.remove(name)
     print(f"removed {name}, which frees {megabytes(freed)}")
     if in_use:
         print("it was in use: the model that ships is chosen instead (engine.model = auto)")
         choose.switch(model_folders.AUTO)
     return 0
+
+
+def _forget_outcomes(model: str) -> None:
+    from mercury_ls.session import stats
+    from mercury_ls.session.outcomes import Outcomes
+
+    file = stats.default_file()
+    Outcomes(file and file.parent).forget(model)
 
 
 @_explained

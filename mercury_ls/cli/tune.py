@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 
 from mercury_engine.api import EngineError
-from mercury_engine.model_folders import resolve
 from mercury_ls import tuning
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect
 from mercury_ls.link import local
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.serve import tuned
+from mercury_ls.serve.models import chosen_folder
 from mercury_ls.wording import readable
 
 
@@ -37,7 +37,7 @@ def _project_root(options: argparse.Namespace) -> str:
 
 def _tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     settings = settings_in_effect(options, root)
-    model = resolve(settings.engine.model)
+    model = chosen_folder(settings.engine)
     if settings.engine.address or model is None:
         raise tuning.TuningError("there is no model on this machine to tune: check engine.model and engine.address")
     order = tuning.TuneOrder(model, options.minutes, options.full)
@@ -52,7 +52,7 @@ def _tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
 
 
 def _print_tunings(options: argparse.Namespace, place: Path) -> int:
-    model = resolve(settings_in_effect(options).engine.model)
+    model = chosen_folder(settings_in_effect(options).engine)
     projects = tuned.installed(place).values()
     for project in projects:
         print(tuning.described(project))

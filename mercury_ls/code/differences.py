@@ -67,7 +67,7 @@ def texts_of(before: str, after: str, touch: TokenChange) -> tuple[str, str]:
 
 
 def is_step_towards(before: str, after: str, target: str) -> bool:
-    """True if `after` is a step on the way from `before` to `wanted`."""
+    """True if `after` is a step on the way from `before` to `target`."""
     return 0 < _token_distance(before, after) == _token_distance(before, target) - _token_distance(after, target)
 
 

@@ -93,11 +93,10 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
-    """The spans to ask an engine about: all that it answers, but edits only if it is known how much its word about them
-    counts."""
+    """The spans to ask an engine about: all that it answers, but edits only if its word about them counts."""
     if info is None:
         return EVERYTHING
-    is_judge = info.calibrated or info.rescoring is not None
+    is_judge = info.calibrated and not info.small
     return tuple(mode for mode in info.answers if mode != "edit" or is_judge)
 
 

@@ -16,7 +16,7 @@ from mercury_ls.models import canary, library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.serve import added
-from mercury_ls.serve.models import Report
+from mercury_ls.serve.models import Report, chosen_folder
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import STRONGER
 
@@ -59,7 +59,7 @@ class ModelMeasurement(Struct, frozen=True):
 
 def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
-    folder = model_folders.resolve(name)
+    folder = chosen_folder(replace(settings.engine, model=name))
     before, started = local.resident_memory(), time.perf_counter()
     with added.opened(name, settings, report) as engine:
         result = measure(engine, 1000 * (time.perf_counter() - started))

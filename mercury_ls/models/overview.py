@@ -11,6 +11,7 @@ from mercury_engine.record import ModelRecord
 from mercury_ls.models import library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
+from mercury_ls.serve.models import chosen_folder
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import columns, millions, one_line
 
@@ -42,7 +43,7 @@ OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licen
 
 def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
-    chosen = None if settings.engine.address else model_folders.resolve(settings.engine.model)
+    chosen = None if settings.engine.address else chosen_folder(settings.engine)
     rows = [*map(_shipped, model_folders.shipped().values()), *map(_of_record, library.records().values())]
     for at, row in enumerate(rows):
         costs = library.measurements().get(row.name, library.MeasuredSpeed())

@@ -44,17 +44,6 @@ class _AskedRegion(Struct, frozen=True):
         return self.snapshot.text[self.start : self.end]
 
 
-class WrittenEdit(Struct, frozen=True):
-    """What a model wrote, and how sure it is; the candidate's chance is that of its place."""
-
-    candidate: Candidate
-    p_model: float
-
-    def scored(self, question: NextQuestion) -> Candidate:
-        chance = ranking.written_probability(question.rescoring, self.candidate.p_edit, self.p_model)
-        return replace(self.candidate, p_edit=chance)
-
-
 def requests(
     question: NextQuestion, candidates: Sequence[Candidate]
 ) -> list[tuple[tuple[_AskedRegion, ...], InfillRequest]]:
@@ -94,8 +83,7 @@ def _is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     """Not if nothing that is written there can be shown."""
     if candidate.text is not None or candidate.p_edit < LEAST_CHANCE:
         return False
-    bar = question.bar_for(candidate, question.rescoring.bar or ranking.load().bar)
-    return question.asks == "always" or ranking.can_be_shown(question.rescoring, candidate.p_edit, bar)
+    return ranking.can_be_shown(candidate.p_edit, question.bar_for(candidate, ranking.load().bar))
 
 
 def _asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
@@ -137,13 +125,13 @@ def request(question: NextQuestion, regions: Sequence[_AskedRegion], room: int) 
 
 def written_edits(
     question: NextQuestion, regions: Sequence[_AskedRegion], candidates: Sequence[Candidate], draft: Draft
-) -> list[WrittenEdit]:
-    """What the model has made of these regions."""
-    collected: list[WrittenEdit] = []
+) -> list[Candidate]:
+    """What the model has made of these regions, with how likely the user is to make it."""
+    collected: list[Candidate] = []
     for region, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, region.snapshot.text), region.snapshot)
         if filled.complete and (edit := _written_edit(question, region, text, candidates)):
-            collected.append(WrittenEdit(edit, filled.p_accept))
+            collected.append(replace(edit, p_edit=ranking.written_probability(edit.p_edit, filled.p_accept)))
     return collected
 
 

@@ -58,7 +58,7 @@ async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGene
             yield Answer(silence=reason, final=True)
             return
         candidates = ()
-    async with aclosing(answers(question, admissible(question, candidates), engine, reason)) as model_answers:
+    async with aclosing(answers(question, _admissible(question, candidates), engine, reason)) as model_answers:
         async for answer in model_answers:
             yield answer
 
@@ -176,20 +176,20 @@ async def _written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
     """The answer with what a model writes where a rule leaves open what to write."""
-    bar = question.rescoring.bar or ranking.load().bar
+    bar = ranking.load().bar
     earlier: list[Candidate] = []
     deadline = Deadline(question.deadline_ms)
     for regions, infill in requests(question, candidates) if "edit" in question.modes else ():
         written: list[Candidate] = []
         async with aclosing(engine.infill(deadline.limited(infill))) as drafts:
             async for draft in drafts:
-                written = [edit.scored(question) for edit in written_edits(question, regions, candidates, draft)]
+                written = written_edits(question, regions, candidates, draft)
                 latest = await _checked(question, distinct([*candidates, *earlier, *written]), bar)
                 yield replace(latest, step=draft.step, sent=draft.sent)
         earlier += written
 
 
-def admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:
+def _admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Without what the user has undone, and without all other candidates of its rule."""
     candidates = list(candidates)
     undone = [

@@ -1,8 +1,6 @@
 """What is known when a next edit is asked for."""
 
-from typing import Literal
-
-from mercury_engine.api import Edit, RescoringWeights
+from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
@@ -16,17 +14,14 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     """`neighbours` are the files besides the current one that may be edited as well: open ones, and those of the
     workspace that have been read for it; `diagnostics` are of the current one.
 
-    `rescoring` says how much the model's answers count. It is asked where they can change what is shown, or `always`,
-    to learn how much they count. What follows from the last `fresh` edits comes first: the user made them instead of
-    accepting an offer. `refused` are edits of a next-edit model that the user rejected, as `widened` has them: its
-    answer stays the same while little else changes.
+    What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
+    are edits of a next-edit model that the user rejected, as `widened` has them: its answer stays the same while little
+    else changes.
     """
 
     neighbours: tuple[Snapshot, ...] = ()
     diagnostics: tuple[FileDiagnostic, ...] = ()
     project: Project | None = None
-    rescoring: RescoringWeights = RescoringWeights()
-    asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
 
@@ -38,7 +33,6 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         neighbours: tuple[Snapshot, ...] = (),
         diagnostics: tuple[FileDiagnostic, ...] = (),
         project: Project | None = None,
-        rescoring: RescoringWeights | None = None,
         fresh: int = 0,
         refused: frozenset[tuple[str, str, str]] = frozenset(),
     ) -> "NextQuestion":
@@ -49,7 +43,6 @@ class NextQuestion(Question, frozen=True, kw_only=True):
             neighbours=neighbours,
             diagnostics=diagnostics,
             project=project,
-            rescoring=rescoring or RescoringWeights(),
             fresh=fresh,
             refused=refused,
         )

@@ -1,7 +1,4 @@
-"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
-
-How likely the edits are that a model writes, the `RescoringWeights` say that come with it.
-"""
+"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits."""
 
 import math
 from collections.abc import Mapping
@@ -11,8 +8,10 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
-from mercury_engine.api import RescoringWeights
 from mercury_ls.completion.judge import logistic
+
+SUREST = 0.95
+"""No model is surer of what it writes."""
 
 
 class Ranking(Struct, frozen=True):
@@ -45,16 +44,14 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def written_probability(rescoring: RescoringWeights, probability: float, p_model: float) -> float:
-    """The chance of an edit that a model wrote, so sure of it, where an edit was so likely."""
-    ranked, model = _odds(probability), _odds(p_model)
-    score = rescoring.bias + rescoring.ranked * ranked + rescoring.model * model
-    return logistic(score + rescoring.own + rescoring.own_ranked * ranked + rescoring.own_model * model)
+def written_probability(probability: float, p_model: float) -> float:
+    """The chance of an edit that a model wrote, so sure of it, where an edit was so likely: a cautious guess."""
+    return logistic(0.5 * _odds(probability) + 0.9 * _odds(p_model) - 1.0)
 
 
-def can_be_shown(rescoring: RescoringWeights, probability: float, bar: float) -> bool:
+def can_be_shown(probability: float, bar: float) -> bool:
     """Whether a model that is as sure as it ever is writes something likely enough."""
-    return written_probability(rescoring, probability, rescoring.surest) >= bar
+    return written_probability(probability, SUREST) >= bar
 
 
 def _odds(probability: float) -> float:

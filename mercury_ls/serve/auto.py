@@ -57,17 +57,20 @@ def open_best(
     open_engine: Open,
     settings: "EngineSettings",
     today: Today = date.today,
-    clock: Clock = time.process_time,
+    processor: Clock = time.process_time,
+    clock: Clock = time.monotonic,
 ) -> ChosenEngine:
     """The first model that opens and answers in time, or the last. Each is tried on the way unless that was done."""
     why = ""
     for folder in folders[:-1]:
         conditions = trials.conditions(folder, settings.device, settings.threads)
-        trial, engine = trials.kept().get(folder.name), None
+        trial, engine = trials.holding(folder, settings.device, settings.threads, today()), None
         try:
-            if trial is None or not trial.holds(conditions, today()):
+            if trial is None:
                 engine = open_engine(folder)
-                trial = SpeedTrial(conditions, _first_line_ms(engine, settings.threads, clock), today())
+                on_cpu = engine.info().device.startswith("cpu")
+                milliseconds = _on_cpu(engine, settings.threads, processor) if on_cpu else _on_gpu(engine, clock)
+                trial = SpeedTrial(conditions, milliseconds, today())
                 trials.keep(folder.name, trial)
             if trial.is_quick:
                 engine = engine or open_engine(folder)
@@ -80,32 +83,46 @@ def open_best(
     return ChosenEngine(open_engine(folders[-1]), why or alone(folders))
 
 
-def _first_line_ms(engine: Engine, threads: int, clock: Clock) -> float:
+def _on_cpu(engine: Engine, threads: int, processor: Clock) -> float:
     """The processor time of each thread, which is that of the clock while no other program wants the processor. When
     an editor has just started, others do."""
     from mercury_engine.model.runtime import usual_threads
 
-    text = Path(__file__).read_text(encoding="utf-8")[:SAMPLE_CHARACTERS]
-    window, end = Window("auto.py", "python", text), len(text)
-    started = clock()
+    return round(_first_line_ms(engine, _sample()[:SAMPLE_CHARACTERS], processor) / (threads or usual_threads()), 1)
+
+
+def _on_gpu(engine: Engine, clock: Clock) -> float:
+    """The processor only waits for a GPU: what counts is the time, without that of the first answer, for which the
+    device has to prepare."""
+    _first_line_ms(engine, _sample()[-SAMPLE_CHARACTERS:], clock)
+    return round(_first_line_ms(engine, _sample()[:SAMPLE_CHARACTERS], clock), 1)
+
+
+def _sample() -> str:
+    return Path(__file__).read_text(encoding="utf-8")
+
+
+def _first_line_ms(engine: Engine, text: str, clock: Clock) -> float:
+    window, end, started = Window("auto.py", "python", text), len(text), clock()
     for _ in engine.infill(InfillRequest(session="trial", windows=(window,), spans=(Span(0, end, end, "line"),))):
         pass
-    return round(1000 * (clock() - started) / (threads or usual_threads()), 1)
+    return 1000 * (clock() - started)
 
 
 def _unkept(model: str, conditions: str, today: Today) -> Callable[[float], None]:
     return lambda milliseconds: trials.keep(model, SpeedTrial(conditions, milliseconds, today()))
 
 
-def reason(folders: Sequence[Path]) -> str:
+def reason(folders: Sequence[Path], settings: "EngineSettings", today: Today = date.today) -> str:
     """Why `auto` means the model that it means, or will mean when an engine starts."""
-    kept = trials.kept()
+    why = ""
     for folder in folders[:-1]:
-        if (trial := kept.get(folder.name)) is None:
-            return f"tried when the engine first starts, and used if a first line takes {_seconds(LIMIT_MS)} at most"
+        if (trial := trials.holding(folder, settings.device, settings.threads, today())) is None:
+            return f"tried when the engine next starts, and used if a first line takes {_seconds(LIMIT_MS)} at most"
         if trial.is_quick:
             return quick(trial)
-    return slow(folders[0].name, kept[folders[0].name]) if len(folders) > 1 else alone(folders)
+        why = why or slow(folder.name, trial)
+    return why or alone(folders)
 
 
 def quick(trial: SpeedTrial) -> str:

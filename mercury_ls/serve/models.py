@@ -32,6 +32,11 @@ def loader(settings: "Settings") -> "LoadEngine":
     return load
 
 
+def chosen_folder(settings: "EngineSettings") -> Path | None:
+    """The folder of the model that the settings name; None for the fake engine."""
+    return resolve(settings.model, settings.device, settings.threads)
+
+
 def verify(folder: Path) -> None:
     """Read everything that an engine needs from a model; `EngineError` names what is damaged or missing."""
     if record := read_record(folder):

@@ -39,6 +39,8 @@ WARM = 32
 LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
+CONVERSATION_SECONDS = 1.0
+"""So often one conversation gets one step, however many completions wait."""
 CLOSE_SECONDS = 5.0
 REST_SECONDS = 600.0
 """Without work for so long, the engine is closed, which frees its memory, and loaded again for the next request."""
@@ -60,9 +62,9 @@ class Worker:
     """Created on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
 
     Before each forward it schedules the newest request of each client, round robin, and as many at once as the engine
-    can batch; conversations wait until no completion does. Warming gets the remaining time, and never delays a batch by
-    more than one forward. At each yield of the engine, a closed or late request ends, and any other may be suspended.
-    Without work for `rest_seconds` the engine is closed until there is some.
+    can batch; conversations wait until no completion does, but for a step a second. Warming gets the remaining time,
+    and never delays a batch by more than one forward. At each yield of the engine, a closed or late request ends, and
+    any other may be suspended. Without work for `rest_seconds` the engine is closed until there is some.
     """
 
     def __init__(
@@ -266,7 +268,7 @@ class Worker:
                 if self._warming is not None and self._warming.stale:
                     return self._end_warm
                 if self._schedule:
-                    return partial(self._advance, self._schedule.choose(batch))
+                    return partial(self._advance, self._schedule.choose(batch, self._clock()))
                 if self._warming is None and self._warmings:
                     _, self._warming = self._warmings.popitem()
                 if self._warming is not None:
@@ -360,7 +362,8 @@ class Worker:
 
 class _Schedule:
     """The open requests, and which of them run next: completions before conversations, clients round robin, the newest
-    request of each first.
+    request of each first. Where completions never end, the conversation that has waited longest gets a step now and
+    then.
 
     A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
     and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then the
@@ -370,6 +373,7 @@ class _Schedule:
     def __init__(self) -> None:
         self._clients: OrderedDict[str, list[DraftStream]] = OrderedDict()
         self._used: dict[str, float] = {}
+        self._conversed_at = float("-inf")
 
     def __len__(self) -> int:
         return sum(map(len, self._clients.values()))
@@ -389,14 +393,25 @@ class _Schedule:
         self.remove(waiting[0])
         return waiting[0]
 
-    def choose(self, limit: int) -> "list[DraftStream]":
+    def choose(self, limit: int, now: float) -> "list[DraftStream]":
         ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
         streams = [stream for rank in ranks for stream in rank if stream is not None]
         completions = [stream for stream in streams if isinstance(stream.request, InfillRequest)]
-        chosen = (completions or streams)[:limit]
+        conversations = [stream for stream in streams if stream not in completions]
+        first = [*self._overdue(conversations, now), *completions] if completions else conversations
+        chosen = first[:limit]
         for stream in chosen:
             self._begin(stream)
+            if stream in conversations:
+                stream.chosen_at = self._conversed_at = now
         return chosen
+
+    def _overdue(self, conversations: "list[DraftStream]", now: float) -> "list[DraftStream]":
+        """The one that has waited longest, if that was too long and none had a step meanwhile."""
+        longest = min(conversations, key=lambda stream: stream.chosen_at, default=None)
+        if longest is None or now - max(longest.chosen_at, self._conversed_at) < CONVERSATION_SECONDS:
+            return []
+        return [longest]
 
     def _begin(self, stream: "DraftStream") -> None:
         """Start a request. If a client has too many running, the oldest one ends: the client wants the newest."""
@@ -447,6 +462,8 @@ class DraftStream:
         self.client = client
         self.request = request
         self.began = began
+        self.chosen_at = began
+        """When it got a step last."""
         self.deadline = deadline
         self.closed = False
         self.started = False

@@ -77,7 +77,6 @@ class NextQuestions:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
         snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
         neighbours, note = self._others(snapshot, request.asker)
-        info = self._questions.engine.status.info
         version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
         next_question = NextQuestion.of(
@@ -87,7 +86,6 @@ class NextQuestions:
             neighbours=neighbours,
             project=Project((), workspace.read, workspace.exists, self._where),
             diagnostics=diagnostics if version == snapshot.version else (),
-            rescoring=info.rescoring if info else None,
         )
         return next_question, note
 

@@ -108,6 +108,13 @@ class Outcomes:
             log.debug("outcomes stay in memory: %s", error)
             del self._new[:-MOST_OUTCOMES]
 
+    def forget(self, model: str) -> None:
+        """Removes what the file has of a model: another one of that name has to be known anew."""
+        if self._path is None or not self._path.exists():
+            return
+        with locked(self._path):
+            rewrite(self._path, [fate for fate in _read(self._path) if fate.model != name_of(model)])
+
     @property
     def _today(self) -> date:
         return date.fromtimestamp(self._clock())

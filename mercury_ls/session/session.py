@@ -288,7 +288,7 @@ class Session:
         return joined([first if first.offers else answer, *(other for other in alternatives if other is not None)])
 
     async def _follow_written(self, generation: Generation, shown_text: str) -> None:
-        """While the user reads the beginning of an answer it goes on, and the client, which was `told` so much, hears
+        """While the user reads the beginning of an answer it goes on, and the client, which has `shown_text`, hears
         when there is more. Then what may follow it is asked for, so that it is there when the user takes this one."""
         uri = generation.question.snapshot.uri
         with generation.awaited():

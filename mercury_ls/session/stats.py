@@ -56,7 +56,7 @@ Key = tuple[date, str, str, str]
 class Row(Struct, frozen=True, rename="camel"):
     """The counts of one day, language, kind and model. Nothing else is stored: no text, no path, no time of day.
     `lingered` are those that were on the screen for 750 ms or accepted before, `typed` the characters that the user
-    wrote by hand. Of the `checked` ones the file was still open."""
+    wrote by hand. Of those that were checked the file was still open."""
 
     day: date
     language: str

@@ -179,8 +179,7 @@ class Service:
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
-        info = questions.engine.status.info
-        question = NextQuestion.of(_question(place, wish, "nextEdit"), rescoring=info.rescoring if info else None)
+        question = NextQuestion.of(_question(place, wish, "nextEdit"))
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(next_edits(question, engine)) as answers:

@@ -304,7 +304,7 @@ def test_large_model_is_heard_out_by_who_asks_by_hand(monkeypatch):
     asked = request("def area(width):\n    $0\n", mode="block", budget=48)
     typed = replace(asked, invoked=False)
     small = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
-    monkeypatch.setattr("mercury_engine.engine.SMALL", 0)
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     large = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
     assert small == [0, 0]
     assert large[0] > LOW_TOKENS > large[1]

@@ -14,12 +14,13 @@ from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
+from mercury_engine.tokens.blocks import Block, slot_positions
 from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import MASK
 from mercury_training.rows.streams import canvas_slots, with_answers
+from tests.masks import canvas_mask
 
 TOKENIZER = Tokenizer.load(Path(__file__).parent / "golden" / "tokenizer.json")
 BUDGET: Budget = budget_for(TINY.context)

@@ -6,10 +6,11 @@ import torch
 
 pytest.importorskip("triton")
 
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
 from mercury_kernels.attention import PAGE, attend, row_tile, splits_for
 from mercury_kernels.reference import canvas_attention
 from tests.kernels.on_device import PRECISIONS, bits, check_close, exact, poisoned, random, whole
+from tests.masks import canvas_mask
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy computes in the interpreter
 

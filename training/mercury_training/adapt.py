@@ -50,9 +50,6 @@ FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 MANIFEST = "manifest.json"
 PRECISIONS = {"F32": torch.float32, "F16": torch.float16}
 EMBEDDING, HEAD = "embedding.weight", "head.weight"
-ROUNDED = 0.2
-"""The distance of two matrices, as a share of their length, below which they are one that was rounded twice. It is 0.04
-in a file of 5 and 8 bits, 0.1 in one of 4, and 1.4 between unlike matrices."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -84,19 +81,17 @@ def adapt(
     if checkpoint.architecture not in FAMILIES:
         raise TrainingError(f"{source}: is a {checkpoint.architecture}; choose a checkpoint of {', '.join(FAMILIES)}")
     vocabulary = _vocabulary(theirs, wanted, counted)
-    tables = _tied(
-        {
-            name: _rows(_floats(source, checkpoint, name), vocabulary, f"{source}: {name}")
-            for name in (EMBEDDING, HEAD)
-            if name in checkpoint.weights
-        }
-    )
+    tables = {
+        name: _rows(_floats(source, checkpoint, name), vocabulary, f"{source}: {name}")
+        for name in (EMBEDDING, HEAD)
+        if name in checkpoint.weights
+    }
     precision = PRECISIONS.get(checkpoint.weights[EMBEDDING].tensor.dtype, torch.bfloat16)
     weights = {name: table.to(precision) for name, table in tables.items()}
     for name in checkpoint.weights.keys() - {EMBEDDING, HEAD}:
         weights[name] = _floats(source, checkpoint, name).to(precision)
-    size, is_tied = len(vocabulary.origins), HEAD not in tables
-    model = Model(msgspec.structs.replace(checkpoint.config, name=target.name, vocabulary=size, tied=is_tied))
+    size = len(vocabulary.origins)
+    model = Model(msgspec.structs.replace(checkpoint.config, name=target.name, vocabulary=size))
     model.load_state_dict(weights, assign=True)
     save(model, target)
     (target / TOKENIZER_FILE).write_bytes(vocabulary.data)
@@ -154,14 +149,6 @@ def _rows(theirs_VD: Tensor, vocabulary: Vocabulary, place: str) -> Tensor:
     is_text_V = (origins_V >= 0) & (torch.arange(len(origins_V)) >= len(SPECIALS))
     ours_VD[origins_V < 0] = ours_VD[is_text_V].mean(0)
     return ours_VD
-
-
-def _tied(tables: dict[str, Tensor]) -> dict[str, Tensor]:
-    """One matrix if embedding and head are the same, but rounded apart: that of the head, which files keep in more
-    bits."""
-    if HEAD in tables and torch.dist(tables[EMBEDDING], tables[HEAD]) < ROUNDED * tables[HEAD].norm():
-        return {EMBEDDING: tables[HEAD]}
-    return tables
 
 
 def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> list[CorpusFile]:

@@ -31,9 +31,13 @@ class FairThread:
             self._waiting.move_to_end(owner)
             if not queue:
                 del self._waiting[owner]
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
+        if future.set_running_or_notify_cancel():
+            settle(future, work)
+
+
+def settle(future: Future[Result], work: Callable[[], Result]) -> None:
+    """Gives a future what the work returns or raises."""
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)

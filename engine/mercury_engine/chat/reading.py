@@ -106,7 +106,7 @@ class ConversationCanvas:
         return len(ids) // block * block if block else len(ids) - self._manner.shift
 
     def _forward(self, new: Sequence[int], tail: Sequence[int], rows: Sequence[int]) -> np.ndarray:
-        """`new` tokens are kept, the `rest` is not; slots see both."""
+        """`new` tokens are kept, the `tail` is not; slots see both."""
         cache = self._kept.cache
         ids = np.array([*new, *tail], np.int32)
         positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)

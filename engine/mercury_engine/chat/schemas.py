@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from mercury_engine.api import RequestError
+from mercury_engine.chat.fair_thread import settle
 from mercury_engine.chat.kept import KeptProcess
 
 MOST_DEPTH = 2000
@@ -87,16 +88,9 @@ def _referred(schema: Any, reference: str) -> Any:
 def on_deep_stack(work: Callable[[], Result]) -> Result:
     """The result of the work on a thread of its own, whose stack is large enough for any schema on every system."""
     future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
     usual = threading.stack_size(STACK)
     try:
-        threading.Thread(target=run, name="schema", daemon=True).start()
+        threading.Thread(target=settle, args=(future, work), name="schema", daemon=True).start()
     finally:
         threading.stack_size(usual)
     return future.result()

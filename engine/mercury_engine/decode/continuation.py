@@ -12,8 +12,8 @@ from mercury_engine.tokens.vocabulary import EOM
 
 
 def continued(request: InfillRequest, texts: Sequence[str], tails: Sequence[str | None]) -> InfillRequest:
-    """The request with the `texts` of the answers in place of its spans, each followed by a span over what is `left` of
-    its old text. Where None is left the answer is complete, and there is no such span."""
+    """The request with the `texts` of the answers in place of its spans, each followed by a span over its old text's
+    tail. Where that is None the answer is complete, and there is no such span."""
     windows, spans = list(request.windows), {}
     for index, window in enumerate(request.windows):
         own = [number for number, span in enumerate(request.spans) if span.window == index]

@@ -269,7 +269,7 @@ class Decoding(Generic[A]):
     def _choose_name(self, names: Rivals) -> Passes[None]:
         """Commit the best name as a whole; its first token stands for its worth among its rivals."""
         cached = self._session.align(self.prefix)
-        rows = names.rows(self.prefix, cached, self._start.hints)
+        rows = names.rows(self.prefix, cached, self._extended)
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, self.prefix)
         best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)

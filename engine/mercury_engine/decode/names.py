@@ -86,8 +86,8 @@ class KnownNames:
         return cls(tokenizer, members, head, respelled, compete=request.invoked)
 
     def candidates(self, said: bytes, context: bytes, token: int) -> list[NameCandidate]:
-        """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
-        before the cursor; none where nothing is known, or where the model, whose next token is `token`, continues
+        """The names that may follow an answer that has `said` this, and has yet to spell the `context` before
+        the cursor; none where nothing is known, or where the model, whose next token is `token`, continues
         with something that the lists may lack."""
         if not self._compete:
             return []

@@ -12,11 +12,12 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.decode.canvas import Extend, fuse
 from mercury_engine.decode.choice import Choice, Chooser, Chosen
 from mercury_engine.decode.names import KnownNames, NameCandidate
+from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.blocks import Block, canvas_mask
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
+from mercury_engine.tokens.prefix import HintedPrefix
 
 RIVALS, TIED = 8, 12
 """The number of names scored in one forward: more find the right one no more often, unless they begin with the same
@@ -53,20 +54,10 @@ class Rivals(Struct, frozen=True, eq=False):
     first_V: np.ndarray
     typed: bytes
 
-    def rows(self, prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
+    def rows(self, prefix: HintedPrefix, cached: int, extend: Extend) -> Rows:
         """The uncached end of the prefix, whose last row is wanted too, then a branch for each candidate."""
-        paths = [candidate.path for candidate in self.candidates]
-        count, last = len(prefix), int(prefix.positions_R[-1])
-        pieces = [(prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:])]
-        for path in paths:
-            behind = np.arange(last + 1, last + 1 + len(path), dtype=np.int32)
-            whole = np.concatenate([prefix.ids_R, np.array(path, np.int32)])
-            branch = builder.build(whole, np.concatenate([prefix.positions_R, behind]), prefix)
-            pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
-        ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        blocks = [Block(count), *(Block(len(path), parent=count - 1) for path in paths)]
-        rows = range(count - cached - 1, len(ids_R))
-        return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), rows=rows, hints_RH=hints_RH)
+        draft = DraftTree.branches([candidate.path for candidate in self.candidates])
+        return fuse(cached, prefix, len(prefix) - cached - 1, draft=draft, extend=extend).rows
 
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[NameCandidate, float, Chosen]:
         """The best candidate, and its contribution to the probability of the answer: the mean of the model's

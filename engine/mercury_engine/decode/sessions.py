@@ -177,7 +177,7 @@ class EngineSession:
 
 
 class SessionPool:
-    """The most recently used sessions, within `memory` bytes; each client's current one up to `most` bytes in all.
+    """The most recently used sessions, within `memory` bytes; each client's current one up to `limit` bytes in all.
 
     Who asks gets the session that has read most of the row: after a jump or a return, the one of that place, whichever
     client it was read for. A client that loses its session waits for its whole context to be encoded again, which is

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_engine.record import SMALL_MODEL
 from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 CONFIG_FILE = "config.json"
@@ -57,6 +58,10 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         attention = self.width * self.head_width * 2 * (self.heads + self.kv_heads)
         layer = attention + 3 * self.width * self.feed_forward
         return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)
+
+    @property
+    def is_small(self) -> bool:
+        return self.parameters < SMALL_MODEL
 
 
 SMALL = ModelConfig(

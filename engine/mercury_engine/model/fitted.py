@@ -10,8 +10,7 @@ from mercury_engine.model.config import ModelError
 
 CALIBRATION_FILE = "confidence.json"
 COPY_BIAS_FILE = "copy_bias.json"
-RESCORING_FILE = "rescoring.json"
-FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE, RESCORING_FILE)
+FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE)
 
 Fitted = TypeVar("Fitted", bound=Struct)
 

@@ -52,6 +52,11 @@ class GgufTensor(Struct, frozen=True, eq=False):
     def dtype(self) -> str:
         return BLOCKS[self.kind].name
 
+    @property
+    def bits(self) -> float:
+        """Of a value, with its share of the scales."""
+        return 8 * BLOCKS[self.kind].bytes / BLOCKS[self.kind].values
+
     def floats(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Some rows as float32, in published order."""
         chosen = slice(start, stop) if self.order is None else self.order[start:stop]
@@ -304,6 +309,11 @@ CHAT_TEMPLATES = {"default": "tokenizer.chat_template", "tool_use": "tokenizer.c
 LONGEST_TEMPLATES = 1 << 20
 ROLES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 HALF = float(np.finfo(np.float16).max)
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+ROUNDED, MOST_BITS = 3.0, 8
+"""Two rows are one that was rounded twice if they differ by less than so many steps of the coarser rounding, as a share
+of their length: in a file of five and eight bits they differ by two at most, unlike rows by forty and more. From eight
+bits on, every kind counts as eight."""
 
 
 def describe(path: Path, target: Path) -> int:
@@ -321,7 +331,7 @@ def describe(path: Path, target: Path) -> int:
 def checkpoint_in(file: GgufFile, context: int = 0) -> Checkpoint:
     """The checkpoint in a file; `context` is an upper limit unless 0."""
     config = _config_of(file)
-    return checkpoint_of(file.path, config, _published(file, config), context)
+    return checkpoint_of(file.path, config, _with_one_matrix(_published(file, config)), context)
 
 
 def _published(file: GgufFile, config: dict[str, Any]) -> dict[str, GgufTensor]:
@@ -332,6 +342,28 @@ def _published(file: GgufFile, config: dict[str, Any]) -> dict[str, GgufTensor]:
         names[name]: structs.replace(tensor, order=_published_order(config, tensor))
         for name, tensor in file.tensors.items()
     }
+
+
+def _with_one_matrix(tensors: dict[str, GgufTensor]) -> dict[str, GgufTensor]:
+    """The tensors with one matrix for embedding and head if they are the same but for their rounding: a file does not
+    say whether its model has one, and may store it twice."""
+    head = tensors.get(HEAD)
+    if head is None or not _are_one(tensors[EMBEDDING], head):
+        return tensors
+    finer = max(tensors[EMBEDDING], head, key=lambda tensor: tensor.bits)
+    return {name: tensor for name, tensor in tensors.items() if name != HEAD} | {EMBEDDING: finer}
+
+
+def _are_one(embedding: GgufTensor, head: GgufTensor) -> bool:
+    limit = ROUNDED / 2 ** int(min(embedding.bits, head.bits, MOST_BITS))
+    for start, stop in pieces(head.shape):
+        rows = head.floats(start, stop)
+        with np.errstate(invalid="ignore"):  # what is no number is reported when it is written
+            distances = np.linalg.norm(embedding.floats(start, stop) - rows, axis=1)
+        forget_pages([embedding.raw, head.raw])
+        if not (distances <= limit * np.linalg.norm(rows, axis=1)).all():
+            return False
+    return True
 
 
 def _published_order(config: Mapping[str, Any], tensor: GgufTensor) -> np.ndarray | None:
@@ -456,8 +488,7 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
     """Write `model.safetensors`: matrices as float16, everything else as float32."""
     report(0.0, f"reading {path.name}")
     file = read_gguf(path)
-    config = _config_of(file)
-    tensors = _published(file, config)
+    tensors = _with_one_matrix(_published(file, _config_of(file)))
     layout = {
         name: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
         for name, tensor in tensors.items()

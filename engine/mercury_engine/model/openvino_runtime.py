@@ -138,9 +138,6 @@ class Contention:
 class Unmoved(Contention):
     """For large models: compiling one for another number of threads takes seconds, and all of its memory once more."""
 
-    LARGE = 100_000_000
-    """In parameters."""
-
     def record(self, shape: tuple[int, ...], seconds: float) -> None:
         pass
 
@@ -163,7 +160,7 @@ class OpenvinoRuntime:
         self.precision = f"{_stored_as(weights)} weights, {precision.get_type_name()}"
         self._type = precision
         self.threads = threads
-        self.contention = contention or (Contention() if config.parameters < Unmoved.LARGE else Unmoved())
+        self.contention = contention or (Contention() if config.is_small else Unmoved())
         self._weights = weights
         self._last_rows = 0
         self._spare_rows = SPARE_WEIGHTS * config.layers // config.parameters

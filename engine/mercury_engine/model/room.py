@@ -74,7 +74,7 @@ class Room(Struct, frozen=True, eq=False):
     def allow(
         self, tokens: int, asked_tokens: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
     ) -> int:
-        """How many of the `wanted` tokens may follow this many, which are read into this cache, with a `canvas`
+        """How many of the `asked_tokens` may follow this many, which are read into this cache, with a `canvas`
         behind.
 
         Raise `TooLongError` if none may, with the usual remedies and this one. Nothing has been read yet.

@@ -1,4 +1,4 @@
-"""The attention mask of a forward."""
+"""The attention mask of a forward, as a tree of blocks."""
 
 from collections.abc import Sequence
 
@@ -40,13 +40,6 @@ def visible_ranges(blocks: Sequence[Block]) -> np.ndarray:
         ranges[start:stop, depth, 0] = starts[first]
         ranges[start:stop, depth, 1] = np.arange(start + 1, stop + 1) if block.causal else starts[last + 1]
     return ranges
-
-
-def canvas_mask(blocks: Sequence[Block], first_row: int = 0) -> np.ndarray:
-    """True where a row sees a column, for the rows from `first_row` on: the earlier ones are cached."""
-    columns = np.arange(sum(block.size for block in blocks), dtype=np.int32)
-    ranges = visible_ranges(blocks)[first_row:, :, :, None]
-    return np.any((columns >= ranges[:, :, 0]) & (columns < ranges[:, :, 1]), axis=1)
 
 
 def slot_positions(anchor_position: int, size: int) -> np.ndarray:

@@ -131,7 +131,7 @@ def _ngrams(ids_R: np.ndarray, previous_R: np.ndarray) -> list[tuple[np.ndarray,
 
 
 def _latest(followers: np.ndarray, follower_hashes: np.ndarray, rows: np.ndarray, row_hashes: np.ndarray) -> np.ndarray:
-    """For each row, the last follower up to it whose n-gram, `known`, is the `wanted` one."""
+    """For each row, the last follower up to it with the same hash of an n-gram."""
     if len(rows) <= FEW:
         hits = [
             followers[(follower_hashes == row_hash) & (followers <= row)]

@@ -85,7 +85,7 @@ class HintBuilder(Struct, frozen=True, eq=False):
         return cls(tokenizer.token_bytes, anchor, stable, np.array(row.unread, np.int32), ends, hints)
 
     def build(self, ids_R: np.ndarray, positions_R: np.ndarray, cached: HintedPrefix | None = None) -> HintedPrefix:
-        """The rows with their hints. A `known` prefix of them keeps its own."""
+        """The rows with their hints. A `cached` prefix of them keeps its own."""
         if not self.hints:
             return HintedPrefix.without_hints(ids_R, positions_R)
         start, offset = 0 if cached is None else len(cached), len(self.unread_U)

@@ -33,7 +33,7 @@ def test_names_only_end_an_answer_while_typing():
 
 
 def test_large_model_chooses_names_by_itself(monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.SMALL", 0)
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     assert answered((HERE,)) == ""
 
 
@@ -85,8 +85,12 @@ def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
     candidates = [NameCandidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
     together = rivals(candidates, np.zeros(TINY.vocabulary, np.float32), b".", chooser)
 
+    def extend(ids):
+        behind = np.arange(len(ids)) + prefix.positions_R[-1] + 1
+        return builder.build(np.append(prefix.ids_R, ids), np.append(prefix.positions_R, behind), prefix)
+
     def logits(competing: Rivals):
-        return runtime.forward(competing.rows(prefix, 0, builder), runtime.cache()).logits_WV[1:]
+        return runtime.forward(competing.rows(prefix, 0, extend), runtime.cache()).logits_WV[1:]
 
     alone = [logits(Rivals((candidate,), together.first_V, b".")) for candidate in together.candidates]
     np.testing.assert_allclose(logits(together), np.concatenate(alone), atol=1e-3)

@@ -137,6 +137,36 @@ def test_gguf_file_becomes_a_checkpoint(tmp_path, kind):
     assert not list(tmp_path.glob("*.part"))
 
 
+def q4_0(matrix):
+    blocks = matrix.reshape(-1, 32)
+    scales = (np.abs(blocks).max(axis=1, keepdims=True) / 7).astype(np.float16)
+    values = np.rint(blocks / scales.astype(np.float32)).astype(np.int8).view(np.uint8) + np.uint8(8)
+    packed = values[:, :16] | (values[:, 16:] << 4)
+    return np.concatenate([scales.view(np.uint8).reshape(-1, 2), packed], axis=1).tobytes()
+
+
+def check_head(tmp_path, head, embedding, *, tied):
+    """A file with a head of eight bits, and an embedding of four."""
+    published = weights() | {"lm_head.weight": head}
+    stored = {tensor[0]: tensor for tensor in tensors(published, "qwen2")}
+    stored["token_embd.weight"] = ("token_embd.weight", 2, embedding.shape, q4_0(embedding))
+    (tmp_path / "a.gguf").write_bytes(file_of(fields("qwen2"), list(stored.values())))
+    describe(tmp_path / "a.gguf", tmp_path)
+    write_weights(tmp_path / "a.gguf", tmp_path)
+    for read in (read_checkpoint(tmp_path), gguf.checkpoint_in(read_gguf(tmp_path / "a.gguf"))):
+        assert (read.config.tied, "head.weight" in read.weights) == (tied, not tied)
+        finer = read.weights["embedding.weight" if tied else "head.weight"]
+        assert np.abs(finer.rows() - head).max() < 0.003
+
+
+def test_matrix_that_is_stored_twice_is_kept_once_in_more_bits(tmp_path):
+    head = np.random.default_rng(1).normal(0, 0.1, (len(LETTERS), WIDTH)).astype(np.float32)
+    check_head(tmp_path, head, head, tied=True)
+    one_row = head.copy()
+    one_row[-1] *= -1
+    check_head(tmp_path, head, one_row, tied=False)
+
+
 def test_weights_are_the_same_in_pieces_of_any_size(tmp_path, monkeypatch):
     (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(tensors(weights(), "llama"))))
     write_weights(tmp_path / "a.gguf", tmp_path)

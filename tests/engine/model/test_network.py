@@ -12,7 +12,8 @@ import torch
 from mercury_engine.model.config import BOOTSTRAP, SMALL, TINY, ModelError, read_config, write_config
 from mercury_engine.model.export import export
 from mercury_engine.model.network import Model, create, load, save
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
+from tests.masks import canvas_mask
 
 CONTEXT, CANVAS = 20, 8
 

@@ -32,9 +32,10 @@ from mercury_engine.model.openvino_runtime import (
 from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
+from tests.masks import canvas_mask
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1, hints=False)
@@ -359,7 +360,7 @@ def test_shapes_are_judged_apart():
 
 def test_large_model_keeps_its_threads_and_with_them_its_memory(model, monkeypatch):
     assert not isinstance(runtime_of(model).contention, Unmoved)
-    monkeypatch.setattr(Unmoved, "LARGE", 0)
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     contention = runtime_of(model).contention
     for seconds in (1.0, 9.0, 9.0, 9.0, 9.0):
         contention.record((1, 64), seconds)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.tokens import vocabulary
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.layout import (
     Budget,
     LayoutError,
@@ -41,6 +41,7 @@ from mercury_engine.tokens.vocabulary import (
 )
 from mercury_training.rows.streams import without_modes
 from tests.engine.tiny import request
+from tests.masks import canvas_mask
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")

@@ -68,6 +68,15 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
     assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "auto" # mine\n'
 
 
+def test_removed_model_takes_along_what_was_learned_of_it(home, capsys):
+    checkpoint(home / "tiny")
+    check(capsys, "add ./tiny --yes --int4", 0)
+    outcomes = home / "state/mercury-ls/outcomes.jsonl"
+    assert '"model":"tiny"' in outcomes.read_text()
+    check(capsys, "remove tiny", 0)
+    assert outcomes.read_text() == ""
+
+
 def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
     checkpoint(home / "tiny")
     with pytest.raises(SystemExit):

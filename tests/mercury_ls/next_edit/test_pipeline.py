@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from mercury_engine.api import Draft, Filled, RescoringWeights
+from mercury_engine.api import Draft, Filled
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
@@ -136,7 +136,6 @@ def test_third_of_scenarios_stay_silent_in_six_languages():
     assert len({scenario.language for scenario in SCENARIOS}) >= 6
 
 
-WORTHLESS = RescoringWeights(own=-20.0, own_ranked=0.0, own_model=0.0)
 RENAME = """\
 def area(⟦w→width⟧$0, height):
     if w < 0:
@@ -206,7 +205,7 @@ def test_shown_rename_is_shown_where_it_is_little_less_likely_too(kind, expected
 
 async def test_rule_based_edits_come_before_the_model_answers():
     engine = Engine(FakeEngine())
-    answers = [answer async for answer in next_edits(question_of(RENAME, "python", asks="always"), engine)]
+    answers = [answer async for answer in next_edits(question_of(RENAME, "python"), engine)]
     assert answers[0].edits
     assert not answers[0].final
     assert answers[-1].edits == answers[0].edits
@@ -216,7 +215,7 @@ async def test_rule_based_edits_come_before_the_model_answers():
 
 async def test_calls_that_lie_close_are_asked_about_at_once_with_their_old_text():
     engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between="x = 1\n" * 9), "python", asks="always"), engine)
+    await last_of(question_of(CALLED.format(between="x = 1\n" * 9), "python"), engine)
     (asked,) = engine.requests
     old = [asked.windows[0].text[s.start : s.end] for s in asked.spans]
     assert {s.mode for s in asked.spans} == {"edit"}
@@ -225,13 +224,13 @@ async def test_calls_that_lie_close_are_asked_about_at_once_with_their_old_text(
 
 
 async def test_model_writes_where_no_rule_knows_text():
-    question = question_of(CALLED.format(between=""), "python", invoked=True, bar=0.001, asks="always")
+    question = question_of(CALLED.format(between=""), "python", invoked=True, bar=0.001)
     answer = await last_of(question, Engine(Opinion(lambda old: old.replace("fetch(1)", "fetch(1, 3)"), 0.99)))
     assert [edit.text for edit in answer.edits] == [", 3"]
 
 
 async def test_nonsense_of_a_model_is_not_shown():
-    question = question_of(CALLED.format(between=""), "python", asks="always")
+    question = question_of(CALLED.format(between=""), "python")
     answer = await last_of(question, Engine(Opinion(lambda old: "))) nonsense(\n", p_accept=0.1)))
     assert not answer.edits
 
@@ -242,7 +241,7 @@ async def test_unfinished_text_of_model_is_not_shown():
             yield Draft(1, tuple(Filled("return", p_accept=0.99) for _ in request.spans), True)
 
     drawn = CALLED.format(between="")
-    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.001, asks="always"), Engine(Cut()))
+    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.001), Engine(Cut()))
     assert all(edit.text.strip() != "return" for edit in answer.edits)
 
 
@@ -251,19 +250,19 @@ async def test_engine_without_draft_leaves_what_rules_know():
         def infill(self, request):
             yield from ()
 
-    answer = await last_of(question_of(RENAME, "python", asks="always"), Engine(Mute()))
+    answer = await last_of(question_of(RENAME, "python"), Engine(Mute()))
     assert len(answer.edits) == 3
 
 
 async def test_model_is_not_asked_where_its_word_changes_nothing():
     engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between=""), "python", rescoring=WORTHLESS), engine)
+    await last_of(question_of(CALLED.format(between=""), "python", bar=0.999), engine)
     assert not engine.requests
 
 
 async def test_edits_far_apart_come_in_windows_of_their_own():
     engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between="x = 1\n" * 3000), "python", asks="always"), engine)
+    await last_of(question_of(CALLED.format(between="x = 1\n" * 3000), "python"), engine)
     assert len(engine.requests) == 2
     assert all(len(request.windows[0].text) < ContextBudget().characters for request in engine.requests)
 
@@ -271,7 +270,7 @@ async def test_edits_far_apart_come_in_windows_of_their_own():
 async def test_line_too_long_for_model_is_not_asked_about():
     engine = Engine(FakeEngine())
     long = CALLED.format(between="x = 1\n" * 9).replace("fetch(2)", f"fetch({'1 + ' * 3000}2)")
-    await last_of(question_of(long, "python", asks="always"), engine)
+    await last_of(question_of(long, "python"), engine)
     (asked,) = engine.requests
     assert [asked.windows[0].text[s.start : s.end].count("fetch(1)") for s in asked.spans] == [1]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, RescoringWeights
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
 from mercury_engine.prompts.edits.asked import CUT
 from mercury_ls.code.diagnostics import FileDiagnostic as Said
@@ -349,7 +349,7 @@ def test_model_that_rewrites_nearly_everything_has_lost_its_way(answer, edits):
     [
         ({}, EVERYTHING),
         ({"calibrated": False}, ("line", "block")),
-        ({"calibrated": False, "rescoring": RescoringWeights()}, EVERYTHING),
+        ({"small": True}, ("line", "block")),
         ({"calibrated": False, "answers": ("region",)}, ("region",)),
     ],
 )
@@ -360,7 +360,7 @@ def test_engine_is_asked_about_edits_only_where_its_word_counts(known, expected)
 async def test_fill_in_model_has_no_part_in_next_edits():
     engine = Engine(FakeEngine())
     alone = await last_of(question_of(LOGGED, "python"))
-    answer = await last_of(question_of(LOGGED, "python", modes=("line", "block"), asks="always"), engine)
+    answer = await last_of(question_of(LOGGED, "python", modes=("line", "block")), engine)
     assert (answer.edits, answer.silence) == (alone.edits, alone.silence)
     assert not engine.requests
 

@@ -26,10 +26,12 @@ class Timed(FakeEngine):
 
     def infill(self, request):
         self.machine.now += self.seconds
+        self.machine.waited += self.machine.waits.pop(0) if self.machine.waits else 0.0
         return super().infill(request)
 
     def info(self):
-        return replace(super().info(), model=self.name, first_line_ms=1000 * self.seconds)
+        milliseconds, device = 1000 * self.seconds, self.machine.device
+        return replace(super().info(), model=self.name, device=device, first_line_ms=milliseconds)
 
 
 class Machine:
@@ -37,6 +39,7 @@ class Machine:
 
     def __init__(self, place, **seconds):
         self.seconds, self.now, self.today, self.opened = seconds, 0.0, DAY, []
+        self.device, self.waited, self.waits = "cpu", 0.0, [0.0, 0.0]
         self.folders = [place / name for name in seconds]
         for folder in self.folders:
             folder.mkdir()
@@ -50,7 +53,12 @@ class Machine:
 
     def start(self, **settings):
         settings = EngineSettings(**{"threads": 1, **settings})
-        return auto.open_best(self.folders, self.open, settings, lambda: self.today, lambda: self.now)
+        return auto.open_best(
+            self.folders, self.open, settings, lambda: self.today, lambda: self.now, lambda: self.waited
+        )
+
+    def reason(self):
+        return auto.reason(self.folders, EngineSettings(threads=1), lambda: self.today)
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ def check(machine, model, opened, why):
     machine.opened.clear()
     info = machine.start().info()
     assert (info.model, machine.opened) == (model, opened.split())
-    assert why in info.choice == auto.reason(machine.folders)
+    assert why in info.choice == machine.reason()
     assert f"auto: {info.choice}" in remarks(info)
 
 
@@ -102,10 +110,19 @@ def test_model_is_tried_again_with_other_threads(machine):
 
 def test_before_the_first_start_it_is_said_that_it_will_be_tried(machine):
     laptop = machine(quicksilver=QUICK, bootstrap=0.1)
-    assert (
-        auto.reason(laptop.folders)
-        == "tried when the engine first starts, and used if a first line takes 4.0 s at most"
-    )
+    untried = "tried when the engine next starts, and used if a first line takes 4.0 s at most"
+    assert laptop.reason() == untried
+    laptop.start()
+    assert laptop.reason() != untried
+    (laptop.folders[0] / "checksums.sha256").write_text("newer weights")
+    assert laptop.reason() == untried
+
+
+@pytest.mark.parametrize(("seconds", "chosen"), [(QUICK, "quicksilver"), (SLOW, "bootstrap")])
+def test_gpu_is_tried_by_the_time_of_its_second_answer(machine, seconds, chosen):
+    desktop = machine(quicksilver=0.1, bootstrap=0.1)
+    desktop.device, desktop.waits = "cuda, gpu bfloat16", [10 * SLOW, seconds]
+    assert desktop.start().info().model == chosen
 
 
 def test_small_model_alone_needs_no_trial_and_says_what_is_missing(machine):
@@ -125,8 +142,10 @@ def test_model_that_is_slow_in_use_makes_way_at_the_next_start(machine):
 def test_commands_mean_the_same_model(machine, monkeypatch, seconds, chosen):
     laptop = machine(quicksilver=seconds, bootstrap=0.1)
     monkeypatch.setattr(model_folders, "shipped", lambda: {folder.name: folder for folder in laptop.folders})
-    assert model_folders.resolve("auto").name == "quicksilver"
+    laptop.today = date.today()
+    assert model_folders.resolve("auto", threads=1).name == "quicksilver"
     info = laptop.start().info()
-    assert (info.model, model_folders.resolve("auto").name) == (chosen, chosen)
+    assert (info.model, model_folders.resolve("auto", threads=1).name) == (chosen, chosen)
+    assert model_folders.resolve("auto", threads=2).name == "quicksilver"
     assert model_folders.answers("auto", info)
     assert not model_folders.answers("auto", replace(info, choice="", engine="mercury"))

@@ -376,13 +376,16 @@ async def test_chat_text_arrives_until_the_final_one():
     assert said[-1].text == "You said: hello"
 
 
-async def test_completions_come_before_conversations_whoever_asks():
-    class Overheard(Busy):
-        def chat(self, request):
-            for reply in super().chat(request):
-                self.seen.append(request.messages[0].content)
-                yield reply
+class Overheard(Busy):
+    """Remembers of which conversation it gave a reply, too."""
 
+    def chat(self, request):
+        for reply in super().chat(request):
+            self.seen.append(request.messages[0].content)
+            yield reply
+
+
+async def test_completions_come_before_conversations_whoever_asks():
     engine = Overheard(passes=2)
     async with running(engine, clock=engine.clock) as worker:
         first = worker.ask("a", chat("a"))
@@ -393,6 +396,23 @@ async def test_completions_come_before_conversations_whoever_asks():
     assert " ".join(engine.seen) == "a c c a2 a2 a b b"
     assert [len(drafts) for drafts in answers] == [2, 2, 2, 2]
     assert engine.open == 0
+
+
+@pytest.mark.parametrize(
+    ("batch", "steps"),
+    [(1, "c c c c c a c c c c b c c a a b b a a a b b b"), (2, "c c c c c a c c c c b c c a b ")],
+)
+async def test_conversations_get_a_step_now_and_then_while_completions_wait(monkeypatch, batch, steps):
+    monkeypatch.setattr(module, "CONVERSATION_SECONDS", 0.09)
+    engine = Overheard(passes=11, batch=batch)
+    async with running(engine, clock=engine.clock) as worker:
+        streams = [worker.ask("c", request(session="c"))]
+        await engine.gate.hold()
+        streams += [worker.ask(name, chat(name)) for name in "ab"]
+        engine.gate.let()
+        for stream in streams:
+            await everything(stream)
+    assert " ".join(engine.seen).startswith(steps)
 
 
 async def test_completion_model_is_not_asked_to_chat():

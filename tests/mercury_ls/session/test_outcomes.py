@@ -94,6 +94,17 @@ def test_damaged_or_earlier_lines_are_the_only_ones_lost(tmp_path, clock):
     assert Outcomes(tmp_path, clock).judge("some", "inline") == kept.judge("some", "inline")
 
 
+def test_model_that_is_forgotten_begins_anew(tmp_path, clock):
+    Outcomes(tmp_path, clock).forget("some")
+    kept = Outcomes(tmp_path, clock)
+    for model in ("some", "other"):
+        refused(kept, model=model)
+    kept.write()
+    Outcomes(tmp_path, clock).forget("some")
+    later = Outcomes(tmp_path, clock)
+    assert (later.count("some", "inline"), later.count("other", "inline")) == (0, 6)
+
+
 def test_without_a_disk_it_lasts_for_the_session(tmp_path, clock):
     kept = Outcomes(tmp_path / "file" / "under", clock)
     (tmp_path / "file").write_text("")

@@ -1,10 +1,10 @@
 import numpy as np
 
-from mercury_engine.tokens.blocks import canvas_mask
 from mercury_engine.tokens.layout import Budget, freeze, lay_out
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, HOLES, MODES
 from mercury_training.rows.streams import canvas_slots, with_answers, without_modes
 from tests.engine.tiny import TOKENIZER, request
+from tests.masks import canvas_mask
 
 
 def row_of(now):

@@ -6,8 +6,9 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
 from mercury_engine.model.network import attend_dense
-from mercury_engine.tokens.blocks import Block, canvas_mask, visible_ranges
+from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_training.train.attention import attend_blocks, attend_tiles, block_mask, dense_mask, tiles
+from tests.masks import canvas_mask
 
 ROWS = (
     [Block(40), Block(7, parent=30), Block(20), Block(3), Block(8, 33, causal=False), Block(8, 60, causal=False)],

@@ -20,7 +20,7 @@ from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.export import export
 from mercury_engine.model.network import create, load, save
-from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
+from mercury_engine.tokens.blocks import Block, slot_positions
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.vocabulary import EOM, MASK
@@ -36,6 +36,7 @@ from mercury_training.train.run import run
 from mercury_training.train.schedule import Phase, phase_at, rate_factor
 from mercury_training.train.settings import Hardware, Recipe, Start, TrainSettings
 from mercury_training.train.trainer import Trainer
+from tests.masks import canvas_mask
 from tests.training.small import TOKENIZER, write_corpus
 
 SMALLEST = ModelConfig(

@@ -235,7 +235,7 @@ def _is_small(hunks: Sequence[CommitHunk]) -> bool:
 def _row(
     change: Change, hunks: Sequence[CommitHunk], number: int, make: Callable[..., EditRow], draw: random.Random
 ) -> EditRow:
-    """The moment before hunk `done`: it is expected, and so are the later hunks that lie entirely in its window."""
+    """The moment before hunk `number`: it is expected, and so are the later hunks that lie entirely in its window."""
     target, applied = hunks[number], hunks[:number]
     lines = _state(change, target.path, applied)
     place = _place(target, applied)

@@ -111,7 +111,7 @@ def _trimmed(text: str) -> str:
 
 def _common_subsequence(first: str, second: str) -> int:
     """The length of the longest common subsequence. Bit i of `open_` is cleared where the i-th character of
-    `left` lengthens it (Hyyrö's bit-parallel recurrence)."""
+    `first` lengthens it (Hyyrö's bit-parallel recurrence)."""
     places: dict[str, int] = {}
     for place, character in enumerate(first):
         places[character] = places.get(character, 0) | 1 << place

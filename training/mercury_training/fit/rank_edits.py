@@ -10,7 +10,6 @@ python -m mercury_training.fit.rank_edits windows.jsonl files.jsonl held_out.jso
 The bar is the lowest probability at which enough of the held-out rows (of the last file) without an edit due stay
 silent, and what is complete, less what is not, comes to nearly the most that it can. `--known` is an earlier ranking,
 fitted on other rows: its weights stay for whatever these rows lack.
-How likely the edits are that a model writes is fitted by `mercury_training.fit.rescoring`.
 """
 
 import argparse
@@ -52,8 +51,6 @@ class LabelledEdit(Struct, frozen=True):
     features: dict[str, float]
     right: bool
     exact: bool = False
-    p_edit: float = 0.0
-    p_model: float | None = None
 
 
 class Fit(Struct, frozen=True):

@@ -12,7 +12,8 @@ from mercury_engine.model.config import SMALL, TINY
 from mercury_engine.model.gpu.inputs import ALIGNED, Bucket, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PagedForward
 from mercury_engine.model.runtime import Pass, Rows
-from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block
+from tests.masks import canvas_mask
 
 
 @pytest.mark.parametrize(
