@@ -29,7 +29,7 @@ IMPORTING = re.compile(
     r"|^[ \t]*[\w.]*[ \t]*\"[^\"]+\"$",
     re.MULTILINE,
 )
-TAKEN = re.compile(r"(\w+)[ \t]*(?:\.|::)\Z")
+TAKEN = re.compile(r"(\w+(?:(?:\.|::)\w+)*)[ \t]*(?:\.|::)\Z")
 
 
 class Renames(Struct, frozen=True):
@@ -125,7 +125,7 @@ def _may_use_names(text: str, names: frozenset[str]) -> bool:
         whose = TAKEN.search(text, max(match.start() - LONGEST_NAME, 0), match.start())
         if whose is None:
             return True
-        occupied.add(whose[1])
+        occupied.update(re.findall(r"\w+", whose[1]))
     statements = IMPORTING.findall(text) if occupied else ()
     return any(not occupied.isdisjoint(re.findall(r"\w+", statement)) for statement in statements)
 
