@@ -58,7 +58,7 @@ def symbol_at(
         return Symbol(bound=bound)
     local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
-    owner = owner_of(node) if declared and not local else None
+    owner = owner_of(node) if declared and not local else class_of_field(node)
     owners = _owners_of(snapshot, places) if declared and not local else {}
     kin = {
         name
@@ -114,9 +114,10 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     offsets: list[int] = []
     for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
         node = scopes.node_at(home, at)
-        if node is not None and scopes.declares(node):
+        field_owner = class_of_field(node) if node is not None else None
+        if node is not None and (scopes.declares(node) or field_owner is not None):
             local = None if scopes.is_member(node) else scopes.binding_at(home, at, local_bindings)
-            owner = None if local else owner_of(node)
+            owner = None if local else field_owner or owner_of(node)
             if (local and local.reach, owner and type_name(owner)) == target:
                 offsets.append(at)
     return offsets
@@ -212,6 +213,15 @@ def _is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -
 
 def is_of_self(node: Node) -> bool:
     return is_qualified(node) and qualifier_of(node) in SELVES
+
+
+def class_of_field(node: Node) -> Node | None:
+    """The type around, if the name is assigned to a method's own object."""
+    if not is_of_self(node) or node.parent is None:
+        return None
+    child, parent = scopes.outermost(node.parent)
+    fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
+    return enclosing(node) if child in fields else None
 
 
 def is_of_another_self(member: Node, node: Node) -> bool:

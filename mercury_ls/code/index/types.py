@@ -327,8 +327,4 @@ def _declaring_type(file: Snapshot, node: Node) -> Node | None:
     if scopes.declares(node):
         is_field = "field" in facts.of_name(file, node)
         return symbols.enclosing(node) if is_field else symbols.owner_of(node)
-    if not symbols.is_of_self(node):
-        return None
-    child, parent = scopes.outermost(node.parent) if node.parent is not None else (node, None)
-    fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
-    return symbols.enclosing(node) if child in fields else None
+    return symbols.class_of_field(node)
