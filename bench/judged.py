@@ -20,16 +20,15 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from bench.harness.client import Client, RequestError, isolated, running
+from bench.harness.client import Client, RequestError, running
+from bench.replay.play import engine_server
 
 JUDGE = (str(Path(sys.executable).with_name("basedpyright-langserver")), "--stdio")
 PYTHON = ".py"
@@ -38,6 +37,7 @@ IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{2,}\b")
 PREFIX = "fresh_"
 PATIENCE_SECONDS = 30.0
 UNREAD = "still being indexed"
+LINE_FEED = "\n"
 NOTHING = "nothing follows from the last edits"
 LARGEST = 60_000
 VERDICTS = ("complete", "said", "unsaid", "beyond", "wrong", "silent")
@@ -122,12 +122,146 @@ async def _judged_project(
         for path, text in texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="ascii")
-        async with running(root, command=command) as judge:
-            for path, text in texts.items():
-                judge.open((root / path).as_uri(), LANGUAGES.get(suffix, suffix[1:]), text)
-            judged = await _first(renames, declared, partial(_judged_rename, judge, root, texts))
-            judged += await _first(parameters, changes, partial(_judged_call_change, judge, root, texts))
+        with engine_server("fake") as (_, environment):
+            async with running(root, command=command) as judge:
+                for path, text in texts.items():
+                    judge.open((root / path).as_uri(), LANGUAGES.get(suffix, suffix[1:]), text)
+                project_files = _JudgedProject(root, texts, judge, environment)
+                judged = await _first(renames, declared, project_files.rename)
+                judged += await _first(parameters, changes, project_files.call_change)
     return judged
+
+
+class _JudgedProject(Struct, frozen=True):
+    """The files of a project, the other server, and the environment of ours."""
+
+    root: Path
+    texts: Texts
+    judge: Client
+    environment: dict[str, str]
+
+    async def rename(self, declared: Declared) -> Judged | None:
+        """None where the other tool renames nothing else, or cannot."""
+        if not await self._is_declaration(declared):
+            return None
+        due = await self._renamed(declared)
+        if not due:
+            return None
+        change = Change(declared, declared.offset, declared.offset, PREFIX)
+        edits, note = await self._offered(change)
+        offered = {(path, _beginning_of_word(self.texts[path], start)) for path, start, _, _ in edits}
+        missing, more = due - offered, offered - due
+        if not offered:
+            verdict = "unsaid" if NOTHING in note or not note else "silent"
+        elif missing:
+            verdict = "said" if note else "unsaid"
+        else:
+            verdict = "beyond" if more else "complete"
+        places = f"missing {self._lines(missing)}; more {self._lines(more)}"
+        return self._judged(declared, verdict, f"{len(due & offered)} of {len(due)}; {places}; {note}")
+
+    async def call_change(self, change: Change) -> Judged | None:
+        """None where no other call has to change."""
+        declared = change.declared
+        where = {"context": {"includeDeclaration": False}}
+        answer = await self._asked("textDocument/references", declared, where) or ()
+        known: set[Place] = set()
+        for location in answer:
+            path, start = _path_of(self.root, location["uri"]), location["range"]["start"]
+            if path in self.texts:
+                known.add((path, _line_starts(self.texts[path])[start["line"]] + start["character"]))
+        due = {}
+        for path in {path for path, _ in known}:
+            for at, call in calls(self.texts[path], declared.name).items():
+                if (path, at) in known and (after := arguments_after(call, change)) != _arguments(call):
+                    due[path, at] = after
+        if not due or declared.path not in self.texts:
+            return None
+        edits, note = await self._offered(change)
+        wrong, missing, beyond = [], [], []
+        for path in {*(path for path, _ in due), *(path for path, *_ in edits)}:
+            own = [edit[1:] for edit in edits if edit[0] == path]
+            after, places = _applied(self.texts[path], own), calls(self.texts[path], declared.name)
+            if _parsed(after) is None or len(calls(after, declared.name)) != len(places):
+                wrong.append((path, own[0][0]))
+                continue
+            for (at, call), now in zip(sorted(places.items()), _in_order(calls(after, declared.name)), strict=True):
+                expected = due.get((path, at))
+                if _arguments(now) == (_arguments(call) if expected is None else expected):
+                    continue
+                is_unchanged, is_unknown = _arguments(now) == _arguments(call), expected is None
+                (missing if is_unchanged else beyond if is_unknown else wrong).append((path, at))
+        if wrong:
+            verdict = "wrong"
+        elif missing:
+            unsaid = not note or (not edits and NOTHING in note)
+            verdict = "unsaid" if unsaid else "said" if edits else "silent"
+        else:
+            verdict = "beyond" if beyond else "complete"
+        parts = {"wrong": wrong, "missing": missing, "beyond": beyond}
+        detail = "; ".join(f"{name} {self._lines(places)}" for name, places in parts.items())
+        return self._judged(declared, verdict, f"{len(due)} due; {detail}; {note}")
+
+    def _judged(self, declared: Declared, verdict: str, detail: str) -> Judged:
+        return Judged(self.root.name, declared.kind, declared.name, declared.path, verdict, detail)
+
+    def _lines(self, places: Iterable[Place]) -> list[str]:
+        return sorted(f"{path}:{self.texts[path].count(LINE_FEED, 0, at) + 1}" for path, at in places)[:4]
+
+    async def _is_declaration(self, declared: Declared) -> bool:
+        answer: Any = await self._asked("textDocument/definition", declared, {}) or []
+        places = answer if isinstance(answer, list) else [answer]
+        own = (self.root / declared.path).as_uri(), position(self.texts[declared.path], declared.offset)
+        return own in [(place["uri"], place["range"]["start"]) for place in places]
+
+    async def _renamed(self, declared: Declared) -> set[Place]:
+        """The places, none where any of them is outside."""
+        try:
+            answer = await self._asked("textDocument/rename", declared, {"newName": PREFIX + declared.name})
+        except RequestError:
+            return set()
+        answer = answer or {}
+        changes = dict(answer.get("changes", {}))
+        changes |= {change["textDocument"]["uri"]: change["edits"] for change in answer.get("documentChanges", ())}
+        places: set[Place] = set()
+        for uri, edits in changes.items():
+            if (path := _path_of(self.root, uri)) not in self.texts:
+                return set()
+            text = self.texts[path]
+            places |= {(path, _beginning_of_word(text, offset(text, edit["range"]["start"]))) for edit in edits}
+        return places - {(declared.path, declared.offset)}
+
+    async def _asked(self, method: str, declared: Declared, more: dict[str, Any]) -> Any:
+        place = position(self.texts[declared.path], declared.offset)
+        document = {"uri": (self.root / declared.path).as_uri()}
+        return await self.judge.request(method, {"textDocument": document, "position": place, **more})
+
+    async def _offered(self, change: Change) -> tuple[list[tuple[str, int, int, str]], str]:
+        """The edits that the server offers after this change, in the texts before it, and its note or reason."""
+        path = change.declared.path
+        async with running(self.root, **self.environment) as client:
+            uri, text = (self.root / path).as_uri(), self.texts[path]
+            client.open(uri, LANGUAGES.get(PurePath(path).suffix, PurePath(path).suffix[1:]), text)
+            ends = position(text, change.start), position(text, change.end)
+            place, spelled = ends[0], change.text
+            client.change(uri, [{"range": {"start": ends[0], "end": ends[1]}, "text": spelled[:1]}])
+            for number, letter in enumerate(spelled[1:], 1):
+                place = {"line": ends[0]["line"], "character": ends[0]["character"] + number}
+                client.insert(uri, place["line"], place["character"], letter)
+            place = {"line": ends[0]["line"], "character": ends[0]["character"] + len(spelled)}
+            offer, silence = await _next_edit(client, uri, place)
+            if offer is None:
+                return [], silence
+            grown = len(change.text) - (change.end - change.start)
+            after = text[: change.start] + change.text + text[change.end :]
+            edits = []
+            for edit in offer["edits"]:
+                where = _path_of(self.root, edit["textDocument"]["uri"])
+                now = after if where == path else self.texts[where]
+                start, end = (offset(now, edit["range"][side]) for side in ("start", "end"))
+                back = grown if where == path and start >= change.start + len(change.text) else 0
+                edits.append((where, start - back, end - back, edit["newText"]))
+            return edits, offer["note"]
 
 
 async def _first(wanted: int, cases: Sequence[T], judge: Callable[[T], Awaitable[Judged | None]]) -> list[Judged]:
@@ -210,92 +344,6 @@ def _spelled(text: str, starts: Sequence[int], given: ast.arguments) -> list[str
     return found
 
 
-async def _judged_rename(judge: Client, root: Path, texts: Texts, declared: Declared) -> Judged | None:
-    """None where the other tool renames nothing else, or cannot."""
-    if not await _is_declaration(judge, root, texts, declared):
-        return None
-    due = await _renamed(judge, root, texts, declared)
-    if not due:
-        return None
-    change = Change(declared, declared.offset, declared.offset, PREFIX)
-    edits, note = await _offered(root, texts, change)
-    offered = {(path, _beginning_of_word(texts[path], start)) for path, start, _, _ in edits}
-    missing, more = due - offered, offered - due
-    if not offered:
-        verdict = "unsaid" if NOTHING in note or not note else "silent"
-    elif missing:
-        verdict = "said" if note else "unsaid"
-    else:
-        verdict = "beyond" if more else "complete"
-    detail = f"{len(due & offered)} of {len(due)}; missing {_lines(texts, missing)}; more {_lines(texts, more)}; {note}"
-    return Judged(root.name, declared.kind, declared.name, declared.path, verdict, detail)
-
-
-async def _is_declaration(judge: Client, root: Path, texts: Texts, declared: Declared) -> bool:
-    answer: Any = await _asked(judge, "textDocument/definition", root, texts, declared, {}) or []
-    places = answer if isinstance(answer, list) else [answer]
-    own = (root / declared.path).as_uri(), position(texts[declared.path], declared.offset)
-    return own in [(place["uri"], place["range"]["start"]) for place in places]
-
-
-async def _renamed(judge: Client, root: Path, texts: Texts, declared: Declared) -> set[Place]:
-    """The places, none where any of them is outside."""
-    try:
-        answer = await _asked(judge, "textDocument/rename", root, texts, declared, {"newName": PREFIX + declared.name})
-    except RequestError:
-        return set()
-    changes = dict((answer or {}).get("changes", {}))
-    changes |= {change["textDocument"]["uri"]: change["edits"] for change in (answer or {}).get("documentChanges", ())}
-    by_path = {_path_of(root, uri): edits for uri, edits in changes.items()}
-    if by_path.keys() - texts.keys():
-        return set()
-    places = {(path, offset(texts[path], edit["range"]["start"])) for path, edits in by_path.items() for edit in edits}
-    return {(path, _beginning_of_word(texts[path], at)) for path, at in places} - {(declared.path, declared.offset)}
-
-
-async def _judged_call_change(judge: Client, root: Path, texts: Texts, change: Change) -> Judged | None:
-    """None where no other call has to change."""
-    declared = change.declared
-    where = {"context": {"includeDeclaration": False}}
-    answer = await _asked(judge, "textDocument/references", root, texts, declared, where) or ()
-    known: set[Place] = set()
-    for location in answer:
-        path, start = _path_of(root, location["uri"]), location["range"]["start"]
-        if path in texts:
-            known.add((path, _line_starts(texts[path])[start["line"]] + start["character"]))
-    due = {}
-    for path in {path for path, _ in known}:
-        for at, call in calls(texts[path], declared.name).items():
-            if (path, at) in known and (after := arguments_after(call, change)) != _arguments(call):
-                due[path, at] = after
-    if not due or declared.path not in texts:
-        return None
-    edits, note = await _offered(root, texts, change)
-    wrong, missing, beyond = [], [], []
-    for path in {*(path for path, _ in due), *(path for path, *_ in edits)}:
-        own = [edit[1:] for edit in edits if edit[0] == path]
-        after, places = _applied(texts[path], own), calls(texts[path], declared.name)
-        if _parsed(after) is None or len(calls(after, declared.name)) != len(places):
-            wrong.append((path, own[0][0]))
-            continue
-        for (at, call), now in zip(sorted(places.items()), _in_order(calls(after, declared.name)), strict=True):
-            expected = due.get((path, at))
-            if _arguments(now) == (_arguments(call) if expected is None else expected):
-                continue
-            is_unchanged, is_unknown = _arguments(now) == _arguments(call), expected is None
-            (missing if is_unchanged else beyond if is_unknown else wrong).append((path, at))
-    if wrong:
-        verdict = "wrong"
-    elif missing:
-        unsaid = not note or (not edits and NOTHING in note)
-        verdict = "unsaid" if unsaid else "said" if edits else "silent"
-    else:
-        verdict = "beyond" if beyond else "complete"
-    parts = {"wrong": wrong, "missing": missing, "beyond": beyond}
-    detail = "; ".join(f"{name} {_lines(texts, places)}" for name, places in parts.items())
-    return Judged(root.name, declared.kind, declared.name, declared.path, verdict, f"{len(due)} due; {detail}; {note}")
-
-
 def calls(text: str, name: str) -> dict[int, ast.Call]:
     """By the offset of the name that is called."""
     starts, found = _line_starts(text), {}
@@ -329,47 +377,6 @@ def arguments_after(call: ast.Call, change: Change) -> list[str]:
     return [positional[index] for index in moved] + kept
 
 
-async def _asked(judge: Client, method: str, root: Path, texts: Texts, declared: Declared, more: dict) -> Any:
-    place = position(texts[declared.path], declared.offset)
-    document = {"uri": (root / declared.path).as_uri()}
-    return await judge.request(method, {"textDocument": document, "position": place, **more})
-
-
-async def _offered(root: Path, texts: Texts, change: Change) -> tuple[list[tuple[str, int, int, str]], str]:
-    """The edits that the server offers after this change, in the texts before it, and its note or its reason."""
-    path = change.declared.path
-    async with _server(root) as client:
-        uri, text = (root / path).as_uri(), texts[path]
-        client.open(uri, LANGUAGES.get(PurePath(path).suffix, PurePath(path).suffix[1:]), text)
-        ends = position(text, change.start), position(text, change.end)
-        place, spelled = ends[0], change.text
-        client.change(uri, [{"range": {"start": ends[0], "end": ends[1]}, "text": spelled[:1]}])
-        for number, letter in enumerate(spelled[1:], 1):
-            place = {"line": ends[0]["line"], "character": ends[0]["character"] + number}
-            client.insert(uri, place["line"], place["character"], letter)
-        place = {"line": ends[0]["line"], "character": ends[0]["character"] + len(spelled)}
-        offer, silence = await _next_edit(client, uri, place)
-        if offer is None:
-            return [], silence
-        grown = len(change.text) - (change.end - change.start)
-        after = text[: change.start] + change.text + text[change.end :]
-        edits = []
-        for edit in offer["edits"]:
-            where = _path_of(root, edit["textDocument"]["uri"])
-            now = after if where == path else texts[where]
-            start, end = (offset(now, edit["range"][side]) for side in ("start", "end"))
-            back = grown if where == path and start >= change.start + len(change.text) else 0
-            edits.append((where, start - back, end - back, edit["newText"]))
-        return edits, offer["note"]
-
-
-@asynccontextmanager
-async def _server(root: Path):
-    with TemporaryDirectory() as home:
-        async with running(root, **isolated(Path(home))) as client:
-            yield client
-
-
 async def _next_edit(client: Client, uri: str, place: dict[str, int]) -> tuple[dict[str, Any] | None, str]:
     until, pause = asyncio.get_running_loop().time() + PATIENCE_SECONDS, 0.05
     while True:
@@ -398,10 +405,6 @@ def _beginning_of_word(text: str, at: int) -> int:
     while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
         at -= 1
     return at
-
-
-def _lines(texts: Texts, places: Sequence[Place] | set[Place]) -> list[str]:
-    return sorted(f"{path}:{texts[path].count(chr(10), 0, at) + 1}" for path, at in places)[:4]
 
 
 def _path_of(root: Path, uri: str) -> str:
