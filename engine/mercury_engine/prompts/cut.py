@@ -21,6 +21,7 @@ FIRST_WORD = re.compile(r"\s*(\w*)")
 DECIDED = re.compile(r"\s*(?:\w+\W|[^\w\s])")
 """A line that is still being written, of which the first word is there."""
 
+OPENS_BLOCK = re.compile(r"[:{]\s*\Z")
 UNFINISHED = re.compile(r"(?:\\|&&|\|\||[-+*/%=<]|\band|\bor)\s*\Z")
 PREAMBLE = re.compile(r"\s*(?:@|//|/\*|\*/|\*\s|--\s|#(?!\s*(?:include|define|if|ifdef|ifndef|endif|pragma)\b))")
 """Decorators, attributes and comments: they belong to the statement below them."""
@@ -49,6 +50,8 @@ def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, 
         line, ended, _ = answer.partition("\n")
         complete = finished or bool(ended)
         return (_without_overlap(before, line, after) if complete else line), complete
+    if (head := _head_of_body(before, answer, after)) is not None:
+        return head, True
     text, complete = (_before_after(answer, after), True) if finished else _statement(before, answer, after, language)
     return (_without_overlap(before, text, after) if complete else text), complete
 
@@ -152,6 +155,18 @@ def _statement(before: str, answer: str, after: str, language: str) -> tuple[str
     if whole > first:
         return "".join(f"{line}\n" for line in lines[:whole])[len(head) :], False
     return _joined(lines, head), False
+
+
+def _head_of_body(before: str, answer: str, after: str) -> str | None:
+    """The lines that open a block whose body stands behind the gap already."""
+    head = before[before.rfind("\n") + 1 :]
+    lines = (head + answer).split("\n")
+    first = _first_line(lines, head)
+    if first is None or _indent(_next_line(after)) <= _indent(lines[first]):
+        return None
+    opening = (number for number in range(first, len(lines) - 1) if OPENS_BLOCK.search(lines[number]))
+    last = next(opening, None)
+    return None if last is None else _joined(lines[: last + 1], head)
 
 
 def _before_after(answer: str, after: str) -> str:
