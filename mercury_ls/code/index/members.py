@@ -84,7 +84,7 @@ def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
     if whole.type == "object":
         return UNKNOWN if kin.owner.type in STRUCTURAL else OTHER
     value = whole.parent and whole.parent.child_by_field_name("value")
-    return UNKNOWN if value is None or kin.of_object(file, value) is not OTHER else OTHER
+    return UNKNOWN if value is None else kin.of_object(file, value)
 
 
 def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:

@@ -291,6 +291,8 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
         function = around.parent and around.parent.child_by_field_name("function")
         called = symbols.last_name(function)
         return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
+    if owner is not None and around.type == "subscript":
+        return symbols.last_name(around.child_by_field_name("value")) == type_name(owner)  # an enumeration's member
     if uses.kin is None or language != "javascript":
         return False
     if around.type == "subscript_expression":
