@@ -58,7 +58,7 @@ def symbol_at(
         return Symbol(bound=bound)
     local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
-    owner = owner_of(node) if declared and not local else class_of_field(node)
+    owner = owner_of(node) if declared and not local else class_of_field(node) or _class_of_parameter(node)
     owners = _owners_of(snapshot, places) if declared and not local else {}
     kin = {
         name
@@ -84,7 +84,7 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     node = scopes.node_at(snapshot, offset)
     if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
         return False
-    if symbol.local:
+    if symbol.local and not (symbol.owner is not None and node is not None and is_qualified(node)):
         return node is not None and _is_same_local(symbol, symbol.local, snapshot, node, offset)
     if node is None or symbol.node is None:
         return _scope_at(symbol, snapshot, offset) is None
@@ -110,7 +110,8 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
 def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     """The places where the file declares something of this name in the same function or type."""
     local_bindings = scopes.bindings(home, (name,))
-    target = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
+    owner = symbol.owner if symbol.local is None else None
+    target = symbol.local and symbol.local.reach, owner and type_name(owner)
     offsets: list[int] = []
     for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
         node = scopes.node_at(home, at)
@@ -222,6 +223,14 @@ def class_of_field(node: Node) -> Node | None:
     child, parent = scopes.outermost(node.parent)
     fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
     return enclosing(node) if child in fields else None
+
+
+def _class_of_parameter(node: Node) -> Node | None:
+    """The type around, if a parameter of TypeScript's constructor declares a field as well: `private size: number`."""
+    parent = node.parent
+    modifiers = {child.type for child in parent.children} if parent is not None else set[str]()
+    is_field = parent is not None and parent.type in ("required_parameter", "optional_parameter")
+    return enclosing(node) if is_field and modifiers & {"accessibility_modifier", "readonly"} else None
 
 
 def is_of_another_self(member: Node, node: Node) -> bool:
