@@ -139,7 +139,7 @@ def test_edit_rows_come_of_kept_files_alone_and_never_from_evaluation_rows(built
     lines = max((row.window for row in rows), key=len)
     (built / "more.jsonl").write_bytes(msgspec.json.encode({"prefix": lines, "middle": "", "suffix": ""}) + b"\n")
     recipe = (built / "recipe.toml").read_text()
-    (built / "stricter.toml").write_text(recipe.replace('"rows.jsonl"', '"rows.jsonl", "more.jsonl"'))
+    (built / "stricter.toml").write_text(recipe.replace('"rows.jsonl"', f'"rows.jsonl", "{built}/more.jsonl"'))
     corpus.build(built / "stricter.toml", tmp_path / "out", work)
     found = Corpus.open(tmp_path / "out")
     kept = {document.path for document in found.train.documents}

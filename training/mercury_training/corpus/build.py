@@ -11,6 +11,7 @@ import random
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
+from glob import glob
 from pathlib import Path
 
 import msgspec
@@ -87,7 +88,7 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
         )
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
-    evaluation = EvaluationRuns(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
+    evaluation = EvaluationRuns(path for pattern in recipe.evaluation for path in _matching(root, pattern))
     selected = select(sources, recipe.held_out, recipe.caps, evaluation, work, dropped)
     tokenizer = _tokenizer(recipe, root, out, selected, work)
     encoded = [(source, _encode(source, tokenizer, out, work)) for source in shown("encode", selected)]
@@ -98,12 +99,17 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     return manifest
 
 
+def _matching(root: Path, pattern: str) -> list[Path]:
+    """Relative to the root, or absolute."""
+    return sorted(map(Path, glob(str(root / pattern), recursive=True)))
+
+
 def _check(recipe: SourcesFile, root: Path) -> None:
     """Every named path must exist: a mistyped name must not let evaluation rows into the corpus."""
     named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
     named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
     missing = [name for name in named if not (root / name).exists()]
-    missing += [pattern for pattern in recipe.evaluation if not any(root.glob(pattern))]
+    missing += [pattern for pattern in recipe.evaluation if not _matching(root, pattern)]
     if missing:
         raise TrainingError(
             f"{root / missing[0]}: does not exist; correct the sources file, whose paths are relative to it"
