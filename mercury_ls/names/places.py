@@ -115,6 +115,7 @@ def _argument_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 
 def _opening_before(text: str, offset: int) -> int | None:
     """The innermost bracket open at the offset, as far as the text alone tells."""
+    offset = min(offset, len(text))  # it may be of a text that has become shorter since
     closed: list[str] = []
     start = text.rfind("\n", 0, max(0, offset - LONGEST_CALL)) + 1
     blank = unquoted(text[start:offset])

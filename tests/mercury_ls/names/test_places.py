@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.places import asked, at_cursor, given, near, uses
+from mercury_ls.names.places import asked, at_cursor, given, may_bind_behind, near, uses
 
 
 def opened(marked):
@@ -102,3 +102,8 @@ def test_brackets_that_are_no_call(marked):
 def test_arguments_that_are_given_already(marked, expected):
     snapshot, offset = opened(marked)
     assert given(snapshot, at_cursor(snapshot, offset)[0], offset) == expected
+
+
+def test_place_of_a_text_that_has_become_shorter_is_its_end():
+    assert may_bind_behind("[x", 9)
+    assert not may_bind_behind("x = 1", 99)
