@@ -30,10 +30,10 @@ SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w
 class Symbol(Struct, frozen=True):
     """`local` is the binding of a parameter or a local, `function` the function that a parameter belongs to.
 
-    `owner` is the type that declares a member, `unrelated_owners` are the other types with a member of that name, and
-    `inherited` says whether a type related to the owner has it too. `module_level` means that it is declared at the top
-    of a file and is nothing's member. `modules` are the names of imported modules, and `bound` the locals that have the
-    name.
+    `owner` is the type that declares a member, also by a parameter of its constructor. `unrelated_owners` are the other
+    types with a member of that name, and `inherited` says whether a type related to the owner has it too.
+    `module_level` means that it is declared at the top of a file and is nothing's member. `modules` are the names of
+    imported modules, and `bound` the locals that have the name.
     """
 
     node: Node | None = None
@@ -46,6 +46,10 @@ class Symbol(Struct, frozen=True):
     module_level: bool = False
     modules: frozenset[str] = frozenset()
     bound: tuple[Binding, ...] = ()
+
+    def is_local_at(self, node: Node | None) -> bool:
+        """Whether a name can only be the local there: a parameter that is a field as well is qualified as a field."""
+        return self.local is not None and (self.owner is None or node is None or not is_qualified(node))
 
 
 def symbol_at(
@@ -84,7 +88,7 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     node = scopes.node_at(snapshot, offset)
     if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
         return False
-    if symbol.local and not (symbol.owner is not None and node is not None and is_qualified(node)):
+    if symbol.local and symbol.is_local_at(node):
         return node is not None and _is_same_local(symbol, symbol.local, snapshot, node, offset)
     if node is None or symbol.node is None:
         return _scope_at(symbol, snapshot, offset) is None

@@ -119,7 +119,7 @@ class NextQuestions:
         closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
         members = [*([] if asker.renamer else renamed), *called] if knows else []
-        closed |= dict.fromkeys(self._with_members(members, snapshot))
+        closed |= dict.fromkeys(self._with_members(members, snapshot, {*paths, *paths_of_calls}))
         closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot)[:MOST_CLOSED], used))
         return (*open_files, *(closed if asker.closed else ())), "; ".join(dict.fromkeys(filter(None, notes)))
 
@@ -151,9 +151,11 @@ class NextQuestions:
             if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
                 yield closed_file(path, text)
 
-    def _with_members(self, symbols: Sequence[Sought], near: Snapshot) -> Iterator[Snapshot]:
+    def _with_members(self, symbols: Sequence[Sought], near: Snapshot, but: set[str]) -> Iterator[Snapshot]:
         named = [replace(symbol, names=frozenset({symbol.member})) for symbol in symbols if symbol.member]
-        yield from self._read(self._closed_paths(named, near)[:MOST_WITH_MEMBERS], named)
+        if named:
+            further = [path for path in self._closed_paths(named, near) if path not in but]
+            yield from self._read(further[:MOST_WITH_MEMBERS], named)
 
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:
         """An offer of only a part of a rename says so. `paths` are closed files that may use the name."""

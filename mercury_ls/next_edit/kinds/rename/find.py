@@ -96,8 +96,8 @@ def _likely_spans(
 ) -> list[Span]:
     """The nearest spans that seem to refer to the symbol, where its declaration was not renamed or is not known."""
     referring = [span for span in code if refers_to(symbol, snapshot, span[0])]
-    if _has_namesake(symbol, snapshot, [start for start, _ in code]):
-        referring = [span for span in referring if _is_of_self_at(snapshot, span[0])]
+    if _is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
+        return []
     if home is None:
         referring = [span for span in referring if not _is_attribute(snapshot, span[0])]
     elif rule.count == 1 and not defines(rule.left, rule.right):
@@ -121,18 +121,15 @@ def _placed(
     return [replace(place, declaration_gone=declaration_gone) for place in likened]
 
 
-def _has_namesake(symbol: Symbol, snapshot: Snapshot, places: Sequence[int]) -> bool:
-    """Whether another type of the file has a member of this name, so that nobody can tell whose other objects have."""
+def _is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
+    """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
     member = symbol.node
     if member is None or symbol.owner is not None or not is_of_self(member):
         return False
-    nodes = (scopes.node_at(snapshot, at) for at in places)
-    return any(node is not None and is_of_another_self(member, node) for node in nodes)
-
-
-def _is_of_self_at(snapshot: Snapshot, offset: int) -> bool:
-    node = scopes.node_at(snapshot, offset)
-    return node is not None and is_of_self(node)
+    nodes = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
+    return any(is_of_another_self(member, node) for _, node in nodes) and any(
+        at in spans_of_symbol and not is_of_self(node) for at, node in nodes
+    )
 
 
 def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:

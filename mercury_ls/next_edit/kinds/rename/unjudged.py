@@ -89,7 +89,7 @@ def _unjudged(
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
         does_see = _gets_fixture(file, symbol, home) or (yield from sees(file, uses.home, project))
         is_open = is_in_doubt if does_see else _is_path_in_string
-        # What does not have the name of the type, as it gives it another, is in no offer.
+        # A file that does not have the name of the type is counted by no other note where it is not part of the offer.
         is_unread = symbol.owner is not None and type_name(symbol.owner) not in file.text
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
             is_only &= uses.is_certain(at) or not _is_another_declaration(uses, at)

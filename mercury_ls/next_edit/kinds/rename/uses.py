@@ -55,7 +55,7 @@ class Uses(Struct, dict=True):
             return False
         if node.type in PROSE or self.is_of_another_kind(node) or _is_in_macro(node):
             return False
-        if self.symbol.local is not None and not (self.symbol.owner is not None and symbols.is_qualified(node)):
+        if self.symbol.is_local_at(node):
             return self._is_same_local(node)
         if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
             return False
