@@ -21,7 +21,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -29,25 +29,27 @@ from msgspec import Struct
 
 from bench.harness.client import Client, RequestError, running
 from bench.replay.play import engine_server
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit, applied, is_word
+from mercury_ls.code.languages import find
 
 JUDGE = (str(Path(sys.executable).with_name("basedpyright-langserver")), "--stdio")
 PYTHON = ".py"
-LANGUAGES = {".py": "python", ".rs": "rust", ".ts": "typescript"}
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{2,}\b")
+COLUMNS = "utf-16"
 PREFIX = "fresh_"
 PATIENCE_SECONDS = 30.0
 UNREAD = "still being indexed"
-LINE_FEED = "\n"
 NOTHING = "nothing follows from the last edits"
 LARGEST = 60_000
 VERDICTS = ("complete", "said", "unsaid", "beyond", "wrong", "silent")
 
 T = TypeVar("T")
 
-Texts = dict[str, str]
-"""By the path in the project."""
+Texts = dict[str, Snapshot]
+"""By the path in the project, before anything was changed."""
 Place = tuple[str, int]
-"""A path, and an offset in its text before anything was changed."""
+"""A path and an offset."""
 
 
 class Declared(Struct, frozen=True):
@@ -111,24 +113,24 @@ async def _judged_project(
     project: Path, suffix: str, command: Sequence[str], renames: int, parameters: int, draw: random.Random
 ) -> list[Judged]:
     texts = _read(project, suffix)
-    declared = [name for path, text in texts.items() for name in _identifiers(path, text)]
-    in_python = texts if suffix == PYTHON else {}
-    changes = [change for path, text in in_python.items() for change in parameter_changes(path, text, draw)]
+    declared = [name for file in texts.values() for name in _identifiers(file)]
+    in_python = texts.values() if suffix == PYTHON else ()
+    changes = [change for file in in_python for change in parameter_changes(file, draw)]
     draw.shuffle(declared)
     draw.shuffle(changes)
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve() / project.name
         (root / ".git").mkdir(parents=True)
-        for path, text in texts.items():
+        for path, file in texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text, encoding="ascii")
+            (root / path).write_text(file.text, encoding="ascii")
         with engine_server("fake") as (_, environment):
             async with running(root, command=command) as judge:
-                for path, text in texts.items():
-                    judge.open((root / path).as_uri(), LANGUAGES.get(suffix, suffix[1:]), text)
-                project_files = _JudgedProject(root, texts, judge, environment)
-                judged = await _first(renames, declared, project_files.rename)
-                judged += await _first(parameters, changes, project_files.call_change)
+                for path, file in texts.items():
+                    judge.open((root / path).as_uri(), file.language, file.text)
+                judged_project = _JudgedProject(root, texts, judge, environment)
+                judged = await _first(renames, declared, judged_project.rename)
+                judged += await _first(parameters, changes, judged_project.call_change)
     return judged
 
 
@@ -149,7 +151,7 @@ class _JudgedProject(Struct, frozen=True):
             return None
         change = Change(declared, declared.offset, declared.offset, PREFIX)
         edits, note = await self._offered(change)
-        offered = {(path, _beginning_of_word(self.texts[path], start)) for path, start, _, _ in edits}
+        offered = {(path, _beginning_of_word(self.texts[path], edit.start)) for path, edit in edits}
         missing, more = due - offered, offered - due
         if not offered:
             verdict = "unsaid" if NOTHING in note or not note else "silent"
@@ -167,25 +169,25 @@ class _JudgedProject(Struct, frozen=True):
         answer = await self._asked("textDocument/references", declared, where) or ()
         known: set[Place] = set()
         for location in answer:
-            path, start = _path_of(self.root, location["uri"]), location["range"]["start"]
-            if path in self.texts:
-                known.add((path, _line_starts(self.texts[path])[start["line"]] + start["character"]))
+            if (path := _path_of(self.root, location["uri"])) in self.texts:
+                known.add((path, _offset(self.texts[path], location["range"]["start"])))
         due = {}
         for path in {path for path, _ in known}:
-            for at, call in calls(self.texts[path], declared.name).items():
+            for at, call in calls(self.texts[path].text, declared.name).items():
                 if (path, at) in known and (after := arguments_after(call, change)) != _arguments(call):
                     due[path, at] = after
         if not due or declared.path not in self.texts:
             return None
         edits, note = await self._offered(change)
         wrong, missing, beyond = [], [], []
-        for path in {*(path for path, _ in due), *(path for path, *_ in edits)}:
-            own = [edit[1:] for edit in edits if edit[0] == path]
-            after, places = _applied(self.texts[path], own), calls(self.texts[path], declared.name)
-            if _parsed(after) is None or len(calls(after, declared.name)) != len(places):
-                wrong.append((path, own[0][0]))
+        for path in {path for path, _ in (*due, *edits)}:
+            own, text = [edit for edited, edit in edits if edited == path], self.texts[path].text
+            after, places = applied(text, own), calls(text, declared.name)
+            changed = calls(after, declared.name) if _parsed(after) else {}
+            if len(changed) != len(places):
+                wrong.append((path, own[0].start))
                 continue
-            for (at, call), now in zip(sorted(places.items()), _in_order(calls(after, declared.name)), strict=True):
+            for (at, call), now in zip(places.items(), changed.values(), strict=True):
                 expected = due.get((path, at))
                 if _arguments(now) == (_arguments(call) if expected is None else expected):
                     continue
@@ -206,12 +208,12 @@ class _JudgedProject(Struct, frozen=True):
         return Judged(self.root.name, declared.kind, declared.name, declared.path, verdict, detail)
 
     def _lines(self, places: Iterable[Place]) -> list[str]:
-        return sorted(f"{path}:{self.texts[path].count(LINE_FEED, 0, at) + 1}" for path, at in places)[:4]
+        return sorted(f"{path}:{self.texts[path].line_of(at) + 1}" for path, at in places)[:4]
 
     async def _is_declaration(self, declared: Declared) -> bool:
         answer: Any = await self._asked("textDocument/definition", declared, {}) or []
         places = answer if isinstance(answer, list) else [answer]
-        own = (self.root / declared.path).as_uri(), position(self.texts[declared.path], declared.offset)
+        own = (self.root / declared.path).as_uri(), _position(self.texts[declared.path], declared.offset)
         return own in [(place["uri"], place["range"]["start"]) for place in places]
 
     async def _renamed(self, declared: Declared) -> set[Place]:
@@ -227,41 +229,37 @@ class _JudgedProject(Struct, frozen=True):
         for uri, edits in changes.items():
             if (path := _path_of(self.root, uri)) not in self.texts:
                 return set()
-            text = self.texts[path]
-            places |= {(path, _beginning_of_word(text, offset(text, edit["range"]["start"]))) for edit in edits}
+            file = self.texts[path]
+            places |= {(path, _beginning_of_word(file, _offset(file, edit["range"]["start"]))) for edit in edits}
         return places - {(declared.path, declared.offset)}
 
     async def _asked(self, method: str, declared: Declared, more: dict[str, Any]) -> Any:
-        place = position(self.texts[declared.path], declared.offset)
+        place = _position(self.texts[declared.path], declared.offset)
         document = {"uri": (self.root / declared.path).as_uri()}
         return await self.judge.request(method, {"textDocument": document, "position": place, **more})
 
-    async def _offered(self, change: Change) -> tuple[list[tuple[str, int, int, str]], str]:
+    async def _offered(self, change: Change) -> tuple[list[tuple[str, TextEdit]], str]:
         """The edits that the server offers after this change, in the texts before it, and its note or reason."""
         path = change.declared.path
+        file, uri, begin = self.texts[path], (self.root / path).as_uri(), change.start + len(change.text)
+        after = _snapshot(path, applied(file.text, [TextEdit(change.start, change.end, change.text)]))
         async with running(self.root, **self.environment) as client:
-            uri, text = (self.root / path).as_uri(), self.texts[path]
-            client.open(uri, LANGUAGES.get(PurePath(path).suffix, PurePath(path).suffix[1:]), text)
-            ends = position(text, change.start), position(text, change.end)
-            place, spelled = ends[0], change.text
-            client.change(uri, [{"range": {"start": ends[0], "end": ends[1]}, "text": spelled[:1]}])
-            for number, letter in enumerate(spelled[1:], 1):
-                place = {"line": ends[0]["line"], "character": ends[0]["character"] + number}
-                client.insert(uri, place["line"], place["character"], letter)
-            place = {"line": ends[0]["line"], "character": ends[0]["character"] + len(spelled)}
-            offer, silence = await _next_edit(client, uri, place)
-            if offer is None:
-                return [], silence
-            grown = len(change.text) - (change.end - change.start)
-            after = text[: change.start] + change.text + text[change.end :]
-            edits = []
-            for edit in offer["edits"]:
-                where = _path_of(self.root, edit["textDocument"]["uri"])
-                now = after if where == path else self.texts[where]
-                start, end = (offset(now, edit["range"][side]) for side in ("start", "end"))
-                back = grown if where == path and start >= change.start + len(change.text) else 0
-                edits.append((where, start - back, end - back, edit["newText"]))
-            return edits, offer["note"]
+            client.open(uri, file.language, file.text)
+            replaced = {"start": _position(file, change.start), "end": _position(file, change.end)}
+            client.change(uri, [{"range": replaced, "text": change.text[:1]}])
+            for at, letter in enumerate(change.text[1:], change.start + 1):
+                client.insert(uri, *after.position(at, COLUMNS), letter)
+            offer, silence = await _next_edit(client, uri, _position(after, begin))
+        if offer is None:
+            return [], silence
+        edits = []
+        for edit in offer["edits"]:
+            where = _path_of(self.root, edit["textDocument"]["uri"])
+            now = after if where == path else self.texts[where]
+            start, end = (_offset(now, edit["range"][side]) for side in ("start", "end"))
+            back = begin - change.end if where == path and start >= begin else 0
+            edits.append((where, TextEdit(start - back, end - back, edit["newText"])))
+        return edits, offer["note"]
 
 
 async def _first(wanted: int, cases: Sequence[T], judge: Callable[[T], Awaitable[Judged | None]]) -> list[Judged]:
@@ -285,8 +283,13 @@ def _read(project: Path, suffix: str) -> Texts:
             continue
         text = path.read_bytes().decode("utf-8", "replace")
         if "\r" not in text and text.isascii() and (suffix != PYTHON or _parsed(text)):
-            texts[name] = text
+            texts[name] = _snapshot(name, text)
     return texts
+
+
+def _snapshot(path: str, text: str) -> Snapshot:
+    language = find("", path)
+    return Document(path, path, language.id if language else "", 1, text).snapshot()
 
 
 def _parsed(text: str) -> ast.Module | None:
@@ -296,66 +299,57 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _identifiers(path: str, text: str) -> Iterator[Declared]:
-    for match in IDENTIFIER.finditer(text):
-        yield Declared(path, match.start(), match[0], "renamed")
+def _identifiers(file: Snapshot) -> Iterator[Declared]:
+    for match in IDENTIFIER.finditer(file.text):
+        yield Declared(file.path, match.start(), match[0], "renamed")
 
 
-def parameter_changes(path: str, text: str, draw: random.Random) -> Iterator[Change]:
+def parameter_changes(file: Snapshot, draw: random.Random) -> Iterator[Change]:
     """For each function one parameter is removed, or two that stand beside each other are swapped."""
-    starts = _line_starts(text)
-    for scope in ast.walk(ast.parse(text)):
+    for scope in ast.walk(ast.parse(file.text)):
         for node in ast.iter_child_nodes(scope):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("__"):
                 continue
-            given, defaults = node.args, node.args.defaults
+            given, without_default = node.args, len(node.args.args) - len(node.args.defaults)
             if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg or node.decorator_list:
                 continue
             names = [parameter.arg for parameter in given.args]
             first = 1 if isinstance(scope, ast.ClassDef) else 0
             if len(names) - first < 2 or (first and names[0] not in ("self", "cls")):
                 continue
-            at = text.index(node.name, text.index("def ", _at(starts, node)))
-            begin = _at(starts, given.args[0])
-            last = max((*given.args, *defaults), key=lambda part: (part.end_lineno or 0, part.end_col_offset or 0))
-            end = starts[(last.end_lineno or 1) - 1] + (last.end_col_offset or 0)
-            spelled = _spelled(text, starts, given)
-            without_default = len(names) - len(defaults)
+            spans = _spans(file, given)
             kept = list(range(len(names)))
             if draw.random() < 0.5 and without_default - first >= 2:
                 left = draw.randrange(first, without_default - 1)
                 kept[left], kept[left + 1] = kept[left + 1], kept[left]
             else:
                 del kept[draw.randrange(first, len(names))]
-            kind = "swapped" if len(kept) == len(names) else "removed"
-            declared = Declared(path, at, node.name, kind)
+            at = file.text.index(node.name, file.text.index("def ", _span(file, node)[0]))
+            declared = Declared(file.path, at, node.name, "swapped" if len(kept) == len(names) else "removed")
             moved = tuple(index - first for index in kept if index >= first)
-            yield Change(declared, begin, end, ", ".join(spelled[i] for i in kept), tuple(names[first:]), moved)
+            text = ", ".join(file.text[slice(*spans[index])] for index in kept)
+            yield Change(declared, spans[0][0], spans[-1][1], text, tuple(names[first:]), moved)
 
 
-def _spelled(text: str, starts: Sequence[int], given: ast.arguments) -> list[str]:
-    """Each parameter as it stands there, with its annotation and its default."""
-    found = []
-    for index, parameter in enumerate(given.args):
-        default = index - (len(given.args) - len(given.defaults))
-        last: Any = given.defaults[default] if default >= 0 else parameter
-        end = starts[(last.end_lineno or 1) - 1] + (last.end_col_offset or 0)
-        found.append(text[_at(starts, parameter) : end])
-    return found
+def _spans(file: Snapshot, given: ast.arguments) -> list[tuple[int, int]]:
+    """Of each parameter with its annotation and its default."""
+    spans = [_span(file, parameter) for parameter in given.args]
+    defaults = [*[None] * (len(spans) - len(given.defaults)), *given.defaults]
+    return [(start, _span(file, node)[1] if node else end) for (start, end), node in zip(spans, defaults, strict=True)]
+
+
+def _span(file: Snapshot, node: ast.AST) -> tuple[int, int]:
+    start = file.line_start(node.lineno - 1) + node.col_offset  # pyright: ignore
+    return start, file.line_start(node.end_lineno - 1) + node.end_col_offset  # pyright: ignore
 
 
 def calls(text: str, name: str) -> dict[int, ast.Call]:
-    """By the offset of the name that is called."""
-    starts, found = _line_starts(text), {}
+    """By the offset of the name that is called, in the order of the text."""
+    file, found = _snapshot("", text), {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == name:
-            end = starts[(node.func.end_lineno or 1) - 1] + (node.func.end_col_offset or 0)
-            found[end - len(name)] = node
-    return found
-
-
-def _in_order(found: Mapping[int, ast.Call]) -> list[ast.Call]:
-    return [call for _, call in sorted(found.items())]
+            found[_span(file, node.func)[1] - len(name)] = node
+    return dict(sorted(found.items()))
 
 
 def _arguments(call: ast.Call) -> list[str]:
@@ -395,14 +389,8 @@ async def _next_edit(client: Client, uri: str, place: dict[str, int]) -> tuple[d
             return offer, told
 
 
-def _applied(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _beginning_of_word(text: str, at: int) -> int:
-    while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+def _beginning_of_word(file: Snapshot, at: int) -> int:
+    while at and is_word(file.text[at - 1]):
         at -= 1
     return at
 
@@ -411,23 +399,12 @@ def _path_of(root: Path, uri: str) -> str:
     return uri.removeprefix(root.as_uri() + "/")
 
 
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
+def _position(file: Snapshot, at: int) -> dict[str, int]:
+    return dict(zip(("line", "character"), file.position(at, COLUMNS), strict=True))
 
 
-def _at(starts: Sequence[int], node: ast.AST) -> int:
-    return starts[node.lineno - 1] + node.col_offset  # pyright: ignore
-
-
-def position(text: str, at: int) -> dict[str, int]:
-    return {"line": text.count("\n", 0, at), "character": at - (text.rfind("\n", 0, at) + 1)}
-
-
-def offset(text: str, place: Mapping[str, int]) -> int:
-    return _line_starts(text)[place["line"]] + place["character"]
+def _offset(file: Snapshot, place: Mapping[str, int]) -> int:
+    return file.offset(place["line"], place["character"], COLUMNS)
 
 
 if __name__ == "__main__":

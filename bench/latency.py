@@ -14,7 +14,7 @@ import asyncio
 import json
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -98,7 +98,7 @@ def long_files(rows: Sequence[FimRow]) -> Iterator[FimRow]:
 
 
 class Peer(Protocol):
-    """Who is asked. `read` tells the tokens read since it was last called: while somebody waited, and ahead."""
+    """Who is asked. `tokens_read` are all until now: those `awaited` by somebody, and those read `ahead`."""
 
     def open(self, uri: str, language: str, text: str) -> None: ...
 
@@ -108,7 +108,7 @@ class Peer(Protocol):
 
     async def is_shown(self, uri: str, line: int, character: int) -> bool: ...
 
-    async def read(self) -> tuple[int, int]: ...
+    async def tokens_read(self) -> Mapping[str, int]: ...
 
 
 async def visited(
@@ -141,7 +141,6 @@ class Own:
     def __init__(self, client: Client, runtime: Path) -> None:
         self._client = client
         self._runtime = runtime
-        self._read: dict[str, int] = {}
         self.open, self.insert = client.open, client.insert
 
     def close(self, uri: str) -> None:
@@ -152,11 +151,9 @@ class Own:
         answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": AUTOMATIC}})
         return bool(answer["items"])
 
-    async def read(self) -> tuple[int, int]:
+    async def tokens_read(self) -> Mapping[str, int]:
         status = await asyncio.to_thread(daemon.status, str(self._runtime))
-        totals = status.info.prompts if status and status.info else {}
-        before, self._read = self._read, {kind: totals.get(kind, 0) for kind in ("awaited", "ahead")}
-        return self._read["awaited"] - before.get("awaited", 0), self._read["ahead"] - before.get("ahead", 0)
+        return status.info.prompts if status and status.info else {}
 
 
 @asynccontextmanager
@@ -170,7 +167,6 @@ class Llama:
     def __init__(self, url: str) -> None:
         self._url = url
         self._texts: dict[str, list[str]] = {}
-        self._awaited = 0
 
     def open(self, uri: str, language: str, text: str) -> None:
         self._texts[uri] = text.split("\n")
@@ -209,12 +205,13 @@ class Llama:
                     return text.lstrip("\n").partition("\n")[0]
         return text
 
-    async def read(self) -> tuple[int, int]:
-        return 0, 0
+    async def tokens_read(self) -> Mapping[str, int]:
+        return {}
 
 
 class Visitor:
-    """Moves through files as one editor. There is a `pause` behind each key, and a `rest` before each move."""
+    """Moves through files as one editor, and counts what is read. There is a `pause` behind each key, and a `rest`
+    before each move."""
 
     def __init__(self, peer: Peer, root: Path, rest: float, pause: float) -> None:
         self._peer = peer
@@ -222,6 +219,7 @@ class Visitor:
         self._rest = rest
         self._pause = pause
         self._texts: dict[str, list[str]] = {}
+        self._read: dict[str, int] = {}
 
     async def visit(self, row: FimRow, other: FimRow):
         uri, line, character = self._opened(row), row.prefix.count("\n"), len(row.prefix.rpartition("\n")[2])
@@ -253,12 +251,17 @@ class Visitor:
 
     async def _asked(self, name: str, uri: str, line: int, character: int) -> Step:
         """Columns count code points: the rows are taken as they are, and few of them have others."""
-        _, ahead = await self._peer.read()
+        ahead = await self._news("ahead")
         started = time.perf_counter()
         is_shown = await self._peer.is_shown(uri, line, character)
         milliseconds = (time.perf_counter() - started) * 1000
-        awaited, _ = await self._peer.read()
-        return Step(name, milliseconds, is_shown, awaited, ahead)
+        return Step(name, milliseconds, is_shown, await self._news("awaited"), ahead)
+
+    async def _news(self, kind: str) -> int:
+        """How much more was read since this was asked last."""
+        total = (await self._peer.tokens_read()).get(kind, 0)
+        before, self._read[kind] = self._read.get(kind, 0), total
+        return total - before
 
 
 def figures(steps: Sequence[Step]) -> dict[str, float]:
