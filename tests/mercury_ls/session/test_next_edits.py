@@ -799,23 +799,21 @@ async def test_why_names_the_calls_that_need_an_argument(session, tmp_path):
     assert said.startswith("needs an argument for `limit`: here.py:5, other.py:3; ")
 
 
-async def test_files_that_do_not_name_the_type_of_a_renamed_method_are_part_of_the_answer(session, tmp_path):
-    made = "from here import make\n\nmake().run()\nrun()\n"
-    (tmp_path / "other.py").write_text(made)
-    home = "class B:\n    def run(self): ...\n\n\ndef make() -> B:\n    return B()\n"
-    uri = opened(session, tmp_path / "here.py", home)
-    index(session)
-    session.change(uri, 2, [((1, 8, 1, 11), "start")], "utf-16")
-    offer = (await session.next_edits.ask(uri, 25, invoked=True)).offer
-    assert [(edit.uri, edit.start) for edit in offer.edits] == [((tmp_path / "other.py").as_uri(), made.index("run"))]
+MADE = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"
 
 
-async def test_calls_of_a_method_change_in_files_that_do_not_name_its_type(session, tmp_path):
-    made = "from here import make\n\nmake().run(1, 2)\n"
-    (tmp_path / "other.py").write_text(made)
-    home = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"
-    uri = opened(session, tmp_path / "here.py", home)
+@pytest.mark.parametrize(
+    ("change", "offset", "changed"), [(((1, 8, 1, 11), "start"), 25, "run"), (((1, 18, 1, 21), ""), 29, "1, ")]
+)
+async def test_uses_of_a_method_are_found_in_files_that_do_not_name_its_type(
+    session, tmp_path, change, offset, changed
+):
+    used = "from here import make\n\nmake().run(1, 2)\nrun()\n"
+    (tmp_path / "other.py").write_text(used)
+    uri = opened(session, tmp_path / "here.py", MADE)
     index(session)
-    session.change(uri, 2, [((1, 18, 1, 21), "")], "utf-16")
-    offer = (await session.next_edits.ask(uri, 29, invoked=True)).offer
-    assert {edit.uri for edit in offer.edits} == {(tmp_path / "other.py").as_uri()}
+    session.change(uri, 2, [change], "utf-16")
+    offer = (await session.next_edits.ask(uri, offset, invoked=True)).offer
+    assert [edit.uri for edit in offer.edits] == [(tmp_path / "other.py").as_uri()]
+    assert [used[edit.start : edit.end] for edit in offer.edits] == [changed]
+    assert offer.edits[0].start == used.index(changed)
