@@ -216,6 +216,8 @@ class Session:
     async def _begun(self, place: RequestPlace, invoked: bool) -> Generation | Silence:
         if not invoked and (pause_ms := self.questions.pause_ms(place.snapshot, place.offset)):
             await asyncio.sleep(pause_ms / 1000)
+            if not self._is_still_at(place):
+                return Silence(CHANGED)
         self._follow_text(place.snapshot, place.offset)
         return self._begin(place.snapshot, place.offset, invoked)
 
@@ -242,10 +244,10 @@ class Session:
         ):
             return self._offered(generation, remainder, place)
         if not generation.is_over:
-            if not generation.agrees(current, cursor):
-                self._learn_from(generation)
-                generation.close()
-            return None
+            if generation.agrees(current, cursor):
+                return None
+            self._learn_from(generation)
+            generation.close()
         insists = place.invoked and not generation.question.invoked
         if place.is_current and (insists or not generation.is_about(place.snapshot, place.offset)):
             return None

@@ -21,6 +21,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import idle as idle_module
 from mercury_ls.session import next_edits
+from mercury_ls.session.generations import CHANGED
 from mercury_ls.session.open_files import LARGEST_DOCUMENT
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import InlineRequest, Session
@@ -216,6 +217,17 @@ async def test_text_typed_meanwhile_is_taken_off_the_answer():
         session.change(URI, 2, [((0, 4, 0, 4), typed)], "utf-16")
         go_on.set()
         assert [offer.edit.text for offer in (await asking).offers] == expected
+    await session.end()
+
+
+@pytest.mark.parametrize("typed", ["comp", "total"])
+async def test_engine_is_not_asked_about_text_that_changes_in_the_pause_before(engine, typed):
+    session = await started(engine, Settings(suggest=SuggestSettings(delay_ms=20)))
+    asking = asyncio.create_task(ask(session, "x = $0\n"))
+    await asyncio.sleep(0)
+    session.change(URI, 2, [((0, 4, 0, 4), typed)], "utf-16")
+    assert (await asking).silence == CHANGED
+    assert engine.infills == 0
     await session.end()
 
 
