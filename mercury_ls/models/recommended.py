@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls.link import local
-from mercury_ls.models.add import SMALL_MODEL, WORKING_MEMORY, Precision, bytes_of
+from mercury_ls.models.add import LEAST_FOR_FOUR_BITS, WORKING_MEMORY, Precision, bytes_of
 from mercury_ls.models.hub import megabytes
 
 TOKENS = {"completions": 16, "next edits": 40}
@@ -108,7 +108,7 @@ def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendat
     room = SHARE_OF_MEMORY * machine.memory if machine.memory else float("inf")
     fitting, too_large, too_slow = [], [], []
     for model in models:
-        precision: Precision = "int8" if model.parameters < SMALL_MODEL else "int4"
+        precision: Precision = "int8" if model.parameters < LEAST_FOR_FOUR_BITS else "int4"
         memory = bytes_of(model.parameters, precision) + WORKING_MEMORY
         if memory > room:
             too_large.append(model)
