@@ -75,8 +75,12 @@ def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judg
 def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
     """Whether the type around may name its members without a qualifier."""
     around = own if own is not None else symbols.enclosing(node)
-    is_allowed = own is not None or symbols.allows_bare_members(file)
-    return file.path == kin.home.path and is_allowed and around is not None and kin.is_of(file, around)
+    if file.path != kin.home.path or around is None or not kin.is_of(file, around):
+        return False
+    if own is not None:
+        return True
+    is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+    return symbols.allows_bare_members(file) and not is_local
 
 
 def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:

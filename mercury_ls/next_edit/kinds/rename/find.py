@@ -13,7 +13,6 @@ from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
-    enclosing,
     is_of_another_self,
     is_of_self,
     is_qualified,
@@ -84,10 +83,7 @@ def _certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> l
     """The spans that refer to the symbol, whatever its imports call it."""
     in_code = frozenset(code)
     return [
-        span
-        for span in spans
-        if (span in in_code and _is_same_there(uses, span[0]) and uses.is_certain(span[0]))
-        or uses.is_in_code_of_string(span[0])
+        span for span in spans if (span in in_code and uses.is_certain(span[0])) or uses.is_in_code_of_string(span[0])
     ]
 
 
@@ -208,17 +204,6 @@ def _is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     if not scopes.is_member(symbol.node):
         return scopes.is_member(node)
     return qualifier_of(node) != qualifier_of(symbol.node)
-
-
-def _is_same_there(uses: Uses, offset: int) -> bool:
-    """In its own file other symbols may have the name; elsewhere, and of what a module qualifies, the imports say what
-    it is."""
-    node = scopes.node_at(uses.snapshot, offset)
-    parent = node.parent if node is not None else None
-    is_in_module = uses.symbol.module_level and parent is not None and parent.type == "attribute"
-    around = enclosing(node) if node is not None else None
-    is_inherited = around is not None and uses.is_derived(around)
-    return not uses.is_home or is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:

@@ -28,6 +28,7 @@ from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import is_in_qualified_type, member_at, overrides, qualifier_node
 from mercury_ls.code.index.types import PATH, bases, class_of, own_members
 from mercury_ls.code.modules import Imported, Project, family, in_import
+from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import Symbol, symbol_at, text_of
 from mercury_ls.code.syntax import innermost, outward
 
@@ -55,8 +56,8 @@ class Uses(Struct, dict=True):
             return False
         if node.type in PROSE or self.is_of_another_kind(node) or _is_in_macro(node):
             return False
-        if self.symbol.is_local_at(node):
-            return self._is_same_local(node)
+        if self.symbol.local is not None and self.symbol.is_local_at(node):
+            return self._is_same_local(node, self.symbol.local)
         if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
             return False
         if self.kin is not None:
@@ -106,17 +107,19 @@ class Uses(Struct, dict=True):
 
     # Locals
 
-    def _is_same_local(self, node: Node) -> bool:
-        """Within its function, or as a keyword argument of a certain call of that function."""
+    def _is_same_local(self, node: Node, local: Binding) -> bool:
+        """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            return self.is_home
+            at = self.offset_of(node)
+            bound = scopes.binding_at(self.snapshot, at, (*scopes.bindings(self.snapshot, (self.name,)), local))
+            return self.is_home and not symbols.is_qualified(node) and bound is not None and bound.reach == local.reach
         call = node.parent and node.parent.parent and node.parent.parent.parent
         function = call and call.child_by_field_name("function")
         last = function and (function.child_by_field_name("attribute") or function)
         if self.function is None or last is None or text_of(last) != self.function.name:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
-        return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
+        return self.function.is_certain(at)
 
     # Names in strings
 
@@ -139,18 +142,28 @@ class Uses(Struct, dict=True):
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
         if symbols.is_qualified(node) or is_in_qualified_type(node):
-            if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
+            if self.is_home and self._is_in_the_same_file(node):
                 return symbols.is_in_path(node)
+            if family(self.snapshot.path) == "rust" and scopes.is_member(node):
+                return False
             module = qualifier_node(node)
             path = _path_in_file(text_of(module), node) if module is not None else ""
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
-            return self.is_home and scopes.declares(node)
-        if self._is_of_the_type_around(node) or (not self.is_home and symbols.redeclares(self.symbol, node)):
+            return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
+        if self._is_of_the_type_around(node) or self._is_redeclared(node):
             return False
         if self.taken_at is not None:
             return False
         return self._is_called(self.name, offset) and not self._comes_before(node)
+
+    def _is_redeclared(self, node: Node) -> bool:
+        """Whether another file, type or namespace declares the name there."""
+        declared = self.symbol.node
+        if declared is None or not symbols.redeclares(self.symbol, node):
+            return False
+        is_beside = symbols.namespace_of(node) == symbols.namespace_of(declared)
+        return not (self.is_home and is_beside and symbols.owner_of(node) is None)
 
     def _is_hidden(self, name: str, offset: int) -> bool:
         """Whether a module, a namespace or in Java a class around it declares the name itself, or does not see the
