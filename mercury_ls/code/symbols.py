@@ -1,114 +1,89 @@
 """What a name refers to, and whether the same name elsewhere refers to it as well."""
 
 import re
-from collections.abc import Iterable
-from pathlib import PurePath
 from typing import Literal
 
 from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax, traits
-from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
 from mercury_ls.code.scopes import Binding
 
 MOST_DECLARATIONS = 256
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
-ROOTS = frozenset({"crate", "self", "super"})
 NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
-IMPORTED = frozenset({"aliased_import", "dotted_name", "identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
-DECLARING = re.compile(r"\b(?:class|interface|struct)[ \t]+\Z")
-FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
-FROM_MODULES = re.compile(r"\{[^}]*\}|\bfrom\b.*", re.DOTALL)
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
 
 
 class Symbol(Struct, frozen=True):
     """`local` is the binding of a parameter or a local, `function` the function that a parameter belongs to.
 
-    `owner` is the type that declares a member, also by a parameter of its constructor. `unrelated_owners` are the other
-    types with a member of that name, and `inherited` says whether a type related to the owner has it too.
-    `module_level` means that it is declared at the top of a file and is nothing's member. `modules` are the names of
-    imported modules, and `bound` the locals that have the name.
+    `owner` is the type that declares a member, also by a parameter of its constructor. `module_level` means that it is
+    declared at the top of a file and is nothing's member.
     """
 
     node: Node | None = None
     path: str = ""
     local: Binding | None = None
     owner: Node | None = None
-    unrelated_owners: frozenset[str] = frozenset()
-    inherited: bool = False
     function: str = ""
     module_level: bool = False
-    modules: frozenset[str] = frozenset()
-    bound: tuple[Binding, ...] = ()
 
     def is_local_at(self, node: Node | None) -> bool:
         """Whether a name can only be the local there: a parameter that is a field as well is qualified as a field."""
         return self.local is not None and (self.owner is None or node is None or not is_qualified(node))
 
 
-def symbol_at(
-    before: str, after: str, home: Snapshot | None, offset: int, snapshot: Snapshot, places: Iterable[int]
-) -> Symbol:
-    """What the name at `offset` of `home` refers to, as far as it matters for these `places` of a snapshot."""
-    bound = tuple(scopes.bindings(snapshot, (before,)))
+def symbol_at(before: str, after: str, home: Snapshot | None, offset: int) -> Symbol:
+    """What the name at `offset` of `home` refers to."""
     node = home and scopes.node_at(home, offset)
     if home is None or node is None:
-        return Symbol(bound=bound)
+        return Symbol()
     local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
     owner = owner_of(node) if declared and not local else class_of_field(node) or _class_of_parameter(node)
-    owners = _owners_of(snapshot, places) if declared and not local else {}
-    kin = {
-        name
-        for name, candidate in owners.items()
-        if (are_related(candidate, owner) if owner else scopes.names_it(node, candidate))
-    }
     return Symbol(
         node=node,
         path=home.path,
         local=local,
         owner=owner,
-        unrelated_owners=frozenset(set(owners) - kin),
-        inherited=owner is not None and bool(kin - {type_name(owner)}),
         function=_function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
         module_level=declared and not local and owner is None and not scopes.is_member(node),
-        modules=_imported_modules(snapshot, FROM if home is snapshot else FROM_MODULES),
-        bound=bound,
     )
 
 
-def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """True if the name there may refer to the symbol: a local stays in its function or block, a member in its type."""
+def is_local_here(symbol: Symbol, local: Binding, name: str, snapshot: Snapshot, offset: int) -> bool:
+    """Whether a name of the symbol's file, which had this `name` until now, is the same local."""
     node = scopes.node_at(snapshot, offset)
-    if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
+    if node is None or symbol.path != snapshot.path or is_qualified(node):
         return False
-    if symbol.local and symbol.is_local_at(node):
-        return node is not None and _is_same_local(symbol, symbol.local, snapshot, node, offset)
+    bound = scopes.binding_at(snapshot, offset, (*scopes.bindings(snapshot, (name,)), local))
+    return bound is not None and bound.reach == local.reach
+
+
+def is_alike(symbol: Symbol, name: str, snapshot: Snapshot, offset: int) -> bool:
+    """Whether the name there looks like that of a symbol whose declaration is not known: a local stays in its scope, a
+    member is none of another type's own object."""
+    node = scopes.node_at(snapshot, offset)
     if node is None or symbol.node is None:
-        return _scope_at(symbol, snapshot, offset) is None
-    if function := called_with_keyword(symbol.node):
-        return called_with_keyword(node) == function
-    if symbol.owner is not None and node.parent is not None and node.parent.type == "shorthand_field_initializer":
-        return last_name(struct_of(node.parent)) == type_name(symbol.owner)
-    if not is_qualified(node) and _scope_at(symbol, snapshot, offset):
+        return scopes.binding_at(snapshot, offset, scopes.bindings(snapshot, (name,))) is None
+    if category(symbol.node, snapshot) != category(node, snapshot):
         return False
-    if (
-        symbol.owner is None
-        and is_capitalized(whose := qualifier_of(symbol.node))
-        and is_capitalized(other := qualifier_of(node))
-    ):
+    if symbol.local is not None and symbol.is_local_at(node):
+        return is_local_here(symbol, symbol.local, name, snapshot, offset)
+    is_member, function = scopes.is_member(symbol.node), called_with_keyword(symbol.node)
+    if is_member != scopes.is_member(node) or function != called_with_keyword(node):
+        return False
+    if is_capitalized(whose := qualifier_of(symbol.node)) and is_capitalized(other := qualifier_of(node)):
         return whose == other
-    if symbol.owner is not None:
-        return _is_member_of(symbol.owner, symbol, snapshot, node)
-    if scopes.is_member(symbol.node):
-        return scopes.is_member(node) and not called_with_keyword(node) and not is_of_another_self(symbol.node, node)
-    return not symbol.module_level or _may_be_module_level(symbol, snapshot, node)
+    if is_member:
+        return not _is_of_another_self(symbol.node, node)
+    return is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
 
 
 def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
@@ -126,41 +101,6 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
             if (local and local.reach, owner and type_name(owner)) == target:
                 offsets.append(at)
     return offsets
-
-
-def _is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
-    if symbol.function and called_with_keyword(node) == symbol.function:
-        return True
-    is_bound_alike = symbol.path == snapshot.path and _scope_at(symbol, snapshot, offset) == local.reach
-    return is_bound_alike and not is_qualified(node)
-
-
-def _may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """True if the name may be what a file declares at its top, which other files qualify by the file's name."""
-    if symbol.node is None or (is_qualified(node) and not _is_qualified_by_file(symbol, symbol.node, snapshot, node)):
-        return False
-    if scopes.declares(node):
-        return not redeclares(symbol, node) or (
-            owner_of(node) is None and namespace_of(node) == namespace_of(symbol.node)
-        )
-    around = enclosing(node) if allows_bare_members(snapshot) else None
-    return around is None or type_name(around) not in symbol.unrelated_owners
-
-
-def _is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
-    """True for `loader.load` in another file, and for `a::load` in the same one."""
-    is_same_file, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
-    if is_in_path(node) and qualifier_of(node) in (*ROOTS, namespace_of(declared)):
-        return True
-    if is_same_file or _is_module(declared):
-        return is_in_path(node) and qualifier_of(node) in files
-    return qualifier_of(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
-
-
-def _is_module(node: Node) -> bool:
-    """True if the node names an imported module: `json` of `import json`."""
-    around = next((ancestor for ancestor in syntax.outward(node) if ancestor.type not in IMPORTED), None)
-    return around is not None and around.type == "import_statement"
 
 
 def namespace_of(node: Node) -> str:
@@ -195,27 +135,6 @@ def redeclares(symbol: Symbol, node: Node) -> bool:
     return scopes.declares(node) and not constructs
 
 
-def _scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
-    """The innermost scope that rebinds the name."""
-    candidates = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
-    local = scopes.binding_at(snapshot, offset, candidates)
-    return local and local.reach
-
-
-def _is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """True if the name may be the owner's member: not qualified by another type, or unqualified where that is
-    allowed."""
-    own = owner_of(node) if scopes.declares(node) else None
-    if own is not None:
-        return are_related(own, owner)
-    if is_qualified(node):
-        return _is_qualified_by_owner(owner, symbol, snapshot, node)
-    around = enclosing(node)
-    if around is None or not are_related(around, owner):
-        return False
-    return owner_of(node) is not None or allows_bare_members(snapshot)
-
-
 def is_of_self(node: Node) -> bool:
     return is_qualified(node) and qualifier_of(node) in SELVES
 
@@ -237,30 +156,12 @@ def _class_of_parameter(node: Node) -> Node | None:
     return enclosing(node) if is_field and modifiers & {"accessibility_modifier", "readonly"} else None
 
 
-def is_of_another_self(member: Node, node: Node) -> bool:
+def _is_of_another_self(member: Node, node: Node) -> bool:
     """True if both are members of the objects whose methods use them, and these are of unrelated types."""
     if not is_of_self(member) or not is_of_self(node):
         return False
     member_class, node_class = enclosing(member), enclosing(node)
     return member_class is not None and node_class is not None and not are_related(member_class, node_class)
-
-
-def _is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
-    """True unless the object is known to be of an unrelated type."""
-    around, name = enclosing(node), type_name(owner)
-    whose = called_with_keyword(node) or qualifier_of(node)
-    if whose == "super" and around is not None and type_name(around) == name:
-        return symbol.inherited
-    whose = type_name(around) if around is not None and whose in SELVES else whose
-    if whose == name or called_with_keyword(node):
-        return whose == name
-    if (
-        whose in symbol.modules
-        or whose in symbol.unrelated_owners
-        or _is_declared_as(whose, symbol.unrelated_owners, snapshot, node)
-    ):
-        return False
-    return _derives_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
@@ -269,19 +170,6 @@ def is_type(name: str, snapshot: Snapshot) -> bool:
     language = find(snapshot.language, snapshot.path)
     is_constant = len(name) > 1 and name.isupper()
     return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
-
-
-def _derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
-    """True if the file declares a type of this name with the owner in its heading."""
-    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", heading) for heading in _headings_of(snapshot, name))
-
-
-@cached
-def _headings_of(snapshot: Snapshot, name: str) -> list[str]:
-    """The first lines of the headings of the types of this name."""
-    text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
-    places = (at for at in scopes.mentions(snapshot, name) if DECLARING.search(text, text.rfind("\n", 0, at) + 1, at))
-    return [match["said"] for at in places if (match := pattern.match(text, at))]
 
 
 def allows_bare_members(snapshot: Snapshot) -> bool:
@@ -298,37 +186,9 @@ def is_in_path(node: Node) -> bool:
     return node.prev_sibling is not None and node.prev_sibling.type == "::"
 
 
-def _is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
-    """True if the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
-    if not types or not name.isidentifier():
-        return False
-    first, last = scopes.function_range(snapshot, snapshot.offset_of_byte(node.start_byte))
-    separators, kinds = r"[ \t:=&*\[\]]+(?:mut[ \t]+|new[ \t]+)?", rf"\b(?:{'|'.join(map(re.escape, sorted(types)))})\b"
-    declaration = rf"{scopes.whole(name)}{separators}{kinds}|{kinds}[ \t*&]+{scopes.whole(name)}"
-    return re.search(declaration, snapshot.text[first:last]) is not None
-
-
-@cached
-def _imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
-    """The names of imported modules, roughly, in languages that qualify functions by modules as they do methods by
-    objects. In files other than the owner's, names imported from modules do not count if they may be of its type."""
-    language = find(snapshot.language, snapshot.path)
-    if language is None or language.id not in traits.MODULAR:
-        return frozenset()
-    texts = (but.sub("", snapshot.text[start:end]) for start, end in syntax.imports(snapshot))
-    return frozenset(word for text in texts for word in re.findall(r"\w+", text) if not is_capitalized(word))
-
-
 def is_capitalized(name: str) -> bool:
     """True for names spelled like types, where a member's qualifier matters."""
     return name[:1].isupper()
-
-
-def _owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
-    """The names of the types that declare the name as a member."""
-    nodes = [node for at in places if (node := scopes.node_at(snapshot, at)) is not None and scopes.declares(node)]
-    owners = [owner for node in nodes if (owner := owner_of(node)) is not None]
-    return {name: owner for owner in owners if (name := type_name(owner))}
 
 
 def owner_of(node: Node) -> Node | None:

@@ -45,10 +45,8 @@ from mercury_ls.next_edit.kinds.calls import (
     argument_of,
     callee,
     calls_by_name,
-    is_called,
     named_by,
     rewritten,
-    symbol_of,
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
@@ -184,7 +182,7 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
     if named is None or listed.has_error:
         return None
     function, named_at = text_of(named), home.offset_of_byte(named.start_byte)
-    symbol = symbol_of(function, home, named_at, home)
+    symbol = symbol_at(function, function, home, named_at)
     states = [(age, was) for age, was in _undone(home, at, edits) if was is not None]
     states = [*takewhile(lambda state: text_of(_name_before(state[1])) == function, states)]
     texts = [text_of(listed), *(text_of(was) for _, was in states)]
@@ -346,7 +344,7 @@ def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, st
 
 def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
     """The names that a file must contain to call the function: its own, and that of its type. Empty if it is local."""
-    function, *constructed = _functions(signature, home, home)
+    function, *constructed = _functions(signature, home)
     if function.symbol.local:
         return frozenset()
     owner = {type_name(function.symbol.owner)} if function.symbol.owner is not None else set[str]()
@@ -370,7 +368,7 @@ def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Pr
 
 def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
     """The calls that may have to change."""
-    for function in _functions(rule, snapshot, home):
+    for function in _functions(rule, home):
         uses = Uses(function.name, "", function.symbol, home, snapshot, project)
         others = [*_others(uses)]
         for name in (function.name, *sorted(uses.other_names), *CONSTRUCTORS.get(function.name, ())):
@@ -383,7 +381,7 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
                 certain = _is_certain(function, uses, name, node)
                 if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
                     continue
-                if certain or (name == function.name and _is_in_doubt(function, uses, at)):
+                if certain or (name == function.name and is_in_doubt(uses, at)):
                     given = _with_receiver(rule) if _gives_receiver(function, uses, node) else rule
                     yield from _changed_call(given, call, snapshot, certain)
 
@@ -395,8 +393,7 @@ def _is_certain(function: Function, uses: Uses, name: str, node: Node) -> bool:
         return _is_constructed(name, uses, node)
     if name != function.name:
         return uses.is_called(name, at)
-    is_local = function.symbol.local is not None
-    return uses.is_certain(at) and (not is_local or is_called(function, uses.snapshot, at))
+    return uses.is_certain(at)
 
 
 def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
@@ -424,11 +421,6 @@ def _with_receiver(rule: Signature) -> Signature:
     return replace(rule, old=(receiver, *rule.old), new=(receiver, *rule.new))
 
 
-def _is_in_doubt(function: Function, uses: Uses, at: int) -> bool:
-    """Whether nothing says that another function is called there."""
-    return is_in_doubt(uses, at) if knows_imports(uses.snapshot) else is_called(function, uses.snapshot, at)
-
-
 def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
     """The uses of what other types declare by the same name, in the file and in those that it imports, and whether
     the type whose method it is derives from them."""
@@ -441,7 +433,7 @@ def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
         if file is None:
             continue
         for at in scopes.mentions(file, uses.name):
-            symbol = symbol_at(uses.name, uses.name, file, at, snapshot, ())
+            symbol = symbol_at(uses.name, uses.name, file, at)
             if symbol.owner is not None and (path != home.path or type_name(symbol.owner) != type_name(owner)):
                 other = Uses(uses.name, "", symbol, file, snapshot, project)
                 yield other, other.kin is not None and other.kin.is_derived(home, owner)
@@ -477,14 +469,14 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
     return given if all(_is_known(word, snapshot, call) for word in words) else ""
 
 
-def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
+def _functions(rule: Signature, home: Snapshot) -> Iterator[Function]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
-    symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
+    symbol = symbol_at(rule.function, rule.function, home, rule.named_at)
     named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
     yield Function("constructor" if rule.function == text_of(named) else rule.function, symbol, rule.receiver)
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         at = home.offset_of_byte(named.start_byte)
-        yield Function(text_of(named), symbol_of(text_of(named), home, at, snapshot))
+        yield Function(text_of(named), symbol_at(text_of(named), text_of(named), home, at))
 
 
 def _arguments(
@@ -588,7 +580,7 @@ def calls_left(
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
-        functions = [*_functions(rule, file, home)]
+        functions = [*_functions(rule, home)]
         uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
         may_be_meant = not knows_imports(file) or (yield from sees(file, home, project))
         judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
@@ -662,7 +654,7 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
         listed = node and node.parent and node.parent.child_by_field_name("parameters")
         if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
-        _, parameters = _parameters(listed, symbol_of(rule.function, file, at, file), file)
+        _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)
         takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)
         is_alike = [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
         if not (takes_all or is_alike) and (uses.is_certain(at) or is_in_doubt(uses, at)):

@@ -13,13 +13,10 @@ from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
-    is_of_another_self,
-    is_of_self,
+    is_alike,
     is_qualified,
     qualifier_of,
     redeclares,
-    refers_to,
-    symbol_at,
 )
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
@@ -55,9 +52,9 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     code = _alike_embedded(rule, snapshot, home, spans)
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         return _uses_alike(rule, snapshot, code)
-    symbol = _symbol_in(rule, snapshot, home, project, spans, certain)
+    symbol = renamed_symbol(rule, home)
     if declared_in is None or not certain:
-        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, code))
+        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
     uses = uses_in_family(rule.before, rule.after, symbol, declared_in, snapshot, project)
     certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
@@ -88,12 +85,14 @@ def _certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> l
 
 
 def _likely_spans(
-    rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, code: Sequence[Span]
+    rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, project: Project, code: Sequence[Span]
 ) -> list[Span]:
-    """The nearest spans that seem to refer to the symbol, where its declaration was not renamed or is not known."""
-    referring = [span for span in code if refers_to(symbol, snapshot, span[0])]
-    if _is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
-        return []
+    """The nearest spans that may refer to the symbol, where its declaration was not renamed or is not known."""
+    if home is None:
+        referring = [span for span in code if is_alike(symbol, rule.before, snapshot, span[0])]
+    else:
+        uses = Uses(rule.before, rule.after, symbol, home, snapshot, project)
+        referring = [span for span in code if uses.may_refer(span[0])]
     if home is None:
         referring = [span for span in referring if not _is_attribute(snapshot, span[0])]
     elif rule.count == 1 and not defines(rule.left, rule.right):
@@ -117,17 +116,6 @@ def _placed(
     return [replace(place, declaration_gone=declaration_gone) for place in likened]
 
 
-def _is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
-    """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
-    member = symbol.node
-    if member is None or symbol.owner is not None or not is_of_self(member):
-        return False
-    nodes = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
-    return any(is_of_another_self(member, node) for _, node in nodes) and any(
-        at in spans_of_symbol and not is_of_self(node) for at, node in nodes
-    )
-
-
 def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
     """The nearest of these places in lines that say the same, whatever the old name stands for there."""
     own_lines = {line.strip() for line in rule.lines_before.splitlines()}
@@ -146,20 +134,6 @@ def _mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
 
 def _is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
     return snapshot.version == CLOSED or any(_has_its_own(rule, file, project) for file in (home, snapshot) if file)
-
-
-def _symbol_in(
-    rule: Rename,
-    snapshot: Snapshot,
-    home: Snapshot | None,
-    project: Project,
-    spans: Sequence[Span],
-    certain: bool,
-) -> Symbol:
-    if home is not None and certain and home is not snapshot:
-        return project.once(("meant", rule, home.path), lambda: renamed_symbol(rule, home))
-    offset = rule.offset(home) if home else 0
-    return symbol_at(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
 
 
 def _is_keyword(rule: Rename, home: Snapshot | None) -> bool:
@@ -226,7 +200,8 @@ def _within(snapshot: Snapshot, start: int, end: int) -> str | None:
 
 def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
     """Whether the declaration was renamed and none of these places declares the old name."""
-    if symbol.node is None or (symbol.local and symbol.local.reach in {binding.reach for binding in symbol.bound}):
+    bound = {binding.reach for binding in scopes.bindings(snapshot, (rule.before,))}
+    if symbol.node is None or (symbol.local and symbol.local.reach in bound):
         return False
     if not scopes.declares(symbol.node):
         spots = (sides(snapshot, place.start, place.end) for place in places)

@@ -13,7 +13,6 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.definitions import MOST_STEPS, declared_at
 from mercury_ls.code.index.judgement import OTHER
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.members import member_at
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import Symbol, text_of, type_name
@@ -172,11 +171,7 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
     if _is_fixture(symbol.node) and _asks_for_fixture(uses, node):
         return True
-    if uses.is_of_another_kind(node):
-        return False
-    if uses.kin is not None:
-        return member_at(uses.kin, file, node) is not OTHER
-    return uses.is_imported(node, offset)
+    return uses.is_open(node, offset)
 
 
 def _is_path_in_string(uses: Uses, offset: int) -> bool:

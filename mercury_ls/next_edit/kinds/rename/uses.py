@@ -23,7 +23,7 @@ from mercury_ls.code.index.definitions import (
     in_module,
     meaning_of,
 )
-from mercury_ls.code.index.judgement import SAME
+from mercury_ls.code.index.judgement import OTHER, SAME
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import is_in_qualified_type, member_at, overrides, qualifier_node
 from mercury_ls.code.index.types import PATH, bases, class_of, own_members
@@ -64,6 +64,24 @@ class Uses(Struct, dict=True):
             return member_at(self.kin, self.snapshot, node) is SAME
         return self._is_same_name(node, offset)
 
+    def may_refer(self, offset: int) -> bool:
+        """Whether the name there certainly refers to it, or nothing says that it does not."""
+        node, declared = scopes.node_at(self.snapshot, offset), self.symbol.node
+        if self.symbol.owner is None and (declared is None or not scopes.declares(declared)):
+            return symbols.is_alike(self.symbol, self.name, self.snapshot, offset)
+        return self.is_certain(offset) or (node is not None and self.is_open(node, offset))
+
+    def is_open(self, node: Node, offset: int) -> bool:
+        """Whether nothing says that a name is something else, or a local's."""
+        if self.is_of_another_kind(node) or self.symbol.is_local_at(node):
+            return False
+        if self.kin is not None:
+            return member_at(self.kin, self.snapshot, node) is not OTHER
+        if self.is_home or knows_imports(self.snapshot):
+            return self.is_imported(node, offset)
+        is_bare = not symbols.is_qualified(node) or symbols.is_in_path(node)
+        return is_bare and scopes.local_at(self.snapshot, offset, (self.name,)) is None
+
     @property
     def other_names(self) -> frozenset[str]:
         """Those by which the file imports it: `b` of `from x import a as b`."""
@@ -102,7 +120,7 @@ class Uses(Struct, dict=True):
         if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
-        symbol = symbols.symbol_at(name, name, self.home, at, self.snapshot, ())
+        symbol = symbols.symbol_at(name, name, self.home, at)
         return Uses(name, "", symbol, self.home, self.snapshot, self.project)
 
     # Locals
@@ -110,9 +128,7 @@ class Uses(Struct, dict=True):
     def _is_same_local(self, node: Node, local: Binding) -> bool:
         """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            at = self.offset_of(node)
-            bound = scopes.binding_at(self.snapshot, at, (*scopes.bindings(self.snapshot, (self.name,)), local))
-            return self.is_home and not symbols.is_qualified(node) and bound is not None and bound.reach == local.reach
+            return symbols.is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
         call = node.parent and node.parent.parent and node.parent.parent.parent
         function = call and call.child_by_field_name("function")
         last = function and (function.child_by_field_name("attribute") or function)
@@ -354,7 +370,7 @@ def _overridden(
         members = [member for base in above for member in own_members(project, base, name)]
         for member in members[:1]:
             if Uses(name, new_name, symbol, home, member.file, project).overrides(member.name):
-                highest = symbol_at(name, new_name, member.file, member.offset, member.file, ()), member.file
+                highest = symbol_at(name, new_name, member.file, member.offset), member.file
         waiting = above
     return highest
 
