@@ -1,106 +1,21 @@
-"""What a name refers to, and whether the same name elsewhere refers to it as well."""
+"""Names in syntax trees: what qualifies them, and which type or namespace they belong to."""
 
 import re
 from typing import Literal
 
-from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
-from mercury_ls.code.scopes import Binding
 
-MOST_DECLARATIONS = 256
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
 NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
-
-
-class Symbol(Struct, frozen=True):
-    """`local` is the binding of a parameter or a local, `function` the function that a parameter belongs to.
-
-    `owner` is the type that declares a member, also by a parameter of its constructor. `module_level` means that it is
-    declared at the top of a file and is nothing's member.
-    """
-
-    node: Node | None = None
-    path: str = ""
-    local: Binding | None = None
-    owner: Node | None = None
-    function: str = ""
-    module_level: bool = False
-
-    def is_local_at(self, node: Node | None) -> bool:
-        """Whether a name can only be the local there: a parameter that is a field as well is qualified as a field."""
-        return self.local is not None and (self.owner is None or node is None or not is_qualified(node))
-
-
-def symbol_at(before: str, after: str, home: Snapshot | None, offset: int) -> Symbol:
-    """What the name at `offset` of `home` refers to."""
-    node = home and scopes.node_at(home, offset)
-    if home is None or node is None:
-        return Symbol()
-    local = scopes.local_at(home, offset, (before, after))
-    declared = scopes.declares(node)
-    owner = owner_of(node) if declared and not local else class_of_field(node) or _class_of_parameter(node)
-    return Symbol(
-        node=node,
-        path=home.path,
-        local=local,
-        owner=owner,
-        function=_function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
-        module_level=declared and not local and owner is None and not scopes.is_member(node),
-    )
-
-
-def is_local_here(symbol: Symbol, local: Binding, name: str, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a name of the symbol's file, which had this `name` until now, is the same local."""
-    node = scopes.node_at(snapshot, offset)
-    if node is None or symbol.path != snapshot.path or is_qualified(node):
-        return False
-    bound = scopes.binding_at(snapshot, offset, (*scopes.bindings(snapshot, (name,)), local))
-    return bound is not None and bound.reach == local.reach
-
-
-def is_alike(symbol: Symbol, name: str, snapshot: Snapshot, offset: int) -> bool:
-    """Whether the name there looks like that of a symbol whose declaration is not known: a local stays in its scope, a
-    member is none of another type's own object."""
-    node = scopes.node_at(snapshot, offset)
-    if node is None or symbol.node is None:
-        return scopes.binding_at(snapshot, offset, scopes.bindings(snapshot, (name,))) is None
-    if category(symbol.node, snapshot) != category(node, snapshot):
-        return False
-    if symbol.local is not None and symbol.is_local_at(node):
-        return is_local_here(symbol, symbol.local, name, snapshot, offset)
-    is_member, function = scopes.is_member(symbol.node), called_with_keyword(symbol.node)
-    if is_member != scopes.is_member(node) or function != called_with_keyword(node):
-        return False
-    if is_capitalized(whose := qualifier_of(symbol.node)) and is_capitalized(other := qualifier_of(node)):
-        return whose == other
-    if is_member:
-        return not _is_of_another_self(symbol.node, node)
-    return is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
-
-
-def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
-    """The places where the file declares something of this name in the same function or type."""
-    local_bindings = scopes.bindings(home, (name,))
-    owner = symbol.owner if symbol.local is None else None
-    target = symbol.local and symbol.local.reach, owner and type_name(owner)
-    offsets: list[int] = []
-    for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
-        node = scopes.node_at(home, at)
-        field_owner = class_of_field(node) if node is not None else None
-        if node is not None and (scopes.declares(node) or field_owner is not None):
-            local = None if scopes.is_member(node) else scopes.binding_at(home, at, local_bindings)
-            owner = None if local else field_owner or owner_of(node)
-            if (local and local.reach, owner and type_name(owner)) == target:
-                offsets.append(at)
-    return offsets
 
 
 def namespace_of(node: Node) -> str:
@@ -127,14 +42,6 @@ def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "metho
     return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
 
 
-def redeclares(symbol: Symbol, node: Node) -> bool:
-    """True if the name is declared there as well; a constructor with the name of its class does not count."""
-    around = owner_of(node) if scopes.declares(node) else None
-    is_function = node.parent is not None and node.parent.type in (*scopes.FUNCTIONS, "function_declarator")
-    constructs = is_function and around is not None and symbol.node is not None and scopes.names_it(symbol.node, around)
-    return scopes.declares(node) and not constructs
-
-
 def is_of_self(node: Node) -> bool:
     return is_qualified(node) and qualifier_of(node) in SELVES
 
@@ -144,24 +51,9 @@ def class_of_field(node: Node) -> Node | None:
     if not is_of_self(node) or node.parent is None:
         return None
     child, parent = scopes.outermost(node.parent)
-    fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
-    return enclosing(node) if child in fields else None
-
-
-def _class_of_parameter(node: Node) -> Node | None:
-    """The type around, if a parameter of TypeScript's constructor declares a field as well: `private size: number`."""
-    parent = node.parent
-    modifiers = {child.type for child in parent.children} if parent is not None else set[str]()
-    is_field = parent is not None and parent.type in ("required_parameter", "optional_parameter")
-    return enclosing(node) if is_field and modifiers & {"accessibility_modifier", "readonly"} else None
-
-
-def _is_of_another_self(member: Node, node: Node) -> bool:
-    """True if both are members of the objects whose methods use them, and these are of unrelated types."""
-    if not is_of_self(member) or not is_of_self(node):
-        return False
-    member_class, node_class = enclosing(member), enclosing(node)
-    return member_class is not None and node_class is not None and not are_related(member_class, node_class)
+    if parent is None or parent.child_by_field_name("operator") is not None:
+        return None
+    return enclosing(node) if child in map(parent.child_by_field_name, ("left", "alias")) else None
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
@@ -257,31 +149,36 @@ def is_qualified(node: Node) -> bool:
 
 
 def qualifier_of(node: Node) -> str:
-    """The last name of the qualifier: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
-    parent = node.parent
-    if parent is None or scopes.declares(node):
+    """The last name of the qualifier: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`; "?" for anything else."""
+    if node.parent is None or scopes.declares(node) or node.parent.type == "shorthand_field_initializer":
         return ""
-    if parent.type == "token_tree":
-        return _qualifier_in_macro(node)
+    whose = qualifier_node(node)
+    return (last_name(whose) or "?") if whose is not None else ""
+
+
+def qualifier_node(node: Node) -> Node | None:
+    """The node that qualifies a member, or the type whose literal or pattern names it."""
+    parent = node.parent
+    if parent is None:
+        return None
+    if parent.type == "token_tree":  # Rust macros are not parsed inside
+        mark = node.prev_sibling
+        return mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
     if parent.type == "literal_element":
-        return last_name(composite(parent)) if _is_key(node) else ""
-    if parent.type in ("field_initializer", "field_pattern"):
-        return last_name(struct_of(parent)) if parent.named_children[0] == node else ""
-    fields = [child for name in MEMBER_FIELDS for child in parent.children_by_field_name(name)]
-    whole = next((child for name in QUALIFIER_FIELDS if (child := parent.child_by_field_name(name))), None)
-    return last_name(whole) if node in fields and whole is not None and whole != node else ""
+        return _composite(parent) if _is_key(parent) else None
+    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
+        return struct_of(parent) if parent.named_children[0] == node else None
+    if parent.type in QUALIFIED:
+        return parent.named_children[0] if parent.named_children[-1] == node else None
+    if not any(node in parent.children_by_field_name(field) for field in MEMBER_FIELDS):
+        return None
+    whole = next((child for field in QUALIFIER_FIELDS if (child := parent.child_by_field_name(field))), None)
+    return whole if whole != node else None
 
 
-def _qualifier_in_macro(node: Node) -> str:
-    """The qualifier, from tokens: Rust macros are not parsed inside."""
-    mark = node.prev_sibling
-    return last_name(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
-
-
-def _is_key(node: Node) -> bool:
-    """True if the node is the `a` of `T{a: 1}` in Go."""
-    keyed = node.parent.parent if node.parent is not None and node.parent.type == "literal_element" else None
-    return keyed is not None and keyed.child_by_field_name("key") == node.parent
+def _is_key(element: Node) -> bool:
+    """True for the `a` of `T{a: 1}` in Go."""
+    return element.parent is not None and element.parent.child_by_field_name("key") == element
 
 
 def struct_of(field: Node) -> Node | None:
@@ -290,28 +187,24 @@ def struct_of(field: Node) -> Node | None:
     return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
 
 
-def composite(node: Node) -> Node | None:
+def _composite(node: Node) -> Node | None:
     """The type of the Go literal whose key this is; None for a map's."""
     around = syntax.innermost(node, ("composite_literal",))
     type_node = around.child_by_field_name("type") if around is not None else None
     return type_node if type_node is not None and type_node.type != "map_type" else None
 
 
-def _function_of_parameter(node: Node) -> str:
-    """The function that takes this parameter; for a Python constructor, the class."""
-    around = syntax.innermost(node.parent, scopes.FUNCTIONS)
-    name = last_name(around.child_by_field_name("name")) if around is not None else ""
-    whole = enclosing(around) if around is not None and name == "__init__" else None
-    return type_name(whole) if whole is not None else name
-
-
 def called_with_keyword(node: Node) -> str:
-    """The function of the call in which the node is the `name` of `name=value`."""
+    """The name of the function that is called with the node as the `name` of `name=value`."""
+    return last_name(function_of_keyword(node))
+
+
+def function_of_keyword(node: Node) -> Node | None:
     parent = node.parent
     if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:
-        return ""
+        return None
     call = parent.parent and parent.parent.parent
-    return last_name(call.child_by_field_name("function")) if call is not None else ""
+    return call and call.child_by_field_name("function")
 
 
 def last_name(node: Node | None) -> str:

@@ -66,6 +66,12 @@ def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Nod
     return by_reach
 
 
+def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
+    """Whether a file declares a name at its top, apart from imports."""
+    nodes = declared(file, name).get(None, ())
+    return any(symbols.owner_of(node) is None and not _is_imported(project, file, node) for node in nodes)
+
+
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
     local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))

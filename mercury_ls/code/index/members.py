@@ -14,7 +14,6 @@ from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
-QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
 """Functions of Python that take the names of fields as keywords."""
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
@@ -93,8 +92,7 @@ def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
 
 def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     """Of a keyword argument, which sets a field if the class has no constructor: a data class."""
-    call = node.parent and node.parent.parent and node.parent.parent.parent
-    function = call and call.child_by_field_name("function")
+    function = symbols.function_of_keyword(node)
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
@@ -103,8 +101,8 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
-    whose = qualifier_node(node)
-    if whose is None:
+    whose = symbols.qualifier_node(node)
+    if whose is None or _is_in_chain(whose):
         around = symbols.enclosing(node)
         is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
         is_inherited = around is not None and around != kin.owner and symbols.are_related(around, kin.owner)
@@ -115,6 +113,12 @@ def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return SAME
     modules = {imported.alias for imported in kin.project.imports(file) if not imported.name}
     return OTHER if symbols.qualifier_of(node) in modules else verdict
+
+
+def _is_in_chain(token: Node) -> bool:
+    """Whether more stands before a token in a macro of Rust, which is not parsed."""
+    mark = token.prev_sibling if token.parent is not None and token.parent.type == "token_tree" else None
+    return mark is not None and mark.type in (".", "::")
 
 
 def _is_the_packages_own(kin: Kinship, file: Snapshot, node: Node) -> bool:
@@ -198,29 +202,3 @@ def _type_of_result(value: Node) -> Node | None:
         return stated
     promised = stated.named_children[0].child_by_field_name("type_arguments")
     return promised.named_children[0] if promised is not None else None
-
-
-def is_in_qualified_type(node: Node) -> bool:
-    """Whether it is the `B` of the type `a.B`."""
-    parent = node.parent
-    return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
-
-
-def qualifier_node(node: Node) -> Node | None:
-    """The node that qualifies a member."""
-    parent = node.parent
-    if parent is None:
-        return None
-    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return symbols.struct_of(parent)
-    if parent.type == "literal_element":
-        return symbols.composite(parent)
-    if parent.type == "token_tree":
-        mark = node.prev_sibling
-        whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
-        before = whose.prev_sibling if whose is not None else None
-        return None if before is not None and before.type in (".", "::") else whose
-    if is_in_qualified_type(node):
-        return parent.named_children[0]
-    qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
-    return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)

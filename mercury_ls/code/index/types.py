@@ -314,7 +314,7 @@ def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Dec
     for source in files:
         for at in scopes.mentions(source, name)[:MOST]:
             node = scopes.node_at(source, at)
-            declaring = _declaring_type(source, node) if node is not None else None
+            declaring = declaring_type(source, node) if node is not None else None
             if node is None or declaring is None or around is None:
                 continue
             is_same = source is file and declaring == around
@@ -322,7 +322,7 @@ def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Dec
                 yield Declaration(source, node)
 
 
-def _declaring_type(file: Snapshot, node: Node) -> Node | None:
+def declaring_type(file: Snapshot, node: Node) -> Node | None:
     """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
     if scopes.declares(node):
         is_field = "field" in facts.of_name(file, node)

@@ -11,17 +11,12 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.symbol import Symbol, is_alike, symbol_at
 from mercury_ls.code.languages import find
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project
 from mercury_ls.code.scopes import whole
-from mercury_ls.code.symbols import (
-    Symbol,
-    is_alike,
-    is_qualified,
-    qualifier_of,
-    symbol_at,
-)
+from mercury_ls.code.symbols import is_qualified, qualifier_of
 from mercury_ls.next_edit.examples import Piece
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule

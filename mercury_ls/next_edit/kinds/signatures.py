@@ -19,22 +19,12 @@ from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.index.judgement import SAME
-from mercury_ls.code.index.members import qualifier_node
+from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family, in_import, is_exported
-from mercury_ls.code.symbols import (
-    SELVES,
-    Symbol,
-    declarations,
-    enclosing,
-    is_qualified,
-    owner_of,
-    symbol_at,
-    text_of,
-    type_name,
-)
+from mercury_ls.code.symbols import SELVES, enclosing, is_qualified, owner_of, qualifier_node, text_of, type_name
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (

@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
+from mercury_ls.code.index.symbol import symbol_at
 from mercury_ls.code.modules import Project
-from mercury_ls.code.symbols import symbol_at
 from mercury_ls.next_edit.kinds.rename.uses import Uses
 from tests.cases import Case, drawn_with, each_case
 from tests.marked import marked

@@ -132,9 +132,8 @@ def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapsho
 def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     """The type with its trait, or the namespace, in which it is declared, and where a nested type begins; None if it is
     local, or declares nothing."""
-    if _is_assigned_to_self(node):
-        around = symbols.enclosing(node)
-        return (type_name(around), "", -1) if around is not None else None
+    if (around := symbols.class_of_field(node)) is not None:
+        return type_name(around), "", -1
     is_import = node.parent is not None and node.parent.type in IMPORTS
     if not (scopes.declares(node) or is_import) or (
         not scopes.is_member(node) and scopes.binding(file, node) is not None
@@ -149,18 +148,11 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
 
 
-def _is_assigned_to_self(node: Node) -> bool:
-    """Whether it is the `a` of `self.a = …`, which in Python and JavaScript declares it."""
-    whole = node.parent
-    around = whole.parent if whole is not None and symbols.is_of_self(node) else None
-    return around is not None and around.type in ASSIGNMENTS and around.child_by_field_name("left") == whole
-
-
 def _is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
     """Whether no assignment gives the old name a value any more: where one does, the user has chosen another variable.
     Whoever gives a function or type another name has renamed it, however many others have its name."""
     parent = scopes.outermost(renamed)[1]
-    is_assigned = _is_assigned_to_self(renamed) or (parent is not None and parent.type in ASSIGNMENTS)
+    is_assigned = symbols.class_of_field(renamed) is not None or (parent is not None and parent.type in ASSIGNMENTS)
     nodes = (scopes.node_at(home, at) for at in scopes.mentions(home, rule.before)[: MOST if is_assigned else 0])
     return not any(node is not None and _scope_of(home, node) == _scope_of(home, renamed) for node in nodes)
 

@@ -8,16 +8,10 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
-from mercury_ls.code.symbols import (
-    Symbol,
-    called_with_keyword,
-    declarations,
-    is_qualified,
-    namespace_of,
-    symbol_at,
-)
+from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses
 from mercury_ls.next_edit.places import defines

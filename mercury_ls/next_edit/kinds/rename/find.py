@@ -7,17 +7,12 @@ from msgspec.structs import replace
 
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.index.definitions import declares_at_top
+from mercury_ls.code.index.symbol import Symbol, is_alike, redeclares
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole
-from mercury_ls.code.symbols import (
-    Symbol,
-    called_with_keyword,
-    is_alike,
-    is_qualified,
-    qualifier_of,
-    redeclares,
-)
+from mercury_ls.code.symbols import called_with_keyword, is_qualified, qualifier_of
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
     is_of_a_use,
@@ -156,7 +151,7 @@ def _is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
 def _has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     """Whether the file declares the old name itself, or imports it from a file of the project that lacks the new one:
     then a use got another name, and nothing was renamed."""
-    if snapshot.path != rule.path and project.declares(snapshot, rule.before):
+    if snapshot.path != rule.path and declares_at_top(project, snapshot, rule.before):
         return True
     for imported in project.imports(snapshot):
         if imported.alias == rule.before and (path := project.module(snapshot, imported.module)):
@@ -171,13 +166,11 @@ def _is_attribute(snapshot: Snapshot, offset: int) -> bool:
 
 
 def _is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a name was changed at a use, and nothing says that this is a member of the same object, or of none."""
-    node = scopes.node_at(snapshot, offset)
-    if symbol.node is None or node is None or scopes.declares(symbol.node) or called_with_keyword(symbol.node):
+    """Whether a member was changed at a use, and nothing says that this is one of the same object."""
+    node, used = scopes.node_at(snapshot, offset), symbol.node
+    if used is None or node is None or scopes.declares(used) or called_with_keyword(used):
         return False
-    if not scopes.is_member(symbol.node):
-        return scopes.is_member(node)
-    return qualifier_of(node) != qualifier_of(symbol.node)
+    return scopes.is_member(used) and qualifier_of(node) != qualifier_of(used)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:

@@ -10,12 +10,13 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.definitions import MOST_STEPS, declared_at
+from mercury_ls.code.index.definitions import MOST_STEPS, declared_at, declares_at_top
 from mercury_ls.code.index.judgement import OTHER
 from mercury_ls.code.index.kinship import Kinship
+from mercury_ls.code.index.symbol import Symbol
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
-from mercury_ls.code.symbols import Symbol, text_of, type_name
+from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import is_one_of_several, renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -157,7 +158,7 @@ def _asks_for_fixture(uses: Uses, node: Node) -> bool:
     named = function and function.child_by_field_name("name")
     if function is None or named is None or innermost(function.parent, scopes.FUNCTIONS) is not None:
         return False
-    return uses.is_home or not uses.project.declares(uses.snapshot, uses.name)
+    return uses.is_home or not declares_at_top(uses.project, uses.snapshot, uses.name)
 
 
 def is_in_doubt(uses: Uses, offset: int) -> bool:
@@ -190,10 +191,9 @@ def _path_in(content: str, uses: Uses) -> str | None:
 
 def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
-    call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
-    called = call.child_by_field_name("function") if call is not None else None
-    if call is not None and symbols.last_name(called) == "partial":
-        given = call.child_by_field_name("arguments")
+    called = symbols.function_of_keyword(node)
+    if called is not None and symbols.last_name(called) == "partial":
+        given = called.parent and called.parent.child_by_field_name("arguments")
         called = given.named_children[0] if given is not None else None
     last = called and (called.child_by_field_name("attribute") or called)
     function, declared = text_of(last), uses.symbol.node

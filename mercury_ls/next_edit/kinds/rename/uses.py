@@ -25,11 +25,12 @@ from mercury_ls.code.index.definitions import (
 )
 from mercury_ls.code.index.judgement import OTHER, SAME
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.members import is_in_qualified_type, member_at, overrides, qualifier_node
+from mercury_ls.code.index.members import member_at, overrides
+from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, redeclares, symbol_at
 from mercury_ls.code.index.types import PATH, bases, class_of, own_members
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
-from mercury_ls.code.symbols import Symbol, symbol_at, text_of
+from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import innermost, outward
 
 PROSE = frozenset({"jsx_text"})
@@ -68,7 +69,7 @@ class Uses(Struct, dict=True):
         """Whether the name there certainly refers to it, or nothing says that it does not."""
         node, declared = scopes.node_at(self.snapshot, offset), self.symbol.node
         if self.symbol.owner is None and (declared is None or not scopes.declares(declared)):
-            return symbols.is_alike(self.symbol, self.name, self.snapshot, offset)
+            return is_alike(self.symbol, self.name, self.snapshot, offset)
         return self.is_certain(offset) or (node is not None and self.is_open(node, offset))
 
     def is_open(self, node: Node, offset: int) -> bool:
@@ -120,7 +121,7 @@ class Uses(Struct, dict=True):
         if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
-        symbol = symbols.symbol_at(name, name, self.home, at)
+        symbol = symbol_at(name, name, self.home, at)
         return Uses(name, "", symbol, self.home, self.snapshot, self.project)
 
     # Locals
@@ -128,9 +129,8 @@ class Uses(Struct, dict=True):
     def _is_same_local(self, node: Node, local: Binding) -> bool:
         """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            return symbols.is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
-        call = node.parent and node.parent.parent and node.parent.parent.parent
-        function = call and call.child_by_field_name("function")
+            return is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
+        function = symbols.function_of_keyword(node)
         last = function and (function.child_by_field_name("attribute") or function)
         if self.function is None or last is None or text_of(last) != self.function.name:
             return False
@@ -157,12 +157,12 @@ class Uses(Struct, dict=True):
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
-        if symbols.is_qualified(node) or is_in_qualified_type(node):
+        if symbols.is_qualified(node):
             if self.is_home and self._is_in_the_same_file(node):
                 return symbols.is_in_path(node)
             if family(self.snapshot.path) == "rust" and scopes.is_member(node):
                 return False
-            module = qualifier_node(node)
+            module = symbols.qualifier_node(node)
             path = _path_in_file(text_of(module), node) if module is not None else ""
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
@@ -176,7 +176,7 @@ class Uses(Struct, dict=True):
     def _is_redeclared(self, node: Node) -> bool:
         """Whether another file, type or namespace declares the name there."""
         declared = self.symbol.node
-        if declared is None or not symbols.redeclares(self.symbol, node):
+        if declared is None or not redeclares(self.symbol, node):
             return False
         is_beside = symbols.namespace_of(node) == symbols.namespace_of(declared)
         return not (self.is_home and is_beside and symbols.owner_of(node) is None)
@@ -276,7 +276,7 @@ class Uses(Struct, dict=True):
 
     def is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is among what is known of it there."""
-        if symbols.is_qualified(node) or is_in_qualified_type(node):
+        if symbols.is_qualified(node):
             return False
         if in_import(node):
             return offset in self.import_sites
