@@ -1,7 +1,8 @@
 """Where a name is declared: in scope, or in the file from which an import brings it, by any re-exports."""
 
+import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
 
@@ -11,7 +12,7 @@ from tree_sitter import Node
 from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import
-from mercury_ls.code.syntax import outward
+from mercury_ls.code.syntax import innermost, outward
 
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
@@ -54,16 +55,27 @@ class Declaration(Struct, frozen=True):
 
 @cached
 def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Node]]:
-    """What declares a name that is no member, by scopes; None is the file."""
-    bindings, by_reach = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
+    """What declares a name that is no member, by the scopes that see it; None is the file."""
+    bindings, by_scope = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
     for at in islice(scopes.mentions(file, name), MOST):
         node = scopes.node_at(file, at)
         if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
         owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
         if owner is None or symbols.type_name(owner) != name:  # else it is a constructor
-            by_reach.setdefault(local and local.reach, []).append(node)
-    return by_reach
+            by_scope.setdefault(local.reach if local is not None else _space_of(file, node), []).append(node)
+    return by_scope
+
+
+def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
+    """The namespace in whose body something is declared, in Java the class; None is the file."""
+    item = declared.parent
+    around = innermost(item and item.parent, _spaces(file)) if symbols.category(declared, file) == "" else None
+    return scopes.range_of(file, around) if around is not None and not scopes.names_it(declared, around) else None
+
+
+def _spaces(file: Snapshot) -> frozenset[str]:
+    return symbols.NAMESPACES | scopes.TYPES if family(file.path) == "java" else symbols.NAMESPACES
 
 
 def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
@@ -75,19 +87,45 @@ def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
     local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))
-    nodes = declared(file, name).get(local and local.reach, [])
-    if local is not None or symbols.allows_bare_members(file):
+    by_scope, node = declared(file, name), scopes.node_at(file, offset)
+    if local is not None:
+        return by_scope.get(local.reach, [])
+    spaces = (scopes.range_of(file, around) for around in outward(node) if around.type in _spaces(file))
+    nodes = by_scope.get(next((space for space in spaces if space in by_scope), None), [])
+    if node is not None and node in nodes:
+        return [node]
+    if symbols.allows_bare_members(file):
         return nodes
-    inside = outward(scopes.node_at(file, offset))
-    around = [node for node in inside if node.type in scopes.FUNCTIONS or _is_body_of_type(node)][:1]
+    inside = outward(_evaluated(node) if family(file.path) == "python" else None)
+    body = next((inner for inner in inside if inner.type in scopes.FUNCTIONS or _is_body_of_type(inner)), None)
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
-    in_type = [node for node in before for body in around if (owner := symbols.owner_of(node)) and owner == body.parent]
+    in_type = [node for node in before if body and (owner := symbols.owner_of(node)) and owner == body.parent]
     return in_type or [node for node in nodes if symbols.owner_of(node) is None]
 
 
 def _is_body_of_type(node: Node) -> bool:
     parent = node.parent
     return parent is not None and parent.type in scopes.TYPES and parent.child_by_field_name("body") == node
+
+
+def _evaluated(node: Node | None) -> Node | None:
+    """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
+    child, around = node, node and node.parent
+    while around is not None and around.type not in scopes.FUNCTIONS:
+        child, around = around, around.parent
+    is_body = around is not None and child == around.child_by_field_name("body")
+    return node if around is None or is_body else around.parent
+
+
+def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:
+    """Whether a module of Rust within a file neither declares nor imports a name that stands in it."""
+    modules = (around for around in outward(scopes.node_at(file, offset)) if around.type == "mod_item")
+    for around in takewhile(lambda around: scopes.range_of(file, around) not in declared(file, name), modules):
+        body = around.child_by_field_name("body")
+        used = [symbols.text_of(item) for item in body.named_children if item.type == "use_declaration"] if body else []
+        if not any("super::*" in words or name in re.findall(r"\w+", words) for words in used):
+            return True
+    return False
 
 
 class Renamed(Struct, frozen=True):
@@ -147,13 +185,16 @@ def meaning_of(
 
 
 def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, steps: int) -> Meaning:
+    if _is_out_of_sight(file, name, offset):
+        return UNKNOWN
     named = [imported for imported in project.imports(file) if imported.alias == name]
     within = [imported for imported in named if _is_of_function(file, imported, offset)]
     nodes = declared_at(file, name, offset)
     if within and not any(scopes.binding(file, node) for node in nodes):
         nodes = []
     if renamed is not None:
-        nodes = [node for node in nodes if _may_be(renamed.definition, file, node)]
+        here = scopes.node_at(file, offset)
+        nodes = [node for node in nodes if _may_be(renamed.definition, file, node, is_here=node == here)]
     own = [Declaration(file, node) for node in nodes if not _is_imported(project, file, node)]
     if len(own) < len(nodes):
         offsets = (
@@ -184,10 +225,19 @@ def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
     return file.path == home.path or project.share_a_package(file, home)
 
 
-def _may_be(definition: Declaration, file: Snapshot, node: Node) -> bool:
-    """Whether a name stands for a thing of the same kind, and for no member."""
+def _may_be(definition: Declaration, file: Snapshot, node: Node, is_here: bool) -> bool:
+    """Whether a name stands for a thing of the same kind, and for no member, unless that is what it declares."""
     is_alike = symbols.category(node, file) == symbols.category(definition.name, definition.file)
-    return is_alike and not (symbols.allows_bare_members(file) and symbols.owner_of(node) is not None)
+    is_member = symbols.owner_of(node) is not None and Declaration(file, node).type is None
+    is_other = is_member and symbols.allows_bare_members(file) and (not is_here or constructs(node, definition.name))
+    return is_alike and not is_other
+
+
+def constructs(node: Node, declared: Node) -> bool:
+    """Whether it is the name of a constructor of the type that is declared by another name."""
+    around, parent = symbols.owner_of(node), node.parent
+    is_function = parent is not None and parent.type in (*scopes.FUNCTIONS, "function_declarator")
+    return is_function and around is not None and scopes.names_it(declared, around)
 
 
 def _is_imported(project: Project, file: Snapshot, node: Node) -> bool:

@@ -97,14 +97,6 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     return offsets
 
 
-def redeclares(symbol: Symbol, node: Node) -> bool:
-    """True if the name is declared there as well; a constructor with the name of its class does not count."""
-    around = symbols.owner_of(node) if scopes.declares(node) else None
-    is_function = node.parent is not None and node.parent.type in (*scopes.FUNCTIONS, "function_declarator")
-    constructs = is_function and around is not None and symbol.node is not None and scopes.names_it(symbol.node, around)
-    return scopes.declares(node) and not constructs
-
-
 def _is_of_another_self(member: Node, node: Node) -> bool:
     """True if both are members of the objects whose methods use them, and these are of unrelated types."""
     if not symbols.is_of_self(member) or not symbols.is_of_self(node):

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
-from mercury_ls.code.index.definitions import declares_at_top
-from mercury_ls.code.index.symbol import Symbol, is_alike, redeclares
+from mercury_ls.code.index.definitions import constructs, declares_at_top
+from mercury_ls.code.index.symbol import Symbol, is_alike
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole
@@ -200,7 +200,8 @@ def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, place
         spots = (sides(snapshot, place.start, place.end) for place in places)
         return defines(rule.left, rule.right) and not any(defines(before, after) for before, after in spots)
     nodes = (scopes.node_at(snapshot, place.start) for place in places)
-    return not any(node is not None and redeclares(symbol, node) for node in nodes)
+    declaring = [node for node in nodes if node is not None and scopes.declares(node)]
+    return all(constructs(node, symbol.node) for node in declaring)
 
 
 def _accessor(name: str) -> str:

@@ -5,7 +5,6 @@ certain is left alone: an incomplete rename is noticed, a wrong one may not be.
 """
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice, takewhile
 
@@ -26,7 +25,7 @@ from mercury_ls.code.index.definitions import (
 from mercury_ls.code.index.judgement import OTHER, SAME
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at, overrides
-from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, redeclares, symbol_at
+from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, symbol_at
 from mercury_ls.code.index.types import PATH, bases, class_of, own_members
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
@@ -149,7 +148,7 @@ class Uses(Struct, dict=True):
             in_all = text_of(node) == self.name
             return in_all and (self.is_home or any(imported.alias == self.name for imported in self.importing))
         is_first = self.snapshot.text[offset - 1] != "."
-        is_ours = self._is_called(self.name, offset) and not self._is_of_the_type_around(node)
+        is_ours = self._is_called(self.name, offset)
         return is_first and _is_annotation(node) and is_ours
 
     # Names at the top of a file
@@ -167,56 +166,9 @@ class Uses(Struct, dict=True):
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
-        if self._is_of_the_type_around(node) or self._is_redeclared(node):
-            return False
         if self.taken_at is not None:
             return False
         return self._is_called(self.name, offset) and not self._comes_before(node)
-
-    def _is_redeclared(self, node: Node) -> bool:
-        """Whether another file, type or namespace declares the name there."""
-        declared = self.symbol.node
-        if declared is None or not redeclares(self.symbol, node):
-            return False
-        is_beside = symbols.namespace_of(node) == symbols.namespace_of(declared)
-        return not (self.is_home and is_beside and symbols.owner_of(node) is None)
-
-    def _is_hidden(self, name: str, offset: int) -> bool:
-        """Whether a module, a namespace or in Java a class around it declares the name itself, or does not see the
-        names outside, as in Rust."""
-        declared = self.symbol.node if self.is_home else None
-        for around in outward(scopes.node_at(self.snapshot, offset)):
-            if declared is not None and _is_within(declared, around):
-                return False
-            if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
-                return True
-            if around.type == "mod_item" and not any(_is_used_in(member, name) for member in _items_of(around)):
-                return True
-        return False
-
-    @property
-    def _namespaces(self) -> frozenset[str]:
-        return symbols.NAMESPACES | scopes.TYPES if family(self.snapshot.path) == "java" else symbols.NAMESPACES
-
-    def _namespaces_with(self, name: str) -> frozenset[int]:
-        if name not in self._named:
-            self._named[name] = frozenset(self._namespaces_that_declare(name))
-        return self._named[name]
-
-    @cached_property
-    def _named(self) -> dict[str, frozenset[int]]:
-        return {}
-
-    def _namespaces_that_declare(self, name: str) -> Iterator[int]:
-        """Where they begin."""
-        for at in islice(scopes.mentions(self.snapshot, name), MOST):
-            node = scopes.node_at(self.snapshot, at)
-            if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
-                continue
-            is_item = not scopes.binding_at(self.snapshot, at, ()) and symbols.category(node, self.snapshot) == ""
-            around = innermost(node.parent.parent, self._namespaces) if is_item else None
-            if around is not None and not scopes.names_it(node, around):
-                yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
         """Whether Python reads it before the declaration has run: the second `str` of `str = str` is another."""
@@ -248,22 +200,6 @@ class Uses(Struct, dict=True):
         """Where import statements name it without an alias."""
         return frozenset(imported.start for imported in self.importing if imported.alias == self.name)
 
-    def _is_of_the_type_around(self, node: Node) -> bool:
-        """Whether it stands in the body of a Python class, outside of its functions, that has bound the name itself by
-        then."""
-        around = symbols.owner_of(_evaluated(node))
-        if around is None or family(self.snapshot.path) != "python":
-            return False
-        return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
-
-    @cached_property
-    def _named_in_types(self) -> frozenset[tuple[int, int]]:
-        """The classes that declare the name themselves, and where each declaration ends."""
-        matches = islice(re.finditer(scopes.whole(self.name), self.snapshot.text), MOST)
-        nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
-        declared = ((node, symbols.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
-        return frozenset((owner.start_byte, (node.parent or node).end_byte) for node, owner in declared if owner)
-
     def _is_in_the_same_file(self, node: Node) -> bool:
         """`a::load` where `a` is a module within the file that holds the declaration."""
         space = symbols.namespace_of(self.symbol.node) if self.symbol.node is not None else ""
@@ -283,7 +219,7 @@ class Uses(Struct, dict=True):
         meaning = self._meaning(self.name, offset)
         if self.is_home and meaning.is_known:
             return False
-        return any(map(self._is_it, meaning.definitions)) and not self._is_of_the_type_around(node)
+        return any(map(self._is_it, meaning.definitions))
 
     @cached_property
     def importing(self) -> list[Imported]:
@@ -309,22 +245,14 @@ class Uses(Struct, dict=True):
 
     def _is_it(self, definition: Declaration) -> bool:
         """Whether it is declared where the home may declare it, which may do so several times."""
-        file, name = definition.file, definition.name
-        return file.path == self.home.path and symbols.owner_of(name) is None and scopes.binding(file, name) is None
+        file, name, own = definition.file, definition.name, self.symbol.node
+        if file.path != self.home.path or symbols.owner_of(name) is not None or scopes.binding(file, name) is not None:
+            return False
+        return own is not None and symbols.namespace_of(name) == symbols.namespace_of(own)
 
     def _is_called(self, alias: str, offset: int) -> bool:
         """Whether `alias` in this file refers to it."""
-        if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(alias)):
-            return False
-        return self._is_all(self._meaning(alias, offset)) and not self._is_hidden(alias, offset)
-
-    def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Where `S { name }` of Rust binds a field to a local, and the scope of that."""
-        for at in islice(scopes.mentions(self.snapshot, name), MOST if family(self.snapshot.path) == "rust" else 0):
-            node = scopes.node_at(self.snapshot, at)
-            is_short = node is not None and node.type == "shorthand_field_identifier"
-            if is_short and (reach := scopes.enclosing_range(self.snapshot, at)) is not None:
-                yield at, reach
+        return self._is_all(self._meaning(alias, offset))
 
     def _has(self, path: str, name: str, offset: int) -> bool:
         """Whether a dotted path is a module that is the home, or has the name from it."""
@@ -375,16 +303,6 @@ def _overridden(
     return highest
 
 
-def _evaluated(node: Node) -> Node:
-    """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
-    child, around = node, node.parent
-    while around is not None and around.type not in scopes.FUNCTIONS:
-        child, around = around, around.parent
-    named = around.child_by_field_name("name") if around is not None else None
-    is_body = around is not None and child == around.child_by_field_name("body")
-    return node if around is None or named is None or is_body else named
-
-
 def _is_in_all(content: Node) -> bool:
     listed = innermost(content, ("list", "tuple"))
     around = listed.parent if listed is not None and content.parent in listed.named_children else None
@@ -414,20 +332,6 @@ def _path_in_file(path: str, node: Node) -> str:
     if up < steps:
         return ""
     return "::".join(["super"] * (up - steps) + tail if up > steps else ["self", *tail])
-
-
-def _is_used_in(statement: Node, name: str) -> bool:
-    words = text_of(statement) if statement.type == "use_declaration" else ""
-    return "super::*" in words or name in re.findall(r"\w+", words)
-
-
-def _is_within(node: Node, around: Node) -> bool:
-    return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
-
-
-def _items_of(around: Node) -> list[Node]:
-    body = around.child_by_field_name("body")
-    return body.named_children if body is not None else []
 
 
 def _is_in_macro(node: Node) -> bool:
