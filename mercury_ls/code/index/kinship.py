@@ -173,10 +173,12 @@ class Kinship(Struct, dict=True):
         return any(type_name(self.owner) in re.findall(r"\w+", text) for text in arguments)
 
     def _is_base(self, kind: Type) -> bool:
-        definition = class_of(self.project, kind)
+        """Where nothing says where it is declared, by the name that the owner's heading gives it."""
+        definition, owner = class_of(self.project, kind), Declaration.of(self.home, self.owner)
         if definition is not None:
             return definition.place in self._bases
-        return generic(kind.text)[0].rpartition(".")[2] in symbols.heading(self.owner)
+        named = {generic(base.text)[0].rpartition(".")[2] for base in bases(owner)} if owner is not None else ()
+        return generic(kind.text)[0].rpartition(".")[2] in named
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, int]]:

@@ -105,7 +105,7 @@ def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     if whose is None or _is_in_chain(whose):
         around = symbols.enclosing(node)
         is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
-        is_inherited = around is not None and around != kin.owner and symbols.are_related(around, kin.owner)
+        is_inherited = around is not None and around != kin.owner and kin.may_derive(file, around)
         offset = file.offset_of_byte(node.start_byte)
         return UNKNOWN if is_bare and is_inherited and scopes.local_at(file, offset, (kin.name,)) is None else OTHER
     verdict = kin.of_object(file, whose)

@@ -38,22 +38,15 @@ Argument = int | str | tuple[str, int]
 """What a call is given: an argument that it has, by its number and behind another name perhaps, or a new text."""
 
 
-class Function(Struct, frozen=True):
-    """A function and the name by which it is called; `receiver` is the parameter that stands before the brackets."""
-
-    name: str
-    symbol: Symbol
-    receiver: str = ""
-
-
 class ArgumentChange(Struct, frozen=True):
     """An argument more or less in a call of a function: `name` is what it is given by, if anything, `index` its place
     in the call, which has `count` of them after it was done."""
 
+    function: str
+    symbol: Symbol
     name: str
     index: int
     count: int
-    function: Function
 
 
 class CalledArguments(Struct, frozen=True):
@@ -116,7 +109,7 @@ def changed_at(rule: Rule, function: str, home: Snapshot) -> ArgumentChange | No
     symbol = symbol_at(function, function, home, opening.start())
     listed = [node for node in around.named_children if "comment" not in node.type]
     index = sum(home.offset_of_byte(node.end_byte) <= at for node in listed)
-    return ArgumentChange(_given_name(argument), index, len(listed), Function(function, symbol))
+    return ArgumentChange(function, symbol, _given_name(argument), index, len(listed))
 
 
 def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
@@ -142,10 +135,10 @@ def _given_name(argument: str) -> str:
     return named["name"] if named else ""
 
 
-def calls_of(function: Function, snapshot: Snapshot, project: Project) -> Iterator[CalledArguments]:
+def calls_of(change: ArgumentChange, snapshot: Snapshot, project: Project) -> Iterator[CalledArguments]:
     """The calls that may be of the function."""
-    calls = calls_by_name(function.name, snapshot)
-    return (call for call in calls if is_called(function, snapshot, call.named_at, project))
+    calls = calls_by_name(change.function, snapshot)
+    return (call for call in calls if is_called(change, snapshot, call.named_at, project))
 
 
 def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
@@ -166,12 +159,12 @@ def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
         yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)), is_spread)
 
 
-def is_called(function: Function, snapshot: Snapshot, offset: int, project: Project) -> bool:
+def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:
     """Whether a call looks like that of the function which was called where an argument was changed."""
-    symbol, node = function.symbol, scopes.node_at(snapshot, offset)
+    symbol, node = change.symbol, scopes.node_at(snapshot, offset)
     if node is None or symbol.node is None or scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
         return False
-    if not is_alike(symbol, function.name, snapshot, offset):
+    if not is_alike(symbol, change.function, snapshot, offset):
         return False
     whose, own = qualifier_of(node), qualifier_of(symbol.node)
     modules = {imported.alias for imported in project.imports(snapshot) if not imported.name}

@@ -44,7 +44,7 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
         return
     change = changed_at(rule, rule.function, home) if home and rule.function and rule.count == 1 else None
     call_starts = change and {
-        m.end() for m in called(rule.function, snapshot) if is_called(change.function, snapshot, m.start(), project)
+        m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start(), project)
     }
     spans: set[tuple[int, int]] = set()
     for pattern in _patterns(rule):

@@ -31,7 +31,6 @@ from mercury_ls.next_edit.kinds.calls import (
     NAMED,
     Argument,
     CalledArguments,
-    Function,
     argument_of,
     callee,
     calls_by_name,
@@ -334,11 +333,11 @@ def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, st
 
 def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
     """The names that a file must contain to call the function: its own, and that of its type. Empty if it is local."""
-    function, *constructed = _functions(signature, home)
-    if function.symbol.local:
+    (name, symbol), *constructed = _functions(signature, home)
+    if symbol.local:
         return frozenset()
-    owner = {type_name(function.symbol.owner)} if function.symbol.owner is not None else set[str]()
-    return frozenset({each.name for each in constructed} or {function.name, *owner})
+    owner = {type_name(symbol.owner)} if symbol.owner is not None else set[str]()
+    return frozenset({name for name, _ in constructed} or {name, *owner})
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -358,32 +357,25 @@ def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Pr
 
 def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
     """The calls that may have to change."""
-    for function in _functions(rule, home):
-        uses = Uses(function.name, "", function.symbol, home, snapshot, project)
-        others = [*_others(uses)]
-        for name in (function.name, *sorted(uses.other_names), *CONSTRUCTORS.get(function.name, ())):
+    for uses in _called_as(rule, home, snapshot, project):
+        for name in (uses.name, *sorted(uses.other_names), *CONSTRUCTORS.get(uses.name, ())):
             for call in calls_by_name(name, snapshot):
-                node, at = scopes.node_at(snapshot, call.named_at), call.named_at
-                whose = qualifier_node(node) if node is not None and uses.kin is not None else None
-                is_overridden = whose is not None and uses.kin is not None and uses.kin.is_overridden(snapshot, whose)
-                if node is None or is_overridden:
+                node = scopes.node_at(snapshot, call.named_at)
+                whose = qualifier_node(node) if node is not None else None
+                if node is None or (whose is not None and uses.kin and uses.kin.is_overridden(snapshot, whose)):
                     continue
-                certain = _is_certain(function, uses, name, node)
-                if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
-                    continue
-                if certain or (name == function.name and is_in_doubt(uses, at)):
-                    given = _with_receiver(rule) if _gives_receiver(function, uses, node) else rule
+                certain = _is_certain(uses, name, node)
+                if certain or (name == uses.name and is_in_doubt(uses, call.named_at)):
+                    given = _with_receiver(rule) if _gives_receiver(rule, uses, node) else rule
                     yield from _changed_call(given, call, snapshot, certain)
 
 
-def _is_certain(function: Function, uses: Uses, name: str, node: Node) -> bool:
+def _is_certain(uses: Uses, name: str, node: Node) -> bool:
     """Whether this name of the function, of its alias or of the class whose constructor it is stands for it."""
     at = uses.offset_of(node)
-    if name in CONSTRUCTORS.get(function.name, ()):
+    if name in CONSTRUCTORS.get(uses.name, ()):
         return _is_constructed(name, uses, node)
-    if name != function.name:
-        return uses.is_called(name, at)
-    return uses.is_certain(at)
+    return uses.is_certain(at) if name == uses.name else uses.is_called(name, at)
 
 
 def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
@@ -397,11 +389,11 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
     return is_new and around == uses.symbol.owner
 
 
-def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
+def _gives_receiver(rule: Signature, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
-    is_of_class = function.receiver.startswith("cls") or "@classmethod" in _decorators(function.symbol)
+    is_of_class = rule.receiver.startswith("cls") or "@classmethod" in _decorators(uses.symbol)
     whose = qualifier_node(node)
-    if not function.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
+    if not rule.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
         return False
     return uses.kin.of_class(uses.snapshot, text_of(whose), uses.offset_of(whose)) is SAME
 
@@ -409,24 +401,6 @@ def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
 def _with_receiver(rule: Signature) -> Signature:
     receiver = Parameter(rule.receiver, "position")
     return replace(rule, old=(receiver, *rule.old), new=(receiver, *rule.new))
-
-
-def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
-    """The uses of what other types declare by the same name, in the file and in those that it imports, and whether
-    the type whose method it is derives from them."""
-    owner, snapshot, home, project = uses.symbol.owner, uses.snapshot, uses.home, uses.project
-    if owner is None:
-        return
-    files = {file.path: file for file in (home, snapshot)}
-    for path in files.keys() | project.imported_by(snapshot.path):
-        file = files.get(path) or project.file(path)
-        if file is None:
-            continue
-        for at in scopes.mentions(file, uses.name):
-            symbol = symbol_at(uses.name, uses.name, file, at)
-            if symbol.owner is not None and (path != home.path or type_name(symbol.owner) != type_name(owner)):
-                other = Uses(uses.name, "", symbol, file, snapshot, project)
-                yield other, other.kin is not None and other.kin.is_derived(home, owner)
 
 
 def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
@@ -459,14 +433,18 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
     return given if all(_is_known(word, snapshot, call) for word in words) else ""
 
 
-def _functions(rule: Signature, home: Snapshot) -> Iterator[Function]:
+def _functions(rule: Signature, home: Snapshot) -> Iterator[tuple[str, Symbol]]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
     symbol = symbol_at(rule.function, rule.function, home, rule.named_at)
     named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
-    yield Function("constructor" if rule.function == text_of(named) else rule.function, symbol, rule.receiver)
+    yield "constructor" if rule.function == text_of(named) else rule.function, symbol
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
-        at = home.offset_of_byte(named.start_byte)
-        yield Function(text_of(named), symbol_at(text_of(named), text_of(named), home, at))
+        name, at = text_of(named), home.offset_of_byte(named.start_byte)
+        yield name, symbol_at(name, name, home, at)
+
+
+def _called_as(rule: Signature, home: Snapshot, snapshot: Snapshot, project: Project) -> list[Uses]:
+    return [Uses(name, "", symbol, home, snapshot, project) for name, symbol in _functions(rule, home)]
 
 
 def _arguments(
@@ -570,15 +548,14 @@ def calls_left(
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
-        functions = [*_functions(rule, home)]
-        uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
+        uses = _called_as(rule, home, file, project)
         may_be_meant = not knows_imports(file) or (yield from sees(file, home, project))
         judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
         offered = {_call_around(judged_calls, at) for uri, at in places_offered if uri == file.uri}
         for judged in sorted(judged_calls, key=lambda judged: judged.call.start):
             for name in () if judged.call in offered else judged.missing:
                 needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
-        unread = (at for pair in zip(functions, uses, strict=True) for at in _unread(*pair))
+        unread = (at for of_function in uses for at in _unread(of_function))
         at_calls = (judged.call.named_at for judged in judged_calls if judged.place is None)
         unclear += [named_from(home, file, at) for at in sorted({*at_calls, *unread})]
         if may_be_meant:
@@ -597,23 +574,23 @@ def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArgum
     return max(around, key=lambda call: call.start, default=None)
 
 
-def _unread(function: Function, uses: Uses) -> Iterator[int]:
+def _unread(uses: Uses) -> Iterator[int]:
     """Where a file hands the function on as a value or under another name, or calls it in a way that is not read."""
     file = uses.snapshot
-    for name in (function.name, *uses.other_names):
+    for name in (uses.name, *uses.other_names):
         called = {call.named_at for call in calls_by_name(name, file)}
         for at in scopes.mentions(file, name):
             node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
             if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
                 continue
-            if _is_value(node, uses.symbol) and _is_certain(function, uses, name, node):
+            if _is_value(node, uses.symbol) and _is_certain(uses, name, node):
                 yield at
-    if function.name in CONSTRUCTORS:
+    if uses.name in CONSTRUCTORS:
         classes = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
         yield from (at for at, node in classes if node is not None and _is_within_kin(uses, node))
-    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == function.name)
+    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == uses.name)
     for imported in handed_on:
-        is_renamed = imported.alias not in (function.name, "*")
+        is_renamed = imported.alias not in (uses.name, "*")
         if is_renamed and imported in uses.importing:
             yield imported.start
 
