@@ -9,8 +9,9 @@ from pathlib import PurePath
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import
 from mercury_ls.code.syntax import innermost, outward
 
@@ -179,9 +180,8 @@ def meaning_of(
     if modules and all(_is_imported(project, file, node) for node in at_head):
         return Meaning.joined(in_module(project, file, module, name, renamed, steps) for module in modules)
     outer = meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1)
-    types = [(definition.file, definition.type) for definition in outer.definitions]
-    members = Meaning.joined(_in_type(source, around, name) for source, around in types)
-    return members if outer.is_known and types else UNKNOWN
+    members = [tuple(own_members(project, definition, name)) for definition in outer.definitions]
+    return Meaning.joined(map(Meaning, members)) if outer.is_known and members and all(members) else UNKNOWN
 
 
 def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, steps: int) -> Meaning:
@@ -307,11 +307,30 @@ def _among(files: Iterable[Snapshot] | None, name: str) -> Meaning:
     return Meaning(tuple(Declaration(file, node) for file, node in top_level))
 
 
-def _in_type(file: Snapshot, around: Node | None, name: str) -> Meaning:
-    nodes = [scopes.node_at(file, at) for at in scopes.mentions(file, name)[: MOST if around is not None else 0]]
-    declaring = [node for node in nodes if node is not None and scopes.declares(node)]
-    members = tuple(Declaration(file, node) for node in declaring if symbols.owner_of(node) == around)
-    return Meaning(members, is_known=bool(members))
+def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
+    """Where a type declares a member; in Go and Rust also beside the type."""
+    file, around = owner.file, owner.type
+    if around is None:
+        return
+    is_spread = family(file.path) not in traits.CLASSES
+    files = (project.beside(file.path, name) if family(file.path) == "go" else None) or [file]
+    for source in files:
+        for at in scopes.mentions(source, name)[:MOST]:
+            node = scopes.node_at(source, at)
+            declaring = declaring_type(source, node) if node is not None else None
+            if node is None or declaring is None:
+                continue
+            is_same_name = is_spread and symbols.type_name(declaring) == symbols.type_name(around)
+            if is_same_name or (source is file and declaring == around):
+                yield Declaration(source, node)
+
+
+def declaring_type(file: Snapshot, node: Node) -> Node | None:
+    """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
+    if scopes.declares(node):
+        is_field = "field" in facts.of_name(file, node)
+        return symbols.enclosing(node) if is_field else symbols.owner_of(node)
+    return symbols.class_of_field(node)
 
 
 def spelled(imports: Iterable[Imported], parts: list[str], mark: str) -> Iterator[str]:

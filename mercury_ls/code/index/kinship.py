@@ -19,6 +19,7 @@ from mercury_ls.code.index.types import (
     PATH,
     SUPER,
     Type,
+    ancestors,
     bases,
     class_of,
     generic,
@@ -184,12 +185,8 @@ class Kinship(Struct, dict=True):
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
         definition = Declaration.of(self.home, self.owner)
-        above, waiting = set[tuple[str, int]](), [definition] if definition is not None else []
-        while waiting:
-            declared = [class_of(self.project, base) for base in bases(waiting.pop())]
-            waiting += [base for base in declared if base is not None and base.place not in above]
-            above |= {base.place for base in waiting}
-        return frozenset(above)
+        above = ancestors(self.project, definition) if definition is not None else ()
+        return frozenset(base.place for base in above)
 
 
 def _is_of_another_object(node: Node, around: Node) -> bool:

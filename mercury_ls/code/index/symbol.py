@@ -6,7 +6,7 @@ from tree_sitter import Node
 from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
-from mercury_ls.code.index.types import declaring_type
+from mercury_ls.code.index.definitions import declaring_type
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.syntax import innermost
 

@@ -63,7 +63,7 @@ def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[
         if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
             if _mixes(rule, home, own, at, node):
                 yield home, at
-        elif _is_declared_beside(renamed, home, node, home) and _is_gone(rule, home, renamed):
+        elif _is_declared_beside(renamed, home, node, home):
             yield home, at
 
 
@@ -146,15 +146,6 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     is_nested = nested is not None and nested.parent != owner and owner.start_byte <= nested.start_byte
     trait = text_of(owner.child_by_field_name("trait"))
     return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
-
-
-def _is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
-    """Whether no assignment gives the old name a value any more: where one does, the user has chosen another variable.
-    Whoever gives a function or type another name has renamed it, however many others have its name."""
-    parent = scopes.outermost(renamed)[1]
-    is_assigned = symbols.class_of_field(renamed) is not None or (parent is not None and parent.type in ASSIGNMENTS)
-    nodes = (scopes.node_at(home, at) for at in scopes.mentions(home, rule.before)[: MOST if is_assigned else 0])
-    return not any(node is not None and _scope_of(home, node) == _scope_of(home, renamed) for node in nodes)
 
 
 def _are_alternatives(first: Node, second: Node) -> bool:

@@ -6,7 +6,7 @@ certain is left alone: an incomplete rename is noticed, a wrong one may not be.
 
 import re
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -15,18 +15,19 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.definitions import (
     MOST,
-    MOST_STEPS,
     Declaration,
     Meaning,
     Renamed,
+    declared,
     in_module,
     meaning_of,
+    own_members,
 )
 from mercury_ls.code.index.judgement import OTHER, SAME
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at, overrides
 from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, symbol_at
-from mercury_ls.code.index.types import PATH, bases, class_of, own_members
+from mercury_ls.code.index.types import PATH, ancestors
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import text_of
@@ -187,13 +188,9 @@ class Uses(Struct, dict=True):
         for imported in self.imports:
             if imported.alias == self.new_name and imported not in bringing:
                 return imported.start
-        for match in islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST):
-            node = scopes.node_at(self.snapshot, match.start())
-            if node is None or not scopes.declares(node) or in_import(node):
-                continue
-            if not scopes.is_member(node) and symbols.owner_of(node) is None:
-                return match.start()
-        return None
+        nodes = chain.from_iterable(declared(self.snapshot, self.new_name).values())
+        others = [node for node in nodes if not in_import(node) and symbols.owner_of(node) is None]
+        return min(map(self.offset_of, others), default=None)
 
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
@@ -291,15 +288,12 @@ def _overridden(
     name: str, new_name: str, symbol: Symbol, home: Snapshot, project: Project
 ) -> tuple[Symbol, Snapshot] | None:
     """The declaration that the symbol overrides, of the class highest up, and its file."""
-    declared = Declaration.of(home, symbol.owner) if symbol.owner is not None else None
-    highest, waiting = None, [declared] if declared is not None else []
-    for _ in range(MOST_STEPS if waiting else 0):
-        above = [base for below in waiting for base_type in bases(below) if (base := class_of(project, base_type))]
-        members = [member for base in above for member in own_members(project, base, name)]
-        for member in members[:1]:
+    owner = Declaration.of(home, symbol.owner) if symbol.owner is not None else None
+    highest = None
+    for base in ancestors(project, owner) if owner is not None else ():
+        for member in islice(own_members(project, base, name), 1):
             if Uses(name, new_name, symbol, home, member.file, project).overrides(member.name):
                 highest = symbol_at(name, new_name, member.file, member.offset), member.file
-        waiting = above
     return highest
 
 
