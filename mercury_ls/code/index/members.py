@@ -43,12 +43,10 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
-    verdict = _of_qualified(kin, file, node)
-    if verdict is not SAME and symbols.is_of_self(node):
-        around = symbols.enclosing(node)
-        may_have = around is not None and (around == kin.owner or kin.may_derive(file, around))
-        return UNKNOWN if may_have else OTHER
-    return verdict
+    verdict, around = _of_qualified(kin, file, node), symbols.enclosing(node)
+    if verdict is SAME or not symbols.is_of_self(node):
+        return verdict
+    return UNKNOWN if around is not None and kin.may_derive(file, around) else OTHER
 
 
 def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:

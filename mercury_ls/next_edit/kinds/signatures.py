@@ -18,6 +18,7 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.index.definitions import Declaration
 from mercury_ls.code.index.judgement import SAME
 from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.index.types import Type, members
@@ -452,18 +453,10 @@ def _arguments(
 ) -> tuple[list[Argument], list[str]] | None:
     """The arguments as they have to be, each the number of an old one or a new text, and the parameters that had none,
     which get these `values`. None if nothing says which argument is for which parameter."""
-    has_names, new_names = named_by(snapshot), dict(rule.renamed)
-    names = [new_names.get(name, name) for name in call.names]
-    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
-        return None  # it may be collected
-    # What does not fit the old parameters has some of the new arguments already.
-    given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
+    has_names, given = named_by(snapshot), _given_until_now(rule, call)
     if given is None:
         return None
     by_position, by_name, rest = given
-    kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
-    if not kept <= by_position.keys() | by_name.keys():
-        return None  # it is being written, or another function's
     order = {parameter.name: at for at, parameter in enumerate(rule.new)}
     arguments: list[Argument] = []
     moved: list[Argument] = []
@@ -499,6 +492,19 @@ def _arguments(
                 before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
                 named.insert(before, (order[name], f"{name}={NAMED.sub('', value)}"))
     return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
+
+
+def _given_until_now(rule: Signature, call: CalledArguments) -> tuple[dict[str, int], dict[str, int], list[int]] | None:
+    """As `_given`, of the parameters by their new names."""
+    new_names = dict(rule.renamed)
+    names = [new_names.get(name, name) for name in call.names]
+    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
+        return None  # it may be collected
+    # What does not fit the old parameters has some of the new arguments already.
+    given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
+    kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
+    is_complete = given is not None and kept <= given[0].keys() | given[1].keys()
+    return given if is_complete else None  # it is being written, or another function's
 
 
 def _given(
@@ -583,7 +589,7 @@ def _unread(uses: Uses) -> Iterator[int]:
             node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
             if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
                 continue
-            if _is_value(node, uses.symbol) and _is_certain(uses, name, node):
+            if _is_value(node, uses) and _is_certain(uses, name, node):
                 yield at
     if uses.name in CONSTRUCTORS:
         classes = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
@@ -604,10 +610,12 @@ def _is_exported(node: Node) -> bool:
     return is_exported(node) or (node.parent is not None and node.parent.type.startswith("export"))
 
 
-def _is_value(node: Node, symbol: Symbol) -> bool:
+def _is_value(node: Node, uses: Uses) -> bool:
     """Whether the name may be called by another one; that of a class mostly is a type."""
-    is_class, parent = symbol.node is not None and _names_type(symbol.node), node.parent
-    return not is_class or (parent is not None and parent.type in ASSIGNING and node in parent.named_children[1:])
+    declared, parent = uses.symbol.node, node.parent
+    if declared is None or Declaration(uses.home, declared).type is None:
+        return True
+    return parent is not None and parent.type in ASSIGNING and node in parent.named_children[1:]
 
 
 def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
@@ -635,10 +643,6 @@ def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
         declared = members(uses.project, Type(derived.file, definition=derived), rule.function) or ()
         if any(owner_of(member.name) == uses.symbol.owner for member in declared):
             yield derived.offset
-
-
-def _names_type(node: Node) -> bool:
-    return node.parent is not None and node.parent.type in scopes.TYPES and scopes.names_it(node, node.parent)
 
 
 def label(rule: Signature) -> str:
