@@ -199,6 +199,23 @@ def called_with_keyword(node: Node) -> str:
     return last_name(function_of_keyword(node))
 
 
+def nameless_parameters(function: Node) -> list[str] | None:
+    """What tells a function of this name from others: its parameters without their names and modifiers."""
+    listed = function.parent and function.parent.child_by_field_name("parameters")
+    parameters = listed.named_children if listed is not None else ()
+    return None if listed is None else [_nameless(node) for node in parameters if "comment" not in node.type]
+
+
+def _nameless(parameter: Node) -> str:
+    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
+    while named is not None and (inside := named.child_by_field_name("declarator")):
+        named = inside
+    name = text_of(named) if named is not None and named.type == "identifier" else ""
+    modifiers = text_of(next((child for child in parameter.children if child.type == "modifiers"), None))
+    text = text_of(parameter).removeprefix(modifiers)
+    return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text)
+
+
 def function_of_keyword(node: Node) -> Node | None:
     parent = node.parent
     if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:

@@ -53,7 +53,7 @@ def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
     """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
     if family(file.path) != "java" or kin.declared is None:
         return True
-    return _parameters_of(kin.declared) == _parameters_of(node) is not None
+    return symbols.nameless_parameters(kin.declared) == symbols.nameless_parameters(node) is not None
 
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
@@ -134,17 +134,6 @@ def _is_alone(kin: Kinship) -> bool:
     """Whether no file of the package declares another member of the name."""
     files = kin.project.beside(kin.home.path, kin.name)
     return files is not None and not any(_declares_member(file, kin.name) for file in files)
-
-
-def _parameters_of(name: Node) -> list[str] | None:
-    """The types of the parameters of a Java method."""
-    listed = name.parent and name.parent.child_by_field_name("parameters")
-    if listed is None:
-        return None
-    kinds = [
-        child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
-    ]
-    return [text_of(kind) for kind in kinds]
 
 
 def _declares_member(snapshot: Snapshot, name: str) -> bool:

@@ -51,13 +51,9 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
 
 
 def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> Taken:
-    offered = [reach for _, reach in typed_ranges(home, accepted)]
     own = None if scopes.is_member(renamed) else scopes.binding(home, renamed)
-    for at in islice(scopes.mentions(home, rule.after), MOST):
-        if _is_made_by_user(rule, home, at) or any(start <= at < end for start, end in offered):
-            continue
-        node = scopes.node_at(home, at)
-        if node is None or not node.type.endswith("identifier"):
+    for at, node in _had_before(rule, home, accepted):
+        if not node.type.endswith("identifier"):
             continue
         is_of_locals = not scopes.is_member(renamed) and not scopes.is_member(node)
         if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
@@ -65,6 +61,16 @@ def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[
                 yield home, at
         elif _is_declared_beside(renamed, home, node, home):
             yield home, at
+
+
+def _had_before(rule: Rename, file: Snapshot, accepted: Sequence[Edit]) -> Iterator[tuple[int, Node]]:
+    """Where the file has the new name, and had it before the rename."""
+    offered = [reach for _, reach in typed_ranges(file, accepted)]
+    for at in islice(scopes.mentions(file, rule.after), MOST):
+        node = scopes.node_at(file, at)
+        is_offered = any(start <= at < end for start, end in offered)
+        if node is not None and not is_offered and not _is_made_by_user(rule, file, at):
+            yield at, node
 
 
 def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> Taken:
@@ -91,13 +97,9 @@ def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Seque
         if file is None or not facts.classes(file):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        offered = [reach for _, reach in typed_ranges(file, accepted)]
-        for at in islice(scopes.mentions(file, rule.after), MOST):
-            node = scopes.node_at(file, at)
-            own = symbols.owner_of(node) if node is not None and scopes.declares(node) else None
-            if node is None or own is None or not uses.is_derived(own) or not uses.overrides(node):
-                continue
-            if not _is_made_by_user(rule, file, at) and not any(start <= at < end for start, end in offered):
+        for at, node in _had_before(rule, file, accepted):
+            own = symbols.owner_of(node) if scopes.declares(node) else None
+            if own is not None and uses.is_derived(own) and uses.overrides(node):
                 yield file, at
 
 
@@ -172,20 +174,8 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
 
 def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     """Whether they are functions with other parameters in a language that tells them apart by these."""
-    lists = [node.parent.child_by_field_name("parameters") if node.parent else None for node in (first, second)]
-    if family(home.path) not in traits.OVERLOADING or None in lists:
-        return False
-    kinds = [[_kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
-    return kinds[0] != kinds[1]
-
-
-def _kind_of(parameter: Node) -> str:
-    """The parameter without its name."""
-    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
-    while named is not None and (inside := named.child_by_field_name("declarator")):
-        named = inside
-    name = text_of(named) if named is not None and named.type == "identifier" else ""
-    return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text_of(parameter))
+    parameters = [symbols.nameless_parameters(node) for node in (first, second)]
+    return family(home.path) in traits.OVERLOADING and None not in parameters and parameters[0] != parameters[1]
 
 
 def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:

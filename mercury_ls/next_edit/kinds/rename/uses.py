@@ -59,8 +59,6 @@ class Uses(Struct, dict=True):
             return False
         if self.symbol.local is not None and self.symbol.is_local_at(node):
             return self._is_same_local(node, self.symbol.local)
-        if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
-            return False
         if self.kin is not None:
             return member_at(self.kin, self.snapshot, node) is SAME
         return self._is_same_name(node, offset)
