@@ -12,7 +12,7 @@ from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import Declaration, declared_at, declares_at_top, meaning_of, own_members
-from mercury_ls.code.index.judgement import OTHER
+from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.symbol import Symbol
 from mercury_ls.code.languages import kinds
@@ -178,7 +178,8 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
     if _is_fixture(symbol.node) and _asks_for_fixture(uses, node):
         return True
-    return uses.is_open(node, offset)
+    verdict = uses.judgement(offset)
+    return verdict is UNKNOWN or (verdict is SAME and (uses.kin is not None or not uses.is_home))
 
 
 def _is_path_in_string(uses: Uses, offset: int) -> bool:

@@ -23,7 +23,7 @@ from mercury_ls.code.index.definitions import (
     meaning_of,
     own_members,
 )
-from mercury_ls.code.index.judgement import OTHER, SAME
+from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at, overrides
 from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, symbol_at
@@ -52,34 +52,25 @@ class Uses(Struct, dict=True):
     project: Project
 
     def is_certain(self, offset: int) -> bool:
+        return self.judgement(offset) is SAME
+
+    def judgement(self, offset: int) -> Judgement:
+        """Whether the name there refers to it."""
         node = scopes.node_at(self.snapshot, offset)
-        if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
-            return False
-        if node.type in PROSE or self.is_of_another_kind(node) or _is_in_macro(node):
-            return False
+        if node is None or self.is_of_another_kind(node):
+            return OTHER
         if self.symbol.local is not None and self.symbol.is_local_at(node):
-            return self._is_same_local(node, self.symbol.local)
-        if self.kin is not None:
-            return member_at(self.kin, self.snapshot, node) is SAME
-        return self._is_same_name(node, offset)
+            return SAME if self._is_same_local(node, self.symbol.local) else OTHER
+        verdict = member_at(self.kin, self.snapshot, node) if self.kin is not None else self._of_name(node, offset)
+        is_read = self._is_read and node.type not in PROSE and not _is_in_macro(node)
+        return UNKNOWN if verdict is SAME and not is_read else verdict
 
     def may_refer(self, offset: int) -> bool:
-        """Whether the name there certainly refers to it, or nothing says that it does not."""
-        node, declared = scopes.node_at(self.snapshot, offset), self.symbol.node
+        """Whether the name there refers to it, or nothing says that it does not."""
+        declared = self.symbol.node
         if self.symbol.owner is None and (declared is None or not scopes.declares(declared)):
             return is_alike(self.symbol, self.name, self.snapshot, offset)
-        return self.is_certain(offset) or (node is not None and self.is_open(node, offset))
-
-    def is_open(self, node: Node, offset: int) -> bool:
-        """Whether nothing says that a name is something else, or a local's."""
-        if self.is_of_another_kind(node) or self.symbol.is_local_at(node):
-            return False
-        if self.kin is not None:
-            return member_at(self.kin, self.snapshot, node) is not OTHER
-        if self.is_home or knows_imports(self.snapshot):
-            return self.is_imported(node, offset)
-        is_bare = not symbols.is_qualified(node) or symbols.is_in_path(node)
-        return is_bare and scopes.local_at(self.snapshot, offset, (self.name,)) is None
+        return self.judgement(offset) is not OTHER
 
     @property
     def other_names(self) -> frozenset[str]:
@@ -101,8 +92,9 @@ class Uses(Struct, dict=True):
         return self.home is self.snapshot or self.home.path == self.snapshot.path
 
     @cached_property
-    def _stands_too_often(self) -> bool:
-        return self.snapshot.text.count(self.name) > MOST
+    def _is_read(self) -> bool:
+        """Whether the index knows the imports of the file, and all places of the name."""
+        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= MOST
 
     @cached_property
     def imports(self) -> tuple[Imported, ...]:
@@ -151,6 +143,14 @@ class Uses(Struct, dict=True):
         return is_first and _is_annotation(node) and is_ours
 
     # Names at the top of a file
+
+    def _of_name(self, node: Node, offset: int) -> Judgement:
+        if self._is_same_name(node, offset):
+            return SAME
+        if self.is_home or knows_imports(self.snapshot):
+            return UNKNOWN if self._is_imported(node, offset) else OTHER
+        is_bare = not symbols.is_qualified(node) or symbols.is_in_path(node)
+        return UNKNOWN if is_bare and scopes.local_at(self.snapshot, offset, (self.name,)) is None else OTHER
 
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
@@ -205,7 +205,7 @@ class Uses(Struct, dict=True):
         """Where import statements name it."""
         return frozenset(imported.start for imported in self.importing if imported.name != "*")
 
-    def is_imported(self, node: Node, offset: int) -> bool:
+    def _is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is among what is known of it there."""
         if symbols.is_qualified(node):
             return False
