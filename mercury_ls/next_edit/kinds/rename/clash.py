@@ -23,7 +23,6 @@ from mercury_ls.next_edit.situation import typed_ranges
 MOST = 256
 MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
-ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
 IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import"})
 """What binds a whole module, or its default export, to a name."""
 NESTED = frozenset({"interface_type", "object_type", "struct_type"})
@@ -114,7 +113,7 @@ def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Nod
     start, end = declared.reach
     reach = (0, len(home.text)) if own is None else own.reach
     uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
-    return any(_is_use(rule, home, use, own) for use in uses)
+    return any(_is_use(rule, home, use) for use in uses)
 
 
 def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
@@ -187,7 +186,7 @@ def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
     return edited and not re.search(whole(rule.after), rule.lines_before)
 
 
-def _is_use(rule: Rename, home: Snapshot, at: int, own: Binding | None) -> bool:
+def _is_use(rule: Rename, home: Snapshot, at: int) -> bool:
     """Whether the old name there can be what was renamed: no member, and no other parameter or local."""
     node = scopes.node_at(home, at)
     return node is not None and not scopes.is_member(node) and scopes.local_at(home, at, (rule.before,)) is None
