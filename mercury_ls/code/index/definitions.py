@@ -69,9 +69,11 @@ def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Nod
 
 
 def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
-    """The namespace in whose body something is declared, in Java the class; None is the file."""
-    item = declared.parent
-    around = innermost(item and item.parent, _spaces(file)) if symbols.category(declared, file) == "" else None
+    """The namespace in whose body something is declared, of a class in Java the class around; None is the file."""
+    item, is_type = declared.parent, Declaration(file, declared).type is not None
+    if symbols.category(declared, file) or (family(file.path) == "java" and not is_type):
+        return None
+    around = innermost(item and item.parent, _spaces(file))
     return scopes.range_of(file, around) if around is not None and not scopes.names_it(declared, around) else None
 
 
