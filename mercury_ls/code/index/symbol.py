@@ -72,10 +72,9 @@ def is_alike(symbol: Symbol, name: str, snapshot: Snapshot, offset: int) -> bool
     is_member, function = scopes.is_member(symbol.node), symbols.called_with_keyword(symbol.node)
     if is_member != scopes.is_member(node) or function != symbols.called_with_keyword(node):
         return False
-    if symbols.is_capitalized(whose := symbols.qualifier_of(symbol.node)) and symbols.is_capitalized(
-        other := symbols.qualifier_of(node)
-    ):
-        return whose == other
+    whose, own = symbols.qualifier_of(node), symbols.qualifier_of(symbol.node)
+    if symbols.is_capitalized(whose) and symbols.is_capitalized(own):
+        return whose == own
     if is_member:
         return not _is_of_another_self(symbol.node, node)
     return symbols.is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
