@@ -101,16 +101,23 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     whose = symbols.qualifier_node(node)
     if whose is None or _is_in_chain(whose):
-        around = symbols.enclosing(node)
         is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
-        is_inherited = around is not None and around != kin.owner and kin.may_derive(file, around)
-        offset = file.offset_of_byte(node.start_byte)
-        return UNKNOWN if is_bare and is_inherited and scopes.local_at(file, offset, (kin.name,)) is None else OTHER
+        is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+        return UNKNOWN if is_bare and not is_local and _may_be_seen_bare(kin, file, node) else OTHER
     verdict = kin.of_object(file, whose)
     if verdict is SAME or _is_the_packages_own(kin, file, node):
         return SAME
     modules = {imported.alias for imported in kin.project.imports(file) if not imported.name}
     return OTHER if symbols.qualifier_of(node) in modules else verdict
+
+
+def _may_be_seen_bare(kin: Kinship, file: Snapshot, node: Node) -> bool:
+    """Whether the type around may inherit it, or it is a constructor, which has the name of its class."""
+    around = symbols.enclosing(node)
+    if around is not None and around != kin.owner and kin.may_derive(file, around):
+        return True
+    whole = kin.declared and kin.declared.parent
+    return whole is not None and whole.type in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
 
 
 def _is_in_chain(token: Node) -> bool:
