@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
-from mercury_ls.code import languages, scopes, symbols
+from mercury_ls.code import languages, scopes
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
@@ -137,17 +137,6 @@ class Project:
         inside = {path for path in (*mentioning, *self._known, near) if dirname(path) == folder}
         files = [self.file(path) for path in sorted(inside) if family(path) == family(near)]
         return None if None in files else [file for file in files if file is not None and name in file.text]
-
-    def declares(self, snapshot: Snapshot, name: str) -> bool:
-        """True if the file declares the name at its top, apart from imports."""
-        return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
-
-    def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
-        imported = {imported.start for imported in self.imports(snapshot)}
-        for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
-            node = scopes.node_at(snapshot, at) if at not in imported else None
-            if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
-                yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
     def module(self, snapshot: Snapshot, named: str) -> str | None:
         """The file to which a module name in a file refers: in Go the folder, in Java the class or folder."""

@@ -103,9 +103,9 @@ IMPORTED = frozenset({"aliased_import", "import_specifier", "use_as_clause"})
 """Names in imports that may get another one, which alone is declared then."""
 PATTERNS = frozenset(
     kinds("""
-    array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
-    list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
-    pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern tuple_pattern
+    array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list field_pattern
+    lifetime list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
+    pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern struct_pattern tuple_pattern
     tuple_struct_pattern typed_parameter
     """)
 )
@@ -159,20 +159,20 @@ def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding
 @cached
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """All functions and blocks with a parameter or local of this name."""
-    return list(dict.fromkeys(_range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
+    return list(dict.fromkeys(range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     """The range of the function around `offset`, or the whole text."""
     node = innermost(node_at(snapshot, offset), FUNCTIONS)
-    return _range_of(snapshot, node) if node else (0, len(snapshot.text))
+    return range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
     language = find(snapshot.language, snapshot.path)
     scope = _scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
-    return _range_of(snapshot, scope) if scope is not None else None
+    return range_of(snapshot, scope) if scope is not None else None
 
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
@@ -252,7 +252,7 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     if node is None or scope is None:
         return None
     child, parent = outermost(node)
-    start, end = _range_of(snapshot, scope)
+    start, end = range_of(snapshot, scope)
     if parent is None or _hoists(snapshot) or not _declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
@@ -355,6 +355,8 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
     """The outermost pattern that contains this node, and that pattern's parent."""
     child, parent = node, node.parent
     while parent is not None and parent.type in PATTERNS and parent.child_by_field_name("type") != child:
+        if parent.type == "field_pattern" and child.type == "field_identifier":
+            break
         child, parent = parent, parent.parent
     return child, parent
 
@@ -373,5 +375,5 @@ def _is_captured(child: Node, parent: Node) -> bool:
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
 
 
-def _range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
+def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
     return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)

@@ -14,7 +14,6 @@ from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
-QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
 """Functions of Python that take the names of fields as keywords."""
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
@@ -44,19 +43,17 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
-    verdict = _of_qualified(kin, file, node)
-    if verdict is not SAME and symbols.is_of_self(node):
-        around = symbols.enclosing(node)
-        may_have = around is not None and (around == kin.owner or kin.may_derive(file, around))
-        return UNKNOWN if may_have else OTHER
-    return verdict
+    verdict, around = _of_qualified(kin, file, node), symbols.enclosing(node)
+    if verdict is SAME or not symbols.is_of_self(node):
+        return verdict
+    return UNKNOWN if around is not None and kin.may_derive(file, around) else OTHER
 
 
 def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
     """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
     if family(file.path) != "java" or kin.declared is None:
         return True
-    return _parameters_of(kin.declared) == _parameters_of(node) is not None
+    return symbols.nameless_parameters(kin.declared) == symbols.nameless_parameters(node) is not None
 
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
@@ -75,8 +72,12 @@ def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judg
 def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
     """Whether the type around may name its members without a qualifier."""
     around = own if own is not None else symbols.enclosing(node)
-    is_allowed = own is not None or symbols.allows_bare_members(file)
-    return file.path == kin.home.path and is_allowed and around is not None and kin.is_of(file, around)
+    if file.path != kin.home.path or around is None or not kin.is_of(file, around):
+        return False
+    if own is not None:
+        return True
+    is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+    return symbols.allows_bare_members(file) and not is_local
 
 
 def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
@@ -89,8 +90,7 @@ def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
 
 def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     """Of a keyword argument, which sets a field if the class has no constructor: a data class."""
-    call = node.parent and node.parent.parent and node.parent.parent.parent
-    function = call and call.child_by_field_name("function")
+    function = symbols.function_of_keyword(node)
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
@@ -99,18 +99,31 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
-    whose = qualifier_node(node)
-    if whose is None:
-        around = symbols.enclosing(node)
+    whose = symbols.qualifier_node(node)
+    if whose is None or _is_in_chain(whose):
         is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
-        is_inherited = around is not None and around != kin.owner and symbols.are_related(around, kin.owner)
-        offset = file.offset_of_byte(node.start_byte)
-        return UNKNOWN if is_bare and is_inherited and scopes.local_at(file, offset, (kin.name,)) is None else OTHER
+        is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+        return UNKNOWN if is_bare and not is_local and _may_be_seen_bare(kin, file, node) else OTHER
     verdict = kin.of_object(file, whose)
     if verdict is SAME or _is_the_packages_own(kin, file, node):
         return SAME
     modules = {imported.alias for imported in kin.project.imports(file) if not imported.name}
     return OTHER if symbols.qualifier_of(node) in modules else verdict
+
+
+def _may_be_seen_bare(kin: Kinship, file: Snapshot, node: Node) -> bool:
+    """Whether the type around may inherit it, or it is a constructor, which has the name of its class."""
+    around = symbols.enclosing(node)
+    if around is not None and around != kin.owner and kin.may_derive(file, around):
+        return True
+    whole = kin.declared and kin.declared.parent
+    return whole is not None and whole.type in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
+
+
+def _is_in_chain(token: Node) -> bool:
+    """Whether more stands before a token in a macro of Rust, which is not parsed."""
+    mark = token.prev_sibling if token.parent is not None and token.parent.type == "token_tree" else None
+    return mark is not None and mark.type in (".", "::")
 
 
 def _is_the_packages_own(kin: Kinship, file: Snapshot, node: Node) -> bool:
@@ -128,17 +141,6 @@ def _is_alone(kin: Kinship) -> bool:
     """Whether no file of the package declares another member of the name."""
     files = kin.project.beside(kin.home.path, kin.name)
     return files is not None and not any(_declares_member(file, kin.name) for file in files)
-
-
-def _parameters_of(name: Node) -> list[str] | None:
-    """The types of the parameters of a Java method."""
-    listed = name.parent and name.parent.child_by_field_name("parameters")
-    if listed is None:
-        return None
-    kinds = [
-        child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
-    ]
-    return [text_of(kind) for kind in kinds]
 
 
 def _declares_member(snapshot: Snapshot, name: str) -> bool:
@@ -194,29 +196,3 @@ def _type_of_result(value: Node) -> Node | None:
         return stated
     promised = stated.named_children[0].child_by_field_name("type_arguments")
     return promised.named_children[0] if promised is not None else None
-
-
-def is_in_qualified_type(node: Node) -> bool:
-    """Whether it is the `B` of the type `a.B`."""
-    parent = node.parent
-    return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
-
-
-def qualifier_node(node: Node) -> Node | None:
-    """The node that qualifies a member."""
-    parent = node.parent
-    if parent is None:
-        return None
-    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return symbols.struct_of(parent)
-    if parent.type == "literal_element":
-        return symbols.composite(parent)
-    if parent.type == "token_tree":
-        mark = node.prev_sibling
-        whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
-        before = whose.prev_sibling if whose is not None else None
-        return None if before is not None and before.type in (".", "::") else whose
-    if is_in_qualified_type(node):
-        return parent.named_children[0]
-    qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
-    return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)

@@ -1,7 +1,7 @@
 """Of which types an expression may be: by annotations, values, constructors, results, members and elements."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -10,7 +10,7 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
-from mercury_ls.code.index.definitions import MOST, MOST_STEPS, Declaration, declared_at, definitions
+from mercury_ls.code.index.definitions import MOST_STEPS, Declaration, declared_at, definitions, own_members
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import text_of, type_name
 
@@ -292,6 +292,16 @@ def bases(definition: Declaration) -> list[Type]:
     return [base for base in stated_bases if generic(base.text)[0] not in NEUTRAL]
 
 
+def ancestors(project: Project, definition: Declaration) -> list[Declaration]:
+    """The classes of the project from which a class derives, the nearest first."""
+    above, waiting = list[Declaration](), [definition]
+    for below in waiting:
+        declared = [class_of(project, base) for base in bases(below)]
+        above += [base for base in declared if base is not None and base not in above]
+        waiting += [base for base in above if base not in waiting]
+    return above
+
+
 def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -> list[Declaration] | None:
     """Where a class, or the first of its bases that has one, declares a member; None if that is not known."""
     definition = class_of(project, owner, steps) if steps else None
@@ -304,27 +314,3 @@ def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -
         if inherited is None or inherited:
             return inherited
     return []
-
-
-def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
-    file, around = owner.file, owner.type
-    files = [file]
-    if family(file.path) == "go":
-        files = project.beside(file.path, name) or files
-    for source in files:
-        for at in scopes.mentions(source, name)[:MOST]:
-            node = scopes.node_at(source, at)
-            declaring = _declaring_type(source, node) if node is not None else None
-            if node is None or declaring is None or around is None:
-                continue
-            is_same = source is file and declaring == around
-            if is_same or (family(file.path) not in traits.CLASSES and type_name(declaring) == type_name(around)):
-                yield Declaration(source, node)
-
-
-def _declaring_type(file: Snapshot, node: Node) -> Node | None:
-    """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
-    if scopes.declares(node):
-        is_field = "field" in facts.of_name(file, node)
-        return symbols.enclosing(node) if is_field else symbols.owner_of(node)
-    return symbols.class_of_field(node)
