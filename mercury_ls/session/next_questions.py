@@ -84,7 +84,7 @@ class NextQuestions:
             refused=frozenset(self._refused),
             fresh=fresh,
             neighbours=neighbours,
-            project=Project((), workspace.read, workspace.exists, self._where),
+            project=Project((), workspace.read, workspace.exists, self._where, workspace.imported),
             diagnostics=diagnostics if version == snapshot.version else (),
         )
         return next_question, note

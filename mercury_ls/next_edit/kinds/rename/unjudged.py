@@ -136,9 +136,9 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, No
     """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
     if family(file.path) in traits.PACKAGED:
         return family(file.path) == family(home.path)
-    paths, waiting = {file.path}, [file.path]
+    paths, waiting, root = {file.path}, [file.path], project.root_of(home.path)
     while waiting and home.path not in paths:
-        imported = project.imported_by(waiting.pop())
+        imported = project.imported_by(waiting.pop(), root)
         waiting += imported - paths
         paths |= imported
         yield
