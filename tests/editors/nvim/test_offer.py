@@ -231,6 +231,49 @@ def test_files_that_are_not_open_are_changed_but_not_written(editor):
     assert (lines(editor, "other.py"), lines(editor, "third.py")) == ("aera", "aera")
 
 
+def check_in_one_closed_file(editor, edits: list[dict], before: str, after: str, drawn: list[list]) -> None:
+    """The first key goes there and shows all edits, the second one makes them."""
+    (editor.folder / "other.py").write_text(before, encoding="utf-8")
+    offered(editor, *({**each, "file": "other.py"} for each in edits))
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>) · 2 edits"])
+    editor.keys("<Tab>")
+    reach(editor, before)
+    shows(editor, *drawn)
+    editor.keys("<Tab>")
+    reach(editor, after)
+    shows(editor)
+    editor.keys("u")
+    reach(editor, before)
+
+
+def test_edits_on_one_line_of_a_file_that_is_not_open_are_made_together(editor):
+    before, after = "area(x) + area(y)\n", "surface(x) + surface(y)\n"
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    shown = [["-", 0, "area"], ["+", 0, "surface"]] * 2
+    check_in_one_closed_file(editor, edits, before, after, shown)
+
+
+def test_edit_that_adds_a_line_to_a_file_that_is_not_open_moves_those_below(editor):
+    before, after = "a = 1\nprint(aera)\n", "a = 1\nb = 2\nprint(area)\n"
+    edits = [edit(0, 5, 5, "\nb = 2", oldText=""), edit(1, 6, 10, "area", oldText="aera")]
+    shown = [["+", 0, "b = 2"], ["-", 1, "aera"], ["+", 1, "area"]]
+    check_in_one_closed_file(editor, edits, before, after, shown)
+
+
+def test_edits_of_a_file_that_is_not_open_are_made_one_by_one(editor):
+    (editor.folder / "other.py").write_text("area(x) + area(y)\n", encoding="utf-8")
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    offered(editor, *({**each, "file": "other.py"} for each in edits))
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>) · 2 edits"])
+    editor.keys("g<Tab>")
+    reach(editor, "area(x) + area(y)")
+    editor.keys("g<Tab>")
+    reach(editor, "surface(x) + area(y)")
+    shows(editor, ["-", 0, "area"], ["+", 0, "surface"])
+    editor.keys("g<Tab>")
+    reach(editor, "surface(x) + surface(y)")
+
+
 READ_ONLY = "vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', command = 'setlocal readonly' })"
 
 

@@ -108,10 +108,12 @@ local function draw(hunk)
   end
 end
 
+local function is_wanted(hunk)
+  return not hunk.left_out
+end
+
 local function wanted()
-  return vim.tbl_filter(function(hunk)
-    return not hunk.left_out
-  end, offer.hunks)
+  return vim.tbl_filter(is_wanted, offer.hunks)
 end
 
 local function in_sight(hunk)
@@ -341,8 +343,11 @@ local function visit(buf)
   end
 end
 
+-- All edits of a file are placed before any of them is made: that one would move the others.
 local function jump(hunk)
-  local problem = offers.load(offer, { hunk })
+  local problem = offers.load(offer, function(each)
+    return each.buf == hunk.buf
+  end)
   if problem then
     return drop(problem)
   end
@@ -375,27 +380,29 @@ local function finish()
   end
 end
 
--- Makes all edits that are wanted.
-local function make_all()
-  local hunks = wanted()
-  local problem = offers.load(offer, hunks)
-  if problem then
-    return drop(problem)
-  end
-  for _, hunk in ipairs(hunks) do
-    offers.make(offer, hunk)
-  end
-  if offer.made > 0 then
-    finish()
-  end
-end
-
 -- Makes one edit, and puts the cursor on its end.
 local function make_one(hunk)
   vim.api.nvim_win_set_cursor(0, offers.make(offer, hunk))
   offer.hunks = vim.tbl_filter(function(each)
     return each ~= hunk
   end, offer.hunks)
+end
+
+-- Makes all edits that are wanted, or none where one of them does not fit: first the one at the cursor, if there is one.
+local function make_all(target)
+  local problem = offers.load(offer, is_wanted)
+  if problem then
+    return drop(problem)
+  end
+  if target then
+    make_one(target)
+  end
+  for _, hunk in ipairs(wanted()) do
+    offers.make(offer, hunk)
+  end
+  if offer.made > 0 then
+    finish()
+  end
 end
 
 -- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet.
@@ -439,8 +446,7 @@ function M.accept()
   else
     local target = reached()
     if target then
-      make_one(target)
-      make_all()
+      make_all(target)
     end
   end
   return true

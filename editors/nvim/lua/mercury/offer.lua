@@ -150,10 +150,11 @@ local function misfit(hunk, encoding)
   end
 end
 
--- Loads what is not open of the hunks; says why where one of them does not fit its file any more.
+-- Loads what is not open of the hunks that are meant; says why where one of them does not fit its file any more.
+---@param is_meant fun(hunk: mercury.Hunk): boolean
 ---@return string?
-function M.load(offer, hunks)
-  for _, hunk in ipairs(hunks) do
+function M.load(offer, is_meant)
+  for _, hunk in ipairs(vim.tbl_filter(is_meant, offer.hunks)) do
     if not hunk.range then
       local problem = misfit(hunk, offer.encoding)
       if problem then
