@@ -284,13 +284,37 @@ READ_ONLY = "vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', 
 def test_file_that_cannot_be_changed_voids_the_whole_offer(editor, protect, text, reason):
     editor.lua(protect)
     closed(editor, OTHER, THIRD)
-    (editor.folder / "third.py").write_text(text, encoding="utf-8")
     editor.keys("<Tab>")
     assert "third.py" in editor.page
+    (editor.folder / "third.py").write_text(text, encoding="utf-8")
     editor.keys("a")
     editor.says(f"next edit not applied: third.py {reason}")
     reach(editor, CHANGED)
     assert protect or lines(editor, "other.py") == "aera"
+
+
+@pytest.mark.parametrize("here", [[FIRST], []], ids=["listed", "jumped to"])
+def test_file_that_changed_on_the_disk_since_is_asked_about_again(editor, here):
+    (editor.folder / "other.py").write_text("aera\n", encoding="utf-8")
+    offered(editor, *here, OTHER)
+    editor.until(lambda: screen(editor), "the offer")
+    (editor.folder / "other.py").write_text("# mine\naera\n", encoding="utf-8")
+    answer(editor, {**edit(1, 0, 4, "area"), "file": "other.py", "oldText": "aera"}, id="two")
+    editor.keys("<Tab>")
+    editor.says("next edit not applied: other.py has changed since")
+    shows(editor, ["?", 0, "  → next edit: other.py:2 (<Tab>)"])
+    editor.keys("<Tab>")
+    reach(editor, "# mine\naera")
+    editor.keys("<Tab>")
+    reach(editor, "# mine\narea")
+
+
+def test_file_that_begins_with_a_byte_order_mark_is_listed_without_it(editor):
+    closed(editor, OTHER, text="\ufeffaera\n")
+    listed(editor)
+    editor.keys("<Tab>")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area"
 
 
 def test_swap_file_asks_no_question(editor):

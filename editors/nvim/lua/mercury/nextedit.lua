@@ -325,8 +325,10 @@ function M.visible()
   return offer ~= nil and offers.is_current(offer) and vim.api.nvim_get_mode().mode == "n"
 end
 
+-- The server, which reads the files again, is asked for what fits them now.
 local function drop(problem)
   M.clear()
+  ask_soon()
   say("next edit not applied: " .. problem, vim.log.levels.WARN)
 end
 
@@ -429,6 +431,11 @@ end
 function M.preview()
   if not M.visible() then
     return false
+  end
+  local problem = offers.outdated(offer)
+  if problem then
+    drop(problem)
+    return true
   end
   preview.open(offer, { make = make_all, jump = jump, closed = show })
   return true

@@ -32,6 +32,8 @@ local M = {}
 ---@field before integer a place in the buffer's undo tree
 ---@field after integer
 
+local CHANGED, BYTE_ORDER_MARK = "has changed since", "\239\187\191"
+
 local last = {} ---@type table<integer, mercury.Step> the steps of the offer that was made last
 
 function M.name(buf)
@@ -48,9 +50,11 @@ function M.lines(buf)
     return vim.api.nvim_buf_get_lines(buf, 0, -1, false)
   end
   local ok, lines = pcall(vim.fn.readfile, vim.api.nvim_buf_get_name(buf))
+  lines = ok and lines or { "" }
+  lines[1] = (lines[1] or ""):gsub("^" .. BYTE_ORDER_MARK, "")
   return vim.tbl_map(function(line)
     return (line:gsub("\r$", ""))
-  end, ok and lines or {})
+  end, lines)
 end
 
 local function unix(text)
@@ -77,13 +81,20 @@ local function place(hunk, encoding)
   hunk.row = math.min(hunk.range[1], vim.api.nvim_buf_line_count(hunk.buf) - 1)
 end
 
--- What stands in a range now.
-local function held(buf, range)
+-- The range of a hunk in its file, of which these are all lines.
+local function range_in(lines, hunk, encoding)
+  return hunk.range or bytes(hunk.edit.range, #lines, function(row)
+    return lines[row + 1]
+  end, encoding)
+end
+
+-- Whether what stands in a range, of which these are the lines, is what the hunk takes away.
+local function fits(lines, range, hunk)
   local row, col, end_row, end_col = unpack(range)
-  local lines = vim.api.nvim_buf_get_lines(buf, row, end_row + 1, false)
   lines[end_row - row + 1] = (lines[end_row - row + 1] or ""):sub(1, end_col)
   lines[1] = lines[1]:sub(col + 1)
-  return table.concat(lines, "\n")
+  local old = hunk.edit.oldText
+  return not old or table.concat(lines, "\n") == unix(old)
 end
 
 local function hunk_of(edit, client)
@@ -144,9 +155,9 @@ local function misfit(hunk, encoding)
     return "is not modifiable"
   end
   place(hunk, encoding)
-  local old = hunk.edit.oldText
-  if old and held(hunk.buf, hunk.range) ~= unix(old) then
-    return "has changed since"
+  local first, final = hunk.range[1], hunk.range[3]
+  if not fits(vim.api.nvim_buf_get_lines(hunk.buf, first, final + 1, false), hunk.range, hunk) then
+    return CHANGED
   end
 end
 
@@ -161,6 +172,22 @@ function M.load(offer, is_meant)
         return ("%s %s"):format(M.name(hunk.buf), problem)
       end
       offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
+    end
+  end
+end
+
+-- Why one of the files that are not open does not fit its hunks any more, as it is on the disk; nil where all do.
+---@return string?
+function M.outdated(offer)
+  local read = {}
+  for _, hunk in ipairs(offer.hunks) do
+    if not hunk.range then
+      local lines = read[hunk.buf] or M.lines(hunk.buf)
+      read[hunk.buf] = lines
+      local range = range_in(lines, hunk, offer.encoding)
+      if not fits(vim.list_slice(lines, range[1] + 1, range[3] + 1), range, hunk) then
+        return ("%s %s"):format(M.name(hunk.buf), CHANGED)
+      end
     end
   end
 end
@@ -191,10 +218,7 @@ end
 
 -- The whole lines that a hunk takes away and brings, and the number of the first. `lines` are all of its file.
 function M.whole_lines(offer, hunk, lines)
-  local range = hunk.range or bytes(hunk.edit.range, #lines, function(row)
-    return lines[row + 1]
-  end, offer.encoding)
-  local row, col, end_row, end_col = unpack(range)
+  local row, col, end_row, end_col = unpack(range_in(lines, hunk, offer.encoding))
   local first, final = lines[row + 1] or "", lines[end_row + 1] or ""
   local old = vim.list_slice(lines, row + 1, end_row + 1)
   local new = vim.split(first:sub(1, col) .. hunk.text .. final:sub(end_col + 1), "\n", { plain = true })
