@@ -128,6 +128,8 @@ def test_list_is_also_a_command_and_says_where_there_is_nothing(editor):
     assert editor.page.startswith(f"1 of 1: {KEYS}\narea.py\n✓    2 -")
     editor.keys("a")
     reach(editor, MADE)
+    editor.command("Mercury next undo")
+    editor.says("undone: rename in 1 file")
     editor.command("Mercury next preview")
     editor.says("there is no next edit")
 
@@ -158,6 +160,7 @@ def test_undo_command_takes_an_offer_back_in_all_files(editor):
     editor.command("Mercury next undo")
     reach(editor, CHANGED)
     assert lines(editor, "other.py") == "aera"
+    editor.says("undone: rename in 2 files")
     editor.command("Mercury next undo")
     editor.says("there is no next edit to undo")
 

@@ -369,16 +369,19 @@ local function report()
   end
 end
 
+local function files(count)
+  return count == 1 and "1 file" or count .. " files"
+end
+
 local function finish()
-  local files = vim.tbl_count(offer.steps)
-  local elsewhere = files > 1 or not offer.steps[vim.api.nvim_get_current_buf()]
+  local count = vim.tbl_count(offer.steps)
+  local elsewhere = count > 1 or not offer.steps[vim.api.nvim_get_current_buf()]
   offers.finish(offer)
   report()
   M.clear()
   ask_soon()
   if elsewhere then
-    local count = files == 1 and "1 file" or files .. " files"
-    say(count .. " changed: :wall writes, :Mercury next undo reverts")
+    say(files(count) .. " changed: :wall writes, :Mercury next undo reverts")
   end
 end
 
@@ -499,13 +502,15 @@ end
 
 -- Takes back what was accepted last, in all files at once.
 function M.undo()
-  local any, changed_since = offers.undo()
+  local title, count, changed_since = offers.undo()
   if #changed_since > 0 then
     table.sort(changed_since)
     local names = table.concat(changed_since, ", ")
     say(("not undone: %s changed or closed since; press u where it is open"):format(names), vim.log.levels.WARN)
-  elseif not any then
+  elseif count == 0 then
     say("there is no next edit to undo")
+  else
+    say(("undone: %s in %s"):format(title, files(count)))
   end
 end
 

@@ -34,7 +34,11 @@ local M = {}
 
 local CHANGED, BYTE_ORDER_MARK = "has changed since", "\239\187\191"
 
-local last = {} ---@type table<integer, mercury.Step> the steps of the offer that was made last
+local last = nil ---@type mercury.Offer? what was made last
+
+function M.title(offer)
+  return offer.label ~= "" and offer.label or offer.summary
+end
 
 function M.name(buf)
   return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buf), ":~:.")
@@ -289,7 +293,7 @@ function M.make(offer, hunk)
   offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
   offer.steps[hunk.buf].after = place_in_undo_tree(hunk.buf)
   offer.made = offer.made + 1
-  last = offer.steps
+  last = offer
   local width = #lines[#lines] + (#lines == 1 and range[2] or 0)
   return { range[1] + #lines, math.max(width - 1, 0) }
 end
@@ -300,11 +304,12 @@ function M.finish(offer)
 end
 
 -- Takes back the offer that was made last, in all of its buffers or in none; says which were changed or closed since.
----@return boolean whether there was something to take back
+---@return string title of what was taken back
+---@return integer count of the files in which it was
 ---@return string[] names of buffers with changes that this would lose
 function M.undo()
   local made, changed = {}, {}
-  for buf, step in pairs(last) do
+  for buf, step in pairs(last and last.steps or {}) do
     local now = place_in_undo_tree(buf)
     if now == step.after then
       made[buf] = step.before
@@ -313,14 +318,14 @@ function M.undo()
     end
   end
   if #changed > 0 then
-    return true, changed
+    return "", 0, changed
   end
   for buf, before in pairs(made) do
     vim.api.nvim_buf_call(buf, function()
       vim.cmd("silent undo " .. before)
     end)
   end
-  return next(made) ~= nil, changed
+  return last and M.title(last) or "", vim.tbl_count(made), changed
 end
 
 return M

@@ -122,7 +122,7 @@ end
 function M.open(offer, act)
   M.close()
   local sheet = sheet_of(offer)
-  local buf, close = page.open(offer.label ~= "" and offer.label or offer.summary, sheet.lines)
+  local buf, close = page.open(offers.title(offer), sheet.lines)
   open = { buf = buf, close = close, at = sheet.at, offer = offer, act = act }
   vim.wo[0].cursorline = true
   draw(buf, sheet)
