@@ -130,7 +130,7 @@ PROBLEMS = (
 def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
     return [
         *_installation(),
-        *_settings_files(loaded, user_file or config.user_file()),
+        *settings_files(loaded, user_file or config.user_file()),
         *_grammars(),
         *permissions(),
         *model(loaded),
@@ -170,11 +170,11 @@ def _required() -> list[str]:
     return [name for name in names if name != OPENVINO]
 
 
-def _settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
+def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
     present = "" if user_file.exists() else " (does not exist: the defaults apply)"
     yield Finding("user file", f"{user_file}{present}")
     for problem in loaded.problems:
-        setting = f"{problem.path} = {problem.value} from {problem.origin}"
+        setting = f"{problem.path}{problem.assigned} from {problem.origin}"
         yield SETTING.finding(setting=setting, remedy=problem.remedy)
 
 
