@@ -107,6 +107,7 @@ def test_choice_of_a_model_is_explained(home):
     (found, *_) = doctor.model(Loaded(Settings()))
     assert "bootstrap in " in found.found
     assert "; auto: quicksilver, a stronger model, is not installed: run `pip install" in found.found
+    assert wording.STRONGER not in found.found
 
 
 def test_model_that_proposes_no_next_edits_says_so(folder, monkeypatch):
