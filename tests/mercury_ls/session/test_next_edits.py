@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
+from mercury_ls.code import documents
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer
@@ -265,6 +266,34 @@ async def test_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_
     uri = opened(rewriting, tmp_path / "here.py", "value = \n")
     assert (await rewriting.why(uri, 8)).startswith("the model only proposes next edits; ")
     await rewriting.idle.warm()
+
+
+LONG = ", ".join(f"'item_{number}'" for number in range(8000))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (f"x = 1\n[{LONG}]\n", 1, "the last edit is too large to follow: its lines have more than 32,768 characters"),
+        (
+            f"x = 1\n# {'é' * 530_000}\n",
+            0,
+            "the syntax of the edited file is unknown: it is larger than 1,048,576 bytes",
+        ),
+        (
+            f"x = 1\n[{LONG}]\n",
+            0,
+            "the syntax of the edited file is unknown: the parser would need more than 0.1 s for it",
+        ),
+    ],
+)
+async def test_edit_that_is_too_large_is_named_with_its_limit(session, tmp_path, monkeypatch, text, line, reason):
+    monkeypatch.setattr(documents, "PIECE_SECONDS", -1.0)
+    uri = opened(session, tmp_path / "here.py", text)
+    session.change(uri, 2, [((line, 0, line, 1), "(")], "utf-16")
+    session.change(uri, 3, [((line, 0, line, 1), "y")], "utf-16")
+    assert (await session.next_edits.ask(uri, 0)).silence == reason
+    assert await session.next_edits.why(uri, 0) == reason
 
 
 def opened(session: Session, path: Path, text: str) -> str:
