@@ -325,6 +325,22 @@ async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path)
     assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
 
 
+async def test_rename_in_no_project_says_that_only_open_files_are_looked_at(session, tmp_path):
+    note = "only open files are looked at: no project folder (.git, pyproject.toml …)"
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    uri = await renamed(session, outside)
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
+    assert ({edit.uri for edit in offer.edits}, offer.note) == ({uri}, note)
+    await why(session, uri, "on offer: rename `fetch_rows` → `load_rows` (2 here)", note)
+
+
+async def test_rename_in_a_text_that_is_no_file_needs_no_project(session):
+    session.open("untitled:1", "Untitled-1", "python", 1, DEFINED)
+    session.change("untitled:1", 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    assert (await session.next_edits.ask("untitled:1", 13, invoked=True)).offer.note == ""
+
+
 async def test_typing_on_in_the_edit_gets_another_answer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "l")], "utf-16")
