@@ -89,6 +89,21 @@ def test_first_key_lists_unseen_changes_and_the_second_makes_them(editor):
     editor.says("2 files changed: :wall writes, :Mercury next undo reverts")
 
 
+def test_line_with_several_edits_is_listed_once_and_left_out_whole(editor):
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    moved = edit(1, 0, 0, "# the sum\n", oldText="")
+    closed(editor, *({**each, "file": "other.py"} for each in [*edits, moved]), text="area(x) + area(y)\nprint()\n")
+    editor.keys("<Tab>")
+    other = "other.py\n✓    1 - area(x) + area(y)\n       + surface(x) + surface(y)\n✓    2 + # the sum"
+    assert editor.page.startswith("4 of 4")
+    assert editor.page.endswith(other)
+    editor.keys("6Gx")
+    editor.until(lambda: editor.text.startswith("2 of 4"), "two to be left out")
+    editor.keys("a")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area(x) + area(y)\n# the sum\nprint()"
+
+
 def test_unticked_change_is_not_made_and_server_hears_how_many_were(editor):
     beside(editor)
     listed(editor)

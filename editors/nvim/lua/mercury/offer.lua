@@ -220,12 +220,58 @@ function M.placed(hunk)
   return { row, col, last_row, width }, vim.split((text:gsub("\n$", "")), "\n", { plain = true })
 end
 
--- The whole lines that a hunk takes away and brings, and the number of the first. `lines` are all of its file.
-function M.whole_lines(offer, hunk, lines)
-  local row, col, end_row, end_col = unpack(range_in(lines, hunk, offer.encoding))
-  local first, final = lines[row + 1] or "", lines[end_row + 1] or ""
+-- The last line that a range changes.
+local function final_row(range)
+  return range[4] == 0 and range[3] > range[1] and range[3] - 1 or range[3]
+end
+
+-- The hunks of a file in the order of its lines, those that change the same line together. `lines` are all of its file.
+---@return mercury.Hunk[][]
+function M.by_line(offer, hunks, lines)
+  local places = {}
+  for index, hunk in ipairs(hunks) do
+    table.insert(places, { hunk = hunk, range = range_in(lines, hunk, offer.encoding), index = index })
+  end
+  table.sort(places, function(one, other)
+    for _, part in ipairs({ 1, 2 }) do
+      if one.range[part] ~= other.range[part] then
+        return one.range[part] < other.range[part]
+      end
+    end
+    return one.index < other.index
+  end)
+  local groups, final = {}, -1
+  for _, place in ipairs(places) do
+    if place.range[1] > final then
+      table.insert(groups, {})
+    end
+    table.insert(groups[#groups], place.hunk)
+    final = math.max(final, final_row(place.range))
+  end
+  return groups
+end
+
+-- The text of these lines from one place to another.
+local function between(lines, row, col, end_row, end_col)
+  local parts = {}
+  for at = row, end_row do
+    table.insert(parts, (lines[at + 1] or ""):sub(at == row and col + 1 or 1, at == end_row and end_col or -1))
+  end
+  return table.concat(parts, "\n")
+end
+
+-- The whole lines that hunks, in their order, take away and bring, and the number of the first. `lines` are all of their
+-- file.
+function M.whole_lines(offer, hunks, lines)
+  local row = range_in(lines, hunks[1], offer.encoding)[1]
+  local text, end_row, end_col = "", row, 0
+  for _, hunk in ipairs(hunks) do
+    local range = range_in(lines, hunk, offer.encoding)
+    text = text .. between(lines, end_row, end_col, range[1], range[2]) .. hunk.text
+    end_row, end_col = range[3], range[4]
+  end
   local old = vim.list_slice(lines, row + 1, end_row + 1)
-  local new = vim.split(first:sub(1, col) .. hunk.text .. final:sub(end_col + 1), "\n", { plain = true })
+  local new = vim.split(text .. between(lines, end_row, end_col, end_row, -1), "\n", { plain = true })
   if end_row >= #lines and new[#new] == "" then -- the end of the file is no line
     table.remove(new)
   end
