@@ -240,6 +240,10 @@ class Workspace:
         ]
         return sorted(mentioning_paths, key=lambda path: (_distance_between(path, near), path))
 
+    def covers(self, path: str) -> bool:
+        """Whether the file is in a folder of the workspace; so is what is no file, which no other file can name."""
+        return not os.path.isabs(path) or any(path.startswith(os.path.join(root, "")) for root in self._roots)
+
     def gap(self) -> str:
         """The reason why the index may lack files, if there is one."""
         if not self._most:
