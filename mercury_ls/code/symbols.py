@@ -1,7 +1,7 @@
 """What a name refers to, and whether the same name elsewhere refers to it as well."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Literal
 
@@ -11,6 +11,7 @@ from tree_sitter import Node
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find
+from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.scopes import Binding
 
 MOST_DECLARATIONS = 256
@@ -18,6 +19,7 @@ QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expressio
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
 ROOTS = frozenset({"crate", "self", "super"})
 NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+KEYWORD_ARGUMENTS = frozenset({"keyword_argument", "value_argument"})
 IMPORTED = frozenset({"aliased_import", "dotted_name", "identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
@@ -166,14 +168,14 @@ def _is_module(node: Node) -> bool:
 def namespace_of(node: Node) -> str:
     """The innermost namespace, or module within the file."""
     around = syntax.innermost(node.parent, NAMESPACES)
-    return last_name(around.child_by_field_name("name")) if around is not None else ""
+    return last_name(part_of(around, "name")) if around is not None else ""
 
 
 def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
     """The kind of a name that lives in a namespace of its own: a label, a package, a Rust macro, a Java method, `#x` in
     JavaScript."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
-    if node.type == "statement_identifier":
+    if node.type == "statement_identifier" or (parent is not None and part_of(parent, "label") == node):
         return "label"
     if node.type == "private_property_identifier":
         return "private"
@@ -183,7 +185,7 @@ def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "metho
         return "package"
     if parent is None or language is None or language.id != "java":
         return ""
-    named = parent.type in ("method_declaration", "method_invocation") and parent.child_by_field_name("name") == node
+    named = parent.type in ("method_declaration", "method_invocation") and part_of(parent, "name") == node
     return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
 
 
@@ -225,7 +227,9 @@ def class_of_field(node: Node) -> Node | None:
     if not is_of_self(node) or node.parent is None:
         return None
     child, parent = scopes.outermost(node.parent)
-    fields = map(parent.child_by_field_name, ("left", "alias")) if parent is not None else ()
+    if parent is not None and scopes.is_plain_assignment(parent):
+        return None
+    fields = (part_of(parent, name) for name in ("left", "alias")) if parent is not None else ()
     return enclosing(node) if child in fields else None
 
 
@@ -292,7 +296,7 @@ def allows_bare_members(snapshot: Snapshot) -> bool:
 def is_in_path(node: Node) -> bool:
     """True if the node is the `b` of `a::b`."""
     if node.parent is not None and node.parent.type in PATHS:
-        return node.parent.child_by_field_name("name") == node
+        return part_of(node.parent, "name") == node
     if node.parent is None or node.parent.type != "token_tree":
         return False
     return node.prev_sibling is not None and node.prev_sibling.type == "::"
@@ -337,9 +341,9 @@ def owner_of(node: Node) -> Node | None:
     while around is not None:
         if around.type in scopes.FUNCTIONS and not scopes.names_it(node, around):
             return None
-        if around.type == "method_declaration" and around.child_by_field_name("receiver"):
+        if around.type == "method_declaration" and part_of(around, "receiver"):
             return around
-        if around.type in scopes.TYPES and child not in around.children_by_field_name("name") and _is_scoped(around):
+        if around.type in scopes.TYPES and child not in parts_of(around, "name") and _is_scoped(around):
             return around
         child, around = around, around.parent
     return None
@@ -355,9 +359,61 @@ def enclosing(node: Node) -> Node | None:
     for around in syntax.outward(node.parent):
         if around.type in scopes.TYPES and _is_scoped(around):
             return around
-        if around.type in scopes.FUNCTIONS and type_name(around):
+        if part_of(around, "receiver") or (around.type in scopes.FUNCTIONS and type_name(around)):
             return around
     return None
+
+
+def receivers(node: Node) -> Iterator[Node | None]:
+    """What may have the member that a bare name of Kotlin stands for, from within outward: the types around, what
+    extensions extend, and None for the object that a lambda may be called on."""
+    for around in syntax.outward(node.parent):
+        if is_called_on_an_object(around):
+            yield None
+        elif around.type in scopes.TYPES:
+            yield around if part_of(around, "name") is not None else None
+        elif (receiver := part_of(around, "receiver")) is not None:
+            yield receiver
+
+
+def is_called_on_an_object(function: Node) -> bool:
+    """True if a lambda of Kotlin may have a `this` of its own."""
+    given = function.parent if function.type == "lambda_literal" else None
+    named = part_of(given, "name") if given is not None and given.type == "property_declaration" else None
+    if given is None or (named is not None and part_of(named, "type") is None):
+        return False
+    call = syntax.innermost(given, ("call_expression", "lambda_literal"))
+    called = name_called(call)
+    while called is not None and called.type == "call_expression":
+        called = name_called(called)
+    return text_of(called) not in traits.GIVING_NO_RECEIVER
+
+
+def is_extension(declared: Node | None) -> bool:
+    """True if this names what Kotlin declares for objects of another type."""
+    around = scopes.outermost(declared)[1] if declared is not None else None
+    return around is not None and around.type.startswith(("function", "property")) and bool(part_of(around, "receiver"))
+
+
+def name_called(call: Node | None) -> Node | None:
+    """The last name of what a call calls."""
+    called = part_of(call, "function") if call is not None else None
+    if called is not None and called.type == "user_type":
+        return next((child for child in reversed(called.named_children) if child.type == "identifier"), None)
+    return called and (part_of(called, "attribute") or part_of(called, "name") or called)
+
+
+def parameters_in(listed: Node) -> list[Node]:
+    """The parameters that are listed, without what Kotlin has beside them: modifiers and defaults."""
+    return [
+        node
+        for node in listed.named_children
+        if "comment" not in node.type and not node.type.endswith("_modifiers") and not _is_default(node)
+    ]
+
+
+def _is_default(node: Node) -> bool:
+    return node.prev_sibling is not None and node.prev_sibling.type == "="
 
 
 def are_related(first: Node, second: Node) -> bool:
@@ -369,27 +425,27 @@ def are_related(first: Node, second: Node) -> bool:
 
 def heading(around: Node) -> set[str]:
     """The words before the body."""
-    body = around.child_by_field_name("body")
+    body = part_of(around, "body")
     text = (around.text or b"")[: (body.start_byte if body else around.end_byte) - around.start_byte]
     return set(re.findall(r"\w+", text.decode(errors="replace")))
 
 
 def is_interface_of_go(around: Node) -> bool:
-    type_node = around.child_by_field_name("type") if around.type == "type_spec" else None
+    type_node = part_of(around, "type") if around.type == "type_spec" else None
     return type_node is not None and type_node.type == "interface_type"
 
 
 def type_name(around: Node) -> str:
     """The name of a type, or of the type that a function declares itself a method of."""
-    if receiver := around.child_by_field_name("receiver"):
-        words = re.findall(r"\w+", re.sub(r"\[.*", "", text_of(receiver)))
+    if receiver := part_of(around, "receiver"):
+        words = re.findall(r"\w+", re.sub(r"[\[<].*", "", text_of(receiver)))
         return words[-1] if words else ""
     if around.type in scopes.FUNCTIONS:
-        named = around.child_by_field_name("declarator")
+        named = part_of(around, "declarator")
         while named is not None and named.type != "qualified_identifier":
-            named = named.child_by_field_name("declarator")
-        return last_name(named.child_by_field_name("scope")) if named else ""
-    return last_name(around.child_by_field_name("type" if around.type == "impl_item" else "name"))
+            named = part_of(named, "declarator")
+        return last_name(part_of(named, "scope")) if named else ""
+    return last_name(part_of(around, "type" if around.type == "impl_item" else "name"))
 
 
 def is_qualified(node: Node) -> bool:
@@ -407,8 +463,8 @@ def qualifier_of(node: Node) -> str:
         return last_name(composite(parent)) if _is_key(node) else ""
     if parent.type in ("field_initializer", "field_pattern"):
         return last_name(struct_of(parent)) if parent.named_children[0] == node else ""
-    fields = [child for name in MEMBER_FIELDS for child in parent.children_by_field_name(name)]
-    whole = next((child for name in QUALIFIER_FIELDS if (child := parent.child_by_field_name(name))), None)
+    fields = [child for name in MEMBER_FIELDS for child in parts_of(parent, name)]
+    whole = next((child for name in QUALIFIER_FIELDS if (child := part_of(parent, name))), None)
     return last_name(whole) if node in fields and whole is not None and whole != node else ""
 
 
@@ -421,37 +477,43 @@ def _qualifier_in_macro(node: Node) -> str:
 def _is_key(node: Node) -> bool:
     """True if the node is the `a` of `T{a: 1}` in Go."""
     keyed = node.parent.parent if node.parent is not None and node.parent.type == "literal_element" else None
-    return keyed is not None and keyed.child_by_field_name("key") == node.parent
+    return keyed is not None and part_of(keyed, "key") == node.parent
 
 
 def struct_of(field: Node) -> Node | None:
     """The type that a Rust literal or pattern names before its braces."""
     around = syntax.innermost(field, ("struct_expression", "struct_pattern"))
-    return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
+    return around and (part_of(around, "name") or part_of(around, "type"))
 
 
 def composite(node: Node) -> Node | None:
     """The type of the Go literal whose key this is; None for a map's."""
     around = syntax.innermost(node, ("composite_literal",))
-    type_node = around.child_by_field_name("type") if around is not None else None
+    type_node = part_of(around, "type") if around is not None else None
     return type_node if type_node is not None and type_node.type != "map_type" else None
 
 
 def _function_of_parameter(node: Node) -> str:
     """The function that takes this parameter; for a Python constructor, the class."""
-    around = syntax.innermost(node.parent, scopes.FUNCTIONS)
-    name = last_name(around.child_by_field_name("name")) if around is not None else ""
-    whole = enclosing(around) if around is not None and name == "__init__" else None
-    return type_name(whole) if whole is not None else name
+    return text_of(function_of_parameter(node))
+
+
+def function_of_parameter(node: Node) -> Node | None:
+    """The name of what is called to give this parameter a value: for a constructor, that of the class."""
+    around = syntax.innermost(node.parent, (*scopes.FUNCTIONS, "primary_constructor"))
+    named = part_of(around, "name") if around is not None else None
+    is_constructor = text_of(named) == "__init__" or (around is not None and around.type.endswith("_constructor"))
+    whole = enclosing(around) if around is not None and is_constructor else None
+    return part_of(whole, "name") if whole is not None else named
 
 
 def called_with_keyword(node: Node) -> str:
     """The function of the call in which the node is the `name` of `name=value`."""
     parent = node.parent
-    if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:
+    if parent is None or parent.type not in KEYWORD_ARGUMENTS or part_of(parent, "name") != node:
         return ""
     call = parent.parent and parent.parent.parent
-    return last_name(call.child_by_field_name("function")) if call is not None else ""
+    return last_name(part_of(call, "function")) if call is not None else ""
 
 
 def last_name(node: Node | None) -> str:

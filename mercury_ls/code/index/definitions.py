@@ -8,13 +8,17 @@ from pathlib import PurePath
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import
-from mercury_ls.code.syntax import outward
+from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
+from mercury_ls.code.parts import part_of
+from mercury_ls.code.syntax import innermost, outward
 
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
+PRIVATE_TO_FILES = frozenset(
+    {"class_declaration", "function_declaration", "object_declaration", "property_declaration", "type_alias"}
+)
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
 
@@ -28,7 +32,7 @@ class Declaration(Struct, frozen=True):
     @classmethod
     def of(cls, file: Snapshot, around: Node) -> "Declaration | None":
         """That of a type."""
-        named = around.child_by_field_name("name") if around.type in scopes.TYPES else None
+        named = part_of(around, "name") if around.type in scopes.TYPES else None
         return cls(file, named) if named is not None else None
 
     @property
@@ -70,9 +74,15 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
     local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))
     nodes = declared(file, name).get(local and local.reach, [])
-    if local is not None or symbols.allows_bare_members(file):
+    is_scoped = family(file.path) in traits.IMPLICIT_RECEIVERS
+    if local is not None or (symbols.allows_bare_members(file) and not is_scoped):
         return nodes
-    inside = outward(scopes.node_at(file, offset))
+    inside = [*outward(scopes.node_at(file, offset))]
+    if is_scoped:
+        for owner in (*(node.parent for node in inside if _is_body_of_type(node)), None):
+            if in_type := [node for node in nodes if symbols.owner_of(node) == owner]:
+                return in_type
+        return []
     around = [node for node in inside if node.type in scopes.FUNCTIONS or _is_body_of_type(node)][:1]
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
     in_type = [node for node in before for body in around if (owner := symbols.owner_of(node)) and owner == body.parent]
@@ -81,7 +91,7 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
 
 def _is_body_of_type(node: Node) -> bool:
     parent = node.parent
-    return parent is not None and parent.type in scopes.TYPES and parent.child_by_field_name("body") == node
+    return parent is not None and parent.type in scopes.TYPES and part_of(parent, "body") == node
 
 
 class Renamed(Struct, frozen=True):
@@ -134,6 +144,10 @@ def meaning_of(
     at_head = declared_at(file, qualifier[0], offset) if mark == "." else []
     if modules and all(_is_imported(project, file, node) for node in at_head):
         return Meaning.joined(in_module(project, file, module, name, renamed, steps) for module in modules)
+    if family(file.path) in traits.SCATTERED_PACKAGES and not at_head:
+        in_package = _in_scattered_package(project, file, mark.join(qualifier), name, renamed, steps)
+        if in_package.definitions:
+            return in_package
     outer = meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1)
     types = [(definition.file, definition.type) for definition in outer.definitions]
     members = Meaning.joined(_in_type(source, around, name) for source, around in types)
@@ -165,17 +179,21 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
     if own or named:
         answers = (_imported(project, file, imported, name, renamed, steps - 1) for imported in named)
         return Meaning.joined([Meaning(tuple(own)), *answers])
-    if renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition.file):
+    is_beside = renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition)
+    if is_beside and renamed is not None and family(file.path) not in traits.SCATTERED_PACKAGES:
         return Meaning((renamed.definition,))
+    beside = _in_package(project, file, name, renamed)
+    if beside.definitions or not beside.is_known:
+        return beside
     stars = [imported for imported in project.imports(file) if imported.name == "*"]
     if stars:
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
-    return _in_package(project, file, name)
+    return beside
 
 
-def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
-    """Whether a file sees the names of another without an import."""
-    return file.path == home.path or project.share_a_package(file, home)
+def _is_beside(project: Project, file: Snapshot, definition: Declaration) -> bool:
+    """Whether a file sees the name without an import."""
+    return file.path == definition.file.path or project.share_a_package(file, definition.file)
 
 
 def _may_be(definition: Declaration, file: Snapshot, node: Node) -> bool:
@@ -212,10 +230,12 @@ def _imported(
 def in_module(
     project: Project, file: Snapshot, module: str, name: str, renamed: Renamed | None, steps: int = MOST_STEPS
 ) -> Meaning:
+    language = family(file.path)
+    if language in traits.SCATTERED_PACKAGES:
+        return _in_scattered_package(project, file, module, name, renamed, steps)
     path = project.module(file, module)
     if path is None or not steps:
         return UNKNOWN
-    language = family(file.path)
     if language == "go":
         is_here = renamed is not None and renamed.name == name and dirname(renamed.definition.file.path) == path
         own = Meaning((renamed.definition,)) if renamed is not None and is_here else NOTHING
@@ -228,8 +248,34 @@ def in_module(
     return _of_name(project, source, name, len(source.text), renamed, steps)
 
 
-def _in_package(project: Project, file: Snapshot, name: str) -> Meaning:
-    """What other files of the package declare, which need no import in Go and Java."""
+def _in_scattered_package(
+    project: Project, file: Snapshot, package: str, name: str, renamed: Renamed | None, steps: int
+) -> Meaning:
+    """What the files of a package of Kotlin declare, or the type that the path leads to."""
+    files = project.in_package(package, name, file.path)
+    if files is None or not steps:
+        return UNKNOWN
+    declared = _among(files, name).definitions
+    if renamed is not None and renamed.name == name and package_of(renamed.definition.file) == package:
+        declared = (*declared, renamed.definition)
+    if seen := tuple(each for each in declared if each.file.path == file.path or not _is_private(each)):
+        return Meaning(seen)
+    outer, _, type_named = package.rpartition(".")
+    around = _in_scattered_package(project, file, outer, type_named, None, steps - 1) if type_named else NOTHING
+    types = [(each.file, each.type) for each in around.definitions if each.type is not None]
+    return Meaning.joined(_in_type(source, type_node, name) for source, type_node in types)
+
+
+def _is_private(definition: Declaration) -> bool:
+    """Whether only its own file sees it in Kotlin."""
+    item = innermost(definition.name, PRIVATE_TO_FILES)
+    return item is not None and b"private" in (item.named_children[0].text or b"").split()
+
+
+def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | None) -> Meaning:
+    """What other files of the package declare, which need no import in Go, Java and Kotlin."""
+    if family(file.path) in traits.SCATTERED_PACKAGES:
+        return _in_scattered_package(project, file, package_of(file), name, renamed, 1)
     if family(file.path) == "go":
         files = project.beside(file.path, name)
         return _among(files and [other for other in files if project.share_a_package(other, file)], name)

@@ -4,12 +4,15 @@ import re
 
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.definitions import in_module
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
+from mercury_ls.code.index.types import members, type_of_receiver
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import family, in_import
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
@@ -26,11 +29,16 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     if node.type == "private_property_identifier":
         return SAME if is_home and (own or symbols.enclosing(node)) == kin.owner else OTHER
     if node.parent is None or in_import(node):
-        return OTHER
+        return SAME if _is_imported(kin, file, file.offset_of_byte(node.start_byte)) else OTHER
     if (kind := _type_of_object(node)) is not None:
         return kin.of_annotation(file, kind)
     if scopes.declares(node) and own is not None:
         return _of_declaration(kin, file, node, own)
+    if family(file.path) in traits.IMPLICIT_RECEIVERS and not scopes.declares(node):
+        if symbols.is_extension(kin.declared):
+            return UNKNOWN
+        if not symbols.is_qualified(node):
+            return _of_bare(kin, file, node)
     is_short = node.parent.type == "shorthand_field_initializer"
     if not symbols.is_qualified(node) and not is_short and _is_seen_bare(kin, file, node, own):
         return SAME
@@ -40,7 +48,7 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         is_named = type_name(kin.owner) in re.findall(r"\w+", text_of(named))
         is_same = _of_qualified(kin, file, node) is SAME
         return SAME if is_same else UNKNOWN if is_named else OTHER
-    if node.parent.type == "keyword_argument":
+    if node.parent.type in symbols.KEYWORD_ARGUMENTS:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
@@ -52,11 +60,47 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     return verdict
 
 
+def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    """Of a name that may be a member of what lambdas, extensions and the types around are called on."""
+    offset = file.offset_of_byte(node.start_byte)
+    if scopes.local_at(file, offset, (kin.name,)) is not None:
+        return OTHER
+    is_open = False
+    for receiver in symbols.receivers(node):
+        verdict = kin.of_type(type_of_receiver(file, receiver)) if receiver is not None else UNKNOWN
+        if receiver is None or verdict is not OTHER:
+            return UNKNOWN if is_open else verdict
+        declared = members(kin.project, type_of_receiver(file, receiver), kin.name)
+        if declared:
+            return OTHER
+        # Only an inner class sees the object around it.
+        is_open |= declared is None or (receiver.type == "class_declaration" and not _is_inner(receiver))
+    imported = [each.start for each in kin.project.imports(file) if each.alias == kin.name]
+    return SAME if any(_is_imported(kin, file, start) for start in imported) else OTHER
+
+
+def _is_inner(around: Node) -> bool:
+    return b"inner" in (around.named_children[0].text or b"").split()
+
+
+def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:
+    """Whether an import of Kotlin names the member there: `import shop.Color.RED`."""
+    for imported in kin.project.imports(file):
+        package, _, owner = imported.module.rpartition(".")
+        if imported.start == offset and family(file.path) in traits.SCATTERED_PACKAGES:
+            declared = in_module(kin.project, file, package, owner, None).definitions
+            return any(kin.of(each) is SAME for each in declared if each.type is not None)
+    return False
+
+
 def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
-    """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
-    if family(file.path) != "java" or kin.declared is None:
+    """Whether it is the same overload: a method with other parameters is another one, and in Java a field none."""
+    language = family(file.path)
+    if language not in traits.OVERLOADING & traits.CLASSES or kin.declared is None:
         return True
-    return _parameters_of(kin.declared) == _parameters_of(node) is not None
+    parameters = _parameters_of(node)
+    is_overriding = parameters is not None or language in traits.OVERRIDING_FIELDS
+    return is_overriding and _parameters_of(kin.declared) == parameters
 
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
@@ -83,14 +127,14 @@ def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
     """Of a key of an object or pattern of JavaScript."""
     if whole.type == "object":
         return UNKNOWN if kin.owner.type in STRUCTURAL else OTHER
-    value = whole.parent and whole.parent.child_by_field_name("value")
+    value = whole.parent and part_of(whole.parent, "value")
     return UNKNOWN if value is None else kin.of_object(file, value)
 
 
 def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     """Of a keyword argument, which sets a field if the class has no constructor: a data class."""
     call = node.parent and node.parent.parent and node.parent.parent.parent
-    function = call and call.child_by_field_name("function")
+    function = call and part_of(call, "function")
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
@@ -132,13 +176,10 @@ def _is_alone(kin: Kinship) -> bool:
 
 def _parameters_of(name: Node) -> list[str] | None:
     """The types of the parameters of a Java method."""
-    listed = name.parent and name.parent.child_by_field_name("parameters")
+    listed = name.parent and part_of(name.parent, "parameters")
     if listed is None:
         return None
-    kinds = [
-        child.child_by_field_name("type") or child for child in listed.named_children if "comment" not in child.type
-    ]
-    return [text_of(kind) for kind in kinds]
+    return [text_of(part_of(child, "type") or child) for child in symbols.parameters_in(listed)]
 
 
 def _declares_member(snapshot: Snapshot, name: str) -> bool:
@@ -149,7 +190,7 @@ def _declares_member(snapshot: Snapshot, name: str) -> bool:
 def _object_around(node: Node) -> Node | None:
     """The object or pattern of JavaScript of which it is a key."""
     pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
-    is_key = pair is None or pair.child_by_field_name("key") == node
+    is_key = pair is None or part_of(pair, "key") == node
     whole = pair.parent if pair is not None else node.parent
     return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
 
@@ -160,10 +201,10 @@ def _type_of_literal(node: Node) -> Node | None:
     if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
         return symbols.struct_of(parent)
     keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
-    if keyed is None or keyed.child_by_field_name("key") != parent:
+    if keyed is None or part_of(keyed, "key") != parent:
         return None
     around = innermost(keyed, ("composite_literal",))
-    return around.child_by_field_name("type") if around is not None else None
+    return part_of(around, "type") if around is not None else None
 
 
 def _type_of_object(node: Node) -> Node | None:
@@ -173,13 +214,11 @@ def _type_of_object(node: Node) -> Node | None:
     if parent is not None and parent.type == "keyword_pattern":
         around = innermost(parent, ("class_pattern",))
         return around.named_children[0] if around is not None and parent.named_children[0] == node else None
-    is_key = (
-        parent is not None and parent.type in ("pair", "pair_pattern") and parent.child_by_field_name("key") == node
-    )
+    is_key = parent is not None and parent.type in ("pair", "pair_pattern") and part_of(parent, "key") == node
     whole = parent.parent if parent is not None and is_key else parent
     if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
         return None
-    return whole.parent.child_by_field_name("type") or _type_of_result(whole)
+    return part_of(whole.parent, "type") or _type_of_result(whole)
 
 
 def _type_of_result(value: Node) -> Node | None:
@@ -189,10 +228,10 @@ def _type_of_result(value: Node) -> Node | None:
         around = around.parent
     if function is None or around is None or (around.type != "return_statement" and around != function):
         return None
-    stated = function.child_by_field_name("return_type")
+    stated = part_of(function, "return_type")
     if stated is None or not any(child.type == "async" for child in function.children):
         return stated
-    promised = stated.named_children[0].child_by_field_name("type_arguments")
+    promised = part_of(stated.named_children[0], "type_arguments")
     return promised.named_children[0] if promised is not None else None
 
 
@@ -218,5 +257,5 @@ def qualifier_node(node: Node) -> Node | None:
         return None if before is not None and before.type in (".", "::") else whose
     if is_in_qualified_type(node):
         return parent.named_children[0]
-    qualifiers = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
+    qualifiers = (part_of(parent, field) for field in symbols.QUALIFIER_FIELDS)
     return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)

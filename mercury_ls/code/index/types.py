@@ -13,10 +13,11 @@ from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import MOST, MOST_STEPS, Declaration, declared_at, definitions
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import text_of, type_name
+from mercury_ls.code.syntax import outward
 
 PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 AROUND = re.compile(
-    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|mut|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
+    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|in|mut|out|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
 )
 """What stands beside the name of a type and changes nothing of its members."""
 GENERIC = re.compile(r"(?P<name>[\w.:]*)\s*[\[<](?P<arguments>.*)[\]>]", re.DOTALL)
@@ -31,13 +32,14 @@ AWAITED = frozenset({"Awaitable", "Coroutine", "Future", "Promise", "PromiseLike
 FIRST = frozenset({"AsyncContextManager", "AsyncGenerator", "ContextManager", "Generator"})
 LISTS = frozenset(
     {"Array", "ArrayList", "AsyncIterable", "AsyncIterator", "Collection", "Deque", "FrozenSet", "HashSet", "Iterable"}
-    | {"Iterator", "List", "MutableSequence", "ReadonlyArray", "Sequence", "Set", "Stream", "Vec", "VecDeque"}
+    | {"Iterator", "List", "MutableCollection", "MutableIterable", "MutableList", "MutableSequence", "MutableSet"}
+    | {"ReadonlyArray", "Sequence", "Set", "Stream", "Vec", "VecDeque"}
     | {"deque", "frozenset", "list", "set"}
 )
 """Generic types whose elements are of their argument."""
 MAPPINGS = frozenset(
-    {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMapping", "OrderedDict", "Record"}
-    | {"ReadonlyMap", "defaultdict", "dict"}
+    {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMap", "MutableMapping", "OrderedDict"}
+    | {"ReadonlyMap", "Record", "defaultdict", "dict"}
 )
 TAKING = frozenset({"get", "pop", "setdefault"})
 """Methods of a mapping or list that return what it holds."""
@@ -167,6 +169,8 @@ def _union(answers: Iterable[Types | None]) -> Types | None:
 def _own_types(file: Snapshot, node: Node) -> Types:
     """The type around, for what its methods call their object; its bases, for `super`."""
     name = text_of(node)
+    if any(map(symbols.is_called_on_an_object, outward(node))):
+        return ()
     around = symbols.enclosing(node) if name in SUPER or is_self(file, name) else None
     definition = Declaration.of(file, around) if around is not None else None
     if definition is not None:
@@ -175,11 +179,16 @@ def _own_types(file: Snapshot, node: Node) -> Types:
 
 
 def is_self(file: Snapshot, text: str) -> bool:
-    return text in ("this", "super") if family(file.path) in ("java", "javascript") else text in symbols.SELVES
+    return text in ("this", "super") if family(file.path) in traits.THIS else text in symbols.SELVES
 
 
 def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: int) -> Types | None:
     path = text_of(node)
+    found = of_receivers(project, file, node, path.partition(".")[0], steps)
+    if found is None or (found and "." in path):
+        return None
+    if found:
+        return _union(_of_definition(project, member, steps - 1, is_called=False) for member in found)
     declared = definitions(project, file, path, offset, steps)
     if declared is None:
         return _class_elsewhere(file, path, offset)
@@ -219,8 +228,12 @@ def _of_function(project: Project, file: Snapshot, function: Node, stated: facts
 
 def _result(project: Project, file: Snapshot, callee: Node, steps: int) -> Types | None:
     path, offset = text_of(callee), file.offset_of_byte(callee.start_byte)
-    declared = definitions(project, file, path, offset, steps) if PATH.fullmatch(path) else None
-    if declared is not None:
+    found = of_receivers(project, file, callee, path.partition(".")[0], steps) if PATH.fullmatch(path) else []
+    if found is None:
+        return None
+    is_known = PATH.fullmatch(path) and not found
+    declared = definitions(project, file, path, offset, steps) if is_known else found if "." not in path else None
+    if declared:
         return _union(_of_definition(project, definition, steps, is_called=True) for definition in declared)
     made_of = facts.of_expression(file, callee)
     if (member := made_of.get("member")) is not None:
@@ -304,6 +317,27 @@ def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -
         if inherited is None or inherited:
             return inherited
     return []
+
+
+def of_receivers(
+    project: Project, file: Snapshot, node: Node, name: str, steps: int = MOST_STEPS
+) -> list[Declaration] | None:
+    """The member of an object that a bare name of Kotlin stands for; None if there may be others than are known."""
+    offset = file.offset_of_byte(node.start_byte)
+    is_open = family(file.path) in traits.IMPLICIT_RECEIVERS and not symbols.is_type(name, file)
+    if not is_open or scopes.local_at(file, offset, (name,)) is not None:
+        return []
+    for receiver in symbols.receivers(node):
+        found = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
+        if found is None or found:
+            return found
+    return []
+
+
+def type_of_receiver(file: Snapshot, receiver: Node) -> Type:
+    """Of a type that is declared around, or that an extension names."""
+    definition = Declaration.of(file, receiver)
+    return Type(file, text_of(receiver), file.offset_of_byte(receiver.start_byte), definition)
 
 
 def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
