@@ -24,6 +24,7 @@ from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family, in_import, is_exported
+from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.symbols import (
     SELVES,
     Symbol,
@@ -170,8 +171,8 @@ def _name_before(listed: Node) -> Node | None:
     function = listed.parent
     if function is not None and function.type in ("arrow_function", "function_expression"):
         function = function.parent
-    named = function and (function.child_by_field_name("name") or function.child_by_field_name("declarator"))
-    if function is None or named is None or function.child_by_field_name("result") == listed:
+    named = function and (part_of(function, "name") or part_of(function, "declarator"))
+    if function is None or named is None or part_of(function, "result") == listed:
         return None
     if function.parent is not None and function.parent.type == "object":
         return None  # nothing says which objects are like it
@@ -290,10 +291,10 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
             parameters.append(Parameter(text_of(node), "rest", is_required=False))
             passing = "name"
         else:
-            value = next(filter(None, map(node.child_by_field_name, DEFAULT_FIELDS)), None)
+            value = next(filter(None, (part_of(node, name) for name in DEFAULT_FIELDS)), None)
             is_required, default = value is None and "optional" not in node.type, _literal(value)
             # `a, b int` of Go are two.
-            for named in node.children_by_field_name("name") or [node]:
+            for named in parts_of(node, "name") or [node]:
                 parameters.append(Parameter(_name_of(named) or text_of(named), passing, is_required, default))
     return receiver, tuple(parameters)
 
@@ -310,7 +311,7 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 def _name_of(parameter: Node) -> str:
     """The name of a parameter, within declarators and types; empty if it is destructured."""
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
-    while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
+    while inner := next((child for field in NAME_FIELDS if (child := part_of(named, field))), None):
         named = inner
     return text_of(named) if WORD.fullmatch(text_of(named)) else ""
 
@@ -480,7 +481,7 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
 def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
     symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
-    named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
+    named = part_of(symbol.owner, "name") if symbol.owner is not None else None
     yield Function("constructor" if rule.function == text_of(named) else rule.function, symbol, rule.receiver)
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         at = home.offset_of_byte(named.start_byte)
@@ -575,7 +576,7 @@ def _is_variable(node: Node | None) -> bool:
         return False
     if scopes.is_member(node) or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None:
         return False
-    value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
+    value = part_of(parent, "value") or part_of(parent, "right")
     return value is None or value.type not in scopes.FUNCTIONS
 
 
@@ -659,7 +660,7 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
     for at in scopes.mentions(file, uses.name):
         node = scopes.node_at(file, at)
         own = owner_of(node) if node is not None and scopes.declares(node) else None
-        listed = node and node.parent and node.parent.child_by_field_name("parameters")
+        listed = node and node.parent and part_of(node.parent, "parameters")
         if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
         _, parameters = _parameters(listed, symbol_of(rule.function, file, at, file), file)

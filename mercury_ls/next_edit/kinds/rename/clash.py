@@ -10,7 +10,8 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
-from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.modules import Project, family, in_import, package_of
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
@@ -68,12 +69,16 @@ def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[
 
 
 def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> Taken:
-    """Where other files of the package have it: in Go all that is not local, in Java a class."""
-    is_member = family(home.path) == "java" and symbols.owner_of(renamed) is not None
-    if family(home.path) not in ("go", "java") or is_member or _scope_of(home, renamed) is None:
+    """Where other files of the package have it: in Go all that is not local, in Java a class,
+    in Kotlin what is no member."""
+    language = family(home.path)
+    is_member = language in traits.NESTING and symbols.owner_of(renamed) is not None
+    if language not in traits.PACKAGED - {"rust"} or is_member or _scope_of(home, renamed) is None:
         return
-    files = project.beside(home.path, rule.after) or ()
-    beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
+    is_scattered = language in traits.SCATTERED_PACKAGES
+    files = project.in_package(package_of(home), rule.after, home.path) if is_scattered else None
+    files = project.beside(home.path, rule.after) if not is_scattered else files
+    beside = [file for file in files or () if file.path != home.path and project.share_a_package(home, file)]
     for file in beside:
         for at in scopes.mentions(file, rule.after)[:MOST]:
             node = scopes.node_at(file, at)
@@ -145,7 +150,7 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
         return None if scopes.is_member(node) else ("", symbols.namespace_of(node), -1)
     nested = innermost(node, NESTED)
     is_nested = nested is not None and nested.parent != owner and owner.start_byte <= nested.start_byte
-    trait = text_of(owner.child_by_field_name("trait"))
+    trait = text_of(part_of(owner, "trait"))
     return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
 
 
@@ -153,7 +158,7 @@ def _is_assigned_to_self(node: Node) -> bool:
     """Whether it is the `a` of `self.a = …`, which in Python and JavaScript declares it."""
     whole = node.parent
     around = whole.parent if whole is not None and symbols.is_of_self(node) else None
-    return around is not None and around.type in ASSIGNMENTS and around.child_by_field_name("left") == whole
+    return around is not None and around.type in ASSIGNMENTS and part_of(around, "left") == whole
 
 
 def _is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
@@ -189,7 +194,7 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
 
 def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     """Whether they are functions with other parameters in a language that tells them apart by these."""
-    lists = [node.parent.child_by_field_name("parameters") if node.parent else None for node in (first, second)]
+    lists = [part_of(node.parent, "parameters") if node.parent else None for node in (first, second)]
     if family(home.path) not in traits.OVERLOADING or None in lists:
         return False
     kinds = [[_kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
@@ -198,8 +203,8 @@ def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
 
 def _kind_of(parameter: Node) -> str:
     """The parameter without its name."""
-    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
-    while named is not None and (inside := named.child_by_field_name("declarator")):
+    named = part_of(parameter, "name") or part_of(parameter, "declarator")
+    while named is not None and (inside := part_of(named, "declarator")):
         named = inside
     name = text_of(named) if named is not None and named.type == "identifier" else ""
     return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text_of(parameter))

@@ -9,7 +9,7 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
-from mercury_ls.code.scopes import whole
+from mercury_ls.code.scopes import whole, whole_in
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
@@ -36,6 +36,7 @@ Span = tuple[int, int]
 
 MOST_USES = 4096
 QUOTES = frozenset("'\"`")
+MEMBERS = frozenset({"attribute", "infix_expression", "navigation_expression"})
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
     | {"shorthand_property_identifier_pattern"}
@@ -143,7 +144,7 @@ def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterat
 def _mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
     """Where the old name stands; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
-    pattern = re.compile(_accessor(rule.before) + "|" + whole(rule.before) + given_anew)
+    pattern = re.compile(_accessor(rule.before) + "|" + whole_in(snapshot, rule.before) + given_anew)
     matches = matching(pattern, snapshot.text, scopes.mentions(snapshot, rule.before))
     return nearest([match.span() for match in matches], snapshot, rule, MOST_USES)
 
@@ -215,7 +216,7 @@ def _is_same_there(uses: Uses, offset: int) -> bool:
     it is."""
     node = scopes.node_at(uses.snapshot, offset)
     parent = node.parent if node is not None else None
-    is_in_module = uses.symbol.module_level and parent is not None and parent.type == "attribute"
+    is_in_module = uses.symbol.module_level and parent is not None and parent.type in MEMBERS
     around = enclosing(node) if node is not None else None
     is_inherited = around is not None and uses.is_derived(around)
     return not uses.is_home or is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)

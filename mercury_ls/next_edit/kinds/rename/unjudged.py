@@ -16,6 +16,7 @@ from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import Symbol, text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import is_one_of_several, renamed_symbol
@@ -155,7 +156,7 @@ def _asks_for_fixture(uses: Uses, node: Node) -> bool:
     """Whether it is a parameter as tests and fixtures have them, in a file that has no fixture of this name itself."""
     is_parameter = scopes.declares(node) and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
     function = innermost(node, scopes.FUNCTIONS) if is_parameter else None
-    named = function and function.child_by_field_name("name")
+    named = function and part_of(function, "name")
     if function is None or named is None or innermost(function.parent, scopes.FUNCTIONS) is not None:
         return False
     return uses.is_home or not uses.project.declares(uses.snapshot, uses.name)
@@ -166,7 +167,7 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
     if node is None or syntax.inside(file, offset) == "comment":
         return False
-    if node.type in STRINGS:
+    if node.type in STRINGS and syntax.inside(file, offset) == "string":
         return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
@@ -196,11 +197,11 @@ def _path_in(content: str, uses: Uses) -> str | None:
 def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
     call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
-    called = call.child_by_field_name("function") if call is not None else None
+    called = part_of(call, "function") if call is not None else None
     if call is not None and symbols.last_name(called) == "partial":
-        given = call.child_by_field_name("arguments")
+        given = part_of(call, "arguments")
         called = given.named_children[0] if given is not None else None
-    last = called and (called.child_by_field_name("attribute") or called)
+    last = called and (part_of(called, "attribute") or called)
     function, declared = text_of(last), uses.symbol.node
     if called is None or last is None or declared is None:
         return False
@@ -225,7 +226,7 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
 def _is_of_class_around(function: str, called: Node) -> bool:
     """Whether it is the class around that is called, or the constructor of its base."""
     method = innermost(called, ("function_definition",))
-    listed = method and method.child_by_field_name("parameters")
+    listed = method and part_of(method, "parameters")
     first = listed.named_children[0] if listed is not None and listed.named_children else None
     is_cls = text_of(called) == text_of(first) == "cls"
     return is_cls or function == "__init__" or text_of(called) in ("self.__class__", "type(self)")
@@ -261,7 +262,7 @@ def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_STEPS) ->
 def _is_parameter_of_override(uses: Uses, node: Node) -> bool:
     """Whether a method has the parameter too that overrides the one whose parameter was renamed, or is overridden."""
     method = innermost(node, scopes.FUNCTIONS) if scopes.declares(node) else None
-    named = method and method.child_by_field_name("name")
+    named = method and part_of(method, "name")
     if named is None or uses.function is None or text_of(named) != uses.function.name:
         return False
     is_parameter = family(uses.snapshot.path) == "python" and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
@@ -285,18 +286,18 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
     if not is_whole:
         return False
     listing = innermost(around, ("assignment", "augmented_assignment"))
-    if listing is not None and LISTING.fullmatch(text_of(listing.child_by_field_name("left"))):
+    if listing is not None and LISTING.fullmatch(text_of(part_of(listing, "left"))):
         return around.type in ("list", "tuple", "set")
     if around.type in ("arguments", "argument_list"):
-        function = around.parent and around.parent.child_by_field_name("function")
+        function = around.parent and part_of(around.parent, "function")
         called = symbols.last_name(function)
         return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
     if owner is not None and around.type == "subscript":
-        return symbols.last_name(around.child_by_field_name("value")) == type_name(owner)  # an enumeration's member
+        return symbols.last_name(part_of(around, "value")) == type_name(owner)  # an enumeration's member
     if uses.kin is None or language != "javascript":
         return False
     if around.type == "subscript_expression":
-        whose = around.child_by_field_name("object")
+        whose = part_of(around, "object")
         return whose is not None and uses.kin.of_object(uses.snapshot, whose) is not OTHER
     listed = around.parent if around.type == "literal_type" else None
     return listed is not None and (

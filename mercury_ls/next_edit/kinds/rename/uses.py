@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import (
     MOST,
     MOST_STEPS,
@@ -26,8 +27,9 @@ from mercury_ls.code.index.definitions import (
 from mercury_ls.code.index.judgement import SAME
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import is_in_qualified_type, member_at, overrides, qualifier_node
-from mercury_ls.code.index.types import PATH, bases, class_of, own_members
+from mercury_ls.code.index.types import PATH, bases, class_of, generic, of_receivers, own_members, types_of
 from mercury_ls.code.modules import Imported, Project, family, in_import
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import Symbol, symbol_at, text_of
 from mercury_ls.code.syntax import innermost, outward
 
@@ -93,11 +95,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
-        around = innermost(self.symbol.node, scopes.FUNCTIONS)
-        named = around and around.child_by_field_name("name")
-        if around is not None and named is not None and text_of(named) == "__init__":
-            whole = symbols.enclosing(around)
-            named = whole and whole.child_by_field_name("name")
+        named = self.symbol.node and symbols.function_of_parameter(self.symbol.node)
         if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
@@ -109,14 +107,23 @@ class Uses(Struct, dict=True):
     def _is_same_local(self, node: Node) -> bool:
         """Within its function, or as a keyword argument of a certain call of that function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            return self.is_home
+            return self.is_home and not self._is_another_function(node)
         call = node.parent and node.parent.parent and node.parent.parent.parent
-        function = call and call.child_by_field_name("function")
-        last = function and (function.child_by_field_name("attribute") or function)
+        last = symbols.name_called(call)
         if self.function is None or last is None or text_of(last) != self.function.name:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
         return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
+
+    def _is_another_function(self, node: Node) -> bool:
+        """Whether a call of Kotlin is not of the local, which is no function."""
+        is_called = node.parent is not None and part_of(node.parent, "function") == node
+        if self.symbol.node is None or not is_called or family(self.snapshot.path) not in traits.IMPLICIT_RECEIVERS:
+            return False
+        stated = facts.of_name(self.home, self.symbol.node)
+        kinds = [text_of(kind) for kind in stated.get("type", ())]
+        is_literal = any("literal" in facts.of_expression(self.home, value) for value in stated.get("value", ()))
+        return is_literal or any("->" not in kind for kind in kinds) or self.project.declares(self.home, self.name)
 
     # Names in strings
 
@@ -138,6 +145,8 @@ class Uses(Struct, dict=True):
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
+        if symbols.is_extension(self.symbol.node) and not scopes.declares(node) and not in_import(node):
+            return symbols.is_qualified(node) and self._extends(node) and self._is_all(self._meaning(self.name, offset))
         if symbols.is_qualified(node) or is_in_qualified_type(node):
             if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
                 return symbols.is_in_path(node)
@@ -167,7 +176,8 @@ class Uses(Struct, dict=True):
 
     @property
     def _namespaces(self) -> frozenset[str]:
-        return symbols.NAMESPACES | scopes.TYPES if family(self.snapshot.path) == "java" else symbols.NAMESPACES
+        is_nesting = family(self.snapshot.path) in traits.NESTING
+        return symbols.NAMESPACES | scopes.TYPES if is_nesting else symbols.NAMESPACES
 
     def _namespaces_with(self, name: str) -> frozenset[int]:
         if name not in self._named:
@@ -247,12 +257,15 @@ class Uses(Struct, dict=True):
 
     def is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is among what is known of it there."""
-        if symbols.is_qualified(node) or is_in_qualified_type(node):
+        is_extension = symbols.is_extension(self.symbol.node)
+        if (symbols.is_qualified(node) and not is_extension) or is_in_qualified_type(node):
             return False
         if in_import(node):
             return offset in self.import_sites
         meaning = self._meaning(self.name, offset)
-        if self.is_home and meaning.is_known:
+        hiding = self._members_around(self.name, offset)
+        is_open = is_extension or hiding is None or not self._is_all(meaning)
+        if hiding or (self.is_home and meaning.is_known and not is_open):
             return False
         return any(map(self._is_it, meaning.definitions)) and not self._is_of_the_type_around(node)
 
@@ -287,7 +300,21 @@ class Uses(Struct, dict=True):
         """Whether `alias` in this file refers to it."""
         if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(alias)):
             return False
+        if self._members_around(alias, offset) != []:
+            return False
         return self._is_all(self._meaning(alias, offset)) and not self._is_hidden(alias, offset)
+
+    def _members_around(self, name: str, offset: int) -> list[Declaration] | None:
+        """The members for which a bare name of Kotlin stands there; None if there may be others."""
+        node = scopes.node_at(self.snapshot, offset)
+        return of_receivers(self.project, self.snapshot, node, name) if node is not None else None
+
+    def _extends(self, node: Node) -> bool:
+        """Whether the object has the type that the extension of Kotlin names."""
+        whose, extended = qualifier_node(node), scopes.outermost(self.symbol.node)[1] if self.symbol.node else None
+        types = types_of(self.project, self.snapshot, whose) if whose is not None else None
+        names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types or ()}
+        return extended is not None and names == {symbols.type_name(extended)}
 
     def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
         """Where `S { name }` of Rust binds a field to a local, and the scope of that."""
@@ -351,15 +378,15 @@ def _evaluated(node: Node) -> Node:
     child, around = node, node.parent
     while around is not None and around.type not in scopes.FUNCTIONS:
         child, around = around, around.parent
-    named = around.child_by_field_name("name") if around is not None else None
-    is_body = around is not None and child == around.child_by_field_name("body")
+    named = part_of(around, "name") if around is not None else None
+    is_body = around is not None and child == part_of(around, "body")
     return node if around is None or named is None or is_body else named
 
 
 def _is_in_all(content: Node) -> bool:
     listed = innermost(content, ("list", "tuple"))
     around = listed.parent if listed is not None and content.parent in listed.named_children else None
-    return around is not None and text_of(around.child_by_field_name("left")) == "__all__"
+    return around is not None and text_of(part_of(around, "left")) == "__all__"
 
 
 def _is_annotation(content: Node) -> bool:
@@ -397,7 +424,7 @@ def _is_within(node: Node, around: Node) -> bool:
 
 
 def _items_of(around: Node) -> list[Node]:
-    body = around.child_by_field_name("body")
+    body = part_of(around, "body")
     return body.named_children if body is not None else []
 
 
