@@ -324,7 +324,7 @@ def is_plain_assignment(node: Node) -> bool:
     return node.type == "assignment" and part_of(node, "operator") is not None
 
 
-def _is_property(parameter: Node) -> bool:
+def is_property(parameter: Node) -> bool:
     """True for a parameter of a Kotlin constructor that is a property as well: `val size: Int`."""
     return parameter.type == "class_parameter" and any(child.type in ("val", "var") for child in parameter.children)
 
@@ -339,7 +339,7 @@ def _may_be_type_parameter(node: Node, function: Node) -> bool:
 def _binder(snapshot: Snapshot, node: Node) -> Node | None:
     """The function whose parameter or local this declares, or the block in languages where blocks are scopes."""
     child, parent = outermost(node)
-    if parent is None or is_member(node) or _is_property(parent):
+    if parent is None or is_member(node) or is_property(parent):
         return None
     is_item = not _declared_in(child, parent)
     if is_item and not _names_item(node, parent):

@@ -339,7 +339,8 @@ def owner_of(node: Node) -> Node | None:
     """The type whose body contains the node, outside functions; a Go method belongs to its receiver's type."""
     child, around = node, node.parent
     while around is not None:
-        if around.type in scopes.FUNCTIONS and not scopes.names_it(node, around):
+        is_parameter = around.type == "class_parameter" and not scopes.is_property(around)
+        if is_parameter or (around.type in scopes.FUNCTIONS and not scopes.names_it(node, around)):
             return None
         if around.type == "method_declaration" and part_of(around, "receiver"):
             return around

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from mercury_ls.code import scopes, syntax
+from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.lexemes import KEYWORDS
-from mercury_ls.code.modules import Project, is_exported
+from mercury_ls.code.modules import Project, family, is_exported
 from mercury_ls.code.scopes import whole, whole_in
 from mercury_ls.code.symbols import (
     Symbol,
@@ -219,7 +219,8 @@ def _is_same_there(uses: Uses, offset: int) -> bool:
     is_in_module = uses.symbol.module_level and parent is not None and parent.type in MEMBERS
     around = enclosing(node) if node is not None else None
     is_inherited = around is not None and uses.is_derived(around)
-    return not uses.is_home or is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
+    is_judged = uses.kin is not None and family(uses.snapshot.path) in traits.IMPLICIT_RECEIVERS
+    return not uses.is_home or is_in_module or is_inherited or is_judged or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:
