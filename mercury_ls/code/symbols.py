@@ -417,6 +417,11 @@ def _is_default(node: Node) -> bool:
     return node.prev_sibling is not None and node.prev_sibling.type == "="
 
 
+def default_beside(parameter: Node) -> Node | None:
+    after = parameter.next_named_sibling
+    return after if after is not None and _is_default(after) else None
+
+
 def are_related(first: Node, second: Node) -> bool:
     """True if both are the same type or one derives from the other; in Go any type may implement an interface."""
     name, other_name = type_name(first), type_name(second)

@@ -37,6 +37,8 @@ MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 OVERLOADING = frozenset({"cpp", "csharp", "java", "kotlin"})
 OVERLOAD_SIGNATURES = frozenset({"tsx", "typescript"})
 """A function is declared once for each way to call it, and once more with its body."""
+NAMED_BY = {"kotlin": " = ", "python": "="}
+"""What stands between the name of an argument and its value."""
 NESTING = frozenset({"java", "kotlin"})
 """Types hide what is declared around them by the names of their members."""
 OVERRIDING_FIELDS = frozenset({"kotlin"})

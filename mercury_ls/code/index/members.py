@@ -34,7 +34,9 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return kin.of_annotation(file, kind)
     if scopes.declares(node) and own is not None:
         return _of_declaration(kin, file, node, own)
-    if family(file.path) in traits.IMPLICIT_RECEIVERS and not scopes.declares(node):
+    if family(file.path) in traits.IMPLICIT_RECEIVERS:
+        if scopes.declares(node):
+            return OTHER
         if symbols.is_extension(kin.declared):
             return UNKNOWN
         if not symbols.is_qualified(node):

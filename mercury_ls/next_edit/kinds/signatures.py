@@ -29,9 +29,11 @@ from mercury_ls.code.symbols import (
     SELVES,
     Symbol,
     declarations,
+    default_beside,
     enclosing,
     is_qualified,
     owner_of,
+    parameters_in,
     symbol_at,
     text_of,
     type_name,
@@ -60,7 +62,9 @@ from mercury_ls.next_edit.suppress import never
 suppress = never
 
 RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
-LISTS = frozenset(kinds("formal_parameters method_parameters parameter_list parameters"))
+LISTS = frozenset(
+    kinds("class_parameters formal_parameters function_value_parameters method_parameters parameter_list parameters")
+)
 RESTS = frozenset(
     kinds("""
     dictionary_splat_pattern list_splat_pattern rest_pattern spread_parameter variadic_parameter
@@ -82,7 +86,9 @@ TRANSPARENT = re.compile(
     r"|staticmethod)\b"
 )
 """Decorators that pass on the arguments that they are given, and no others."""
-ASSIGNING = frozenset({"assignment", "const_item", "const_spec", "static_item", "var_spec", "variable_declarator"})
+ASSIGNING = frozenset(
+    kinds("assignment const_item const_spec property_declaration static_item var_spec variable_declarator")
+)
 
 
 class Parameter(Struct, frozen=True):
@@ -169,7 +175,7 @@ def _edited_lists(home: Snapshot, edit: Edit) -> Iterator[Node]:
 def _name_before(listed: Node) -> Node | None:
     """The name of the function whose parameters these are."""
     function = listed.parent
-    if function is not None and function.type in ("arrow_function", "function_expression"):
+    if function is not None and function.type in ("arrow_function", "function_expression", "primary_constructor"):
         function = function.parent
     named = function and (part_of(function, "name") or part_of(function, "declarator"))
     if function is None or named is None or part_of(function, "result") == listed:
@@ -225,6 +231,10 @@ def _doubt(symbol: Symbol, home: Snapshot) -> str:
     declared = [node for node in nodes if node is not None and not _is_exported(node)]
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
         return f"{quoted(name)} is declared more than once"
+    around = symbol.node.parent if symbol.node is not None and _names_type(symbol.node) else None
+    body = part_of(around, "body") if around is not None else None
+    if body is not None and any(node.type == "secondary_constructor" for node in body.named_children):
+        return f"{quoted(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
     return "a decorator may change the arguments" if is_open else ""
 
@@ -280,18 +290,18 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
     """What stands before the brackets of a call, and what within them."""
     parameters: list[Parameter] = []
     passing = ""
-    nodes = [node for node in listed.named_children if "comment" not in node.type and text_of(node) != "void"]
+    nodes = [node for node in parameters_in(listed) if text_of(node) != "void"]
     receiver = _receiver(nodes, symbol, home)
     for node in nodes[bool(receiver) :]:
         if node.type == "positional_separator":
             parameters = [replace(parameter, passing="position") for parameter in parameters]
         elif node.type == "keyword_separator":
             passing = "name"
-        elif not RESTS.isdisjoint(inner.type for inner in (node, *node.named_children[:1])):
+        elif _is_rest(node):
             parameters.append(Parameter(text_of(node), "rest", is_required=False))
             passing = "name"
         else:
-            value = next(filter(None, (part_of(node, name) for name in DEFAULT_FIELDS)), None)
+            value = next(filter(None, (part_of(node, name) for name in DEFAULT_FIELDS)), default_beside(node))
             is_required, default = value is None and "optional" not in node.type, _literal(value)
             # `a, b int` of Go are two.
             for named in parts_of(node, "name") or [node]:
@@ -299,10 +309,17 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
     return receiver, tuple(parameters)
 
 
+def _is_rest(parameter: Node) -> bool:
+    """Whether it collects any number of arguments."""
+    modifiers = [node for node in (parameter.prev_sibling, *parameter.named_children[:1]) if node is not None]
+    is_rest = not RESTS.isdisjoint(node.type for node in (parameter, *parameter.named_children[:1]))
+    return is_rest or any(node.type.endswith("modifiers") and "vararg" in text_of(node).split() for node in modifiers)
+
+
 def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
     first = text_of(listed[0]) if listed else ""
-    if not named_by(home):
+    if family(home.path) != "python":
         return first if RECEIVER.match(first) else ""
     is_static = "@staticmethod" in _decorators(symbol)
     return first if symbol.owner is not None and not is_static and not first.startswith("*") else ""
@@ -535,10 +552,10 @@ def _arguments(
         else:
             is_in_row = is_in_row and passing == "name"
             if piece is not None:
-                moved.append((f"{name}=", piece))
+                moved.append((f"{name}{has_names}", piece))
             else:
                 before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
-                named.insert(before, (order[name], f"{name}={NAMED.sub('', value)}"))
+                named.insert(before, (order[name], f"{name}{has_names}{NAMED.sub('', value).lstrip()}"))
     return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
 
 

@@ -197,7 +197,8 @@ def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     lists = [part_of(node.parent, "parameters") if node.parent else None for node in (first, second)]
     if family(home.path) not in traits.OVERLOADING or None in lists:
         return False
-    kinds = [[_kind_of(parameter) for parameter in listed.named_children] for listed in lists if listed is not None]
+    listed_parameters = [symbols.parameters_in(listed) for listed in lists if listed is not None]
+    kinds = [[_kind_of(parameter) for parameter in parameters] for parameters in listed_parameters]
     return kinds[0] != kinds[1]
 
 

@@ -219,8 +219,9 @@ def _is_same_there(uses: Uses, offset: int) -> bool:
     is_in_module = uses.symbol.module_level and parent is not None and parent.type in MEMBERS
     around = enclosing(node) if node is not None else None
     is_inherited = around is not None and uses.is_derived(around)
-    is_judged = uses.kin is not None and family(uses.snapshot.path) in traits.IMPLICIT_RECEIVERS
-    return not uses.is_home or is_in_module or is_inherited or is_judged or refers_to(uses.symbol, uses.snapshot, offset)
+    if not uses.is_home or (uses.kin is not None and family(uses.snapshot.path) in traits.IMPLICIT_RECEIVERS):
+        return True
+    return is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:
