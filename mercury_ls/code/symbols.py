@@ -404,6 +404,11 @@ def name_called(call: Node | None) -> Node | None:
     return called and (part_of(called, "attribute") or part_of(called, "name") or called)
 
 
+def has_several_constructors(around: Node) -> bool:
+    body = part_of(around, "body")
+    return body is not None and any(node.type == "secondary_constructor" for node in body.named_children)
+
+
 def parameters_in(listed: Node) -> list[Node]:
     """The parameters that are listed, without what Kotlin has beside them: modifiers and defaults."""
     return [

@@ -139,9 +139,22 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     function = call and part_of(call, "function")
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
+    if node.parent is not None and node.parent.type == "value_argument":
+        return _of_named_argument(kin, file, function)
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
         return SAME
     return UNKNOWN if symbols.last_name(function) in REPLACING else OTHER
+
+
+def _of_named_argument(kin: Kinship, file: Snapshot, function: Node) -> Judgement:
+    """Of one of Kotlin, which gives a value to a property that is a parameter of the constructor."""
+    if kin.declared is None or kin.declared.parent is None or kin.declared.parent.type != "class_parameter":
+        return OTHER
+    copied = part_of(function, "object")
+    if copied is not None and text_of(part_of(function, "name")) == "copy":
+        return kin.of_object(file, copied)
+    verdict = kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte))
+    return UNKNOWN if verdict is SAME and symbols.has_several_constructors(kin.owner) else verdict
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:

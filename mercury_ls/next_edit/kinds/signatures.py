@@ -31,6 +31,7 @@ from mercury_ls.code.symbols import (
     declarations,
     default_beside,
     enclosing,
+    has_several_constructors,
     is_qualified,
     owner_of,
     parameters_in,
@@ -232,8 +233,7 @@ def _doubt(symbol: Symbol, home: Snapshot) -> str:
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
         return f"{quoted(name)} is declared more than once"
     around = symbol.node.parent if symbol.node is not None and _names_type(symbol.node) else None
-    body = part_of(around, "body") if around is not None else None
-    if body is not None and any(node.type == "secondary_constructor" for node in body.named_children):
+    if around is not None and has_several_constructors(around):
         return f"{quoted(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
     return "a decorator may change the arguments" if is_open else ""
