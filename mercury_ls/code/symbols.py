@@ -398,7 +398,11 @@ def is_extension(declared: Node | None) -> bool:
 
 def name_called(call: Node | None) -> Node | None:
     """The last name of what a call calls."""
-    called = part_of(call, "function") if call is not None else None
+    return name_of_callee(part_of(call, "function")) if call is not None else None
+
+
+def name_of_callee(called: Node | None) -> Node | None:
+    """The last name of what is called."""
     if called is not None and called.type == "user_type":
         return next((child for child in reversed(called.named_children) if child.type == "identifier"), None)
     return called and (part_of(called, "attribute") or part_of(called, "name") or called)
@@ -435,9 +439,13 @@ def are_related(first: Node, second: Node) -> bool:
 
 
 def heading(around: Node) -> set[str]:
-    """The words before the body."""
-    body = part_of(around, "body")
-    text = (around.text or b"")[: (body.start_byte if body else around.end_byte) - around.start_byte]
+    """The words before the body, without the constructor of a Kotlin class."""
+    constructor, body = part_of(around, "constructor"), part_of(around, "body")
+    first, last = (
+        constructor.end_byte if constructor else around.start_byte,
+        body.start_byte if body else around.end_byte,
+    )
+    text = (around.text or b"")[first - around.start_byte : last - around.start_byte]
     return set(re.findall(r"\w+", text.decode(errors="replace")))
 
 

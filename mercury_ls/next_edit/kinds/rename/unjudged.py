@@ -35,6 +35,7 @@ REFLECTIVE = frozenset(
     kinds("FieldByName MethodByName attrgetter delattr getattr hasattr methodcaller object setattr spyOn")
 )
 """Functions that take the names of members as strings."""
+CALLS = frozenset({"call", "call_expression", "constructor_invocation"})
 SAYING = frozenset(kinds("critical debug error exception info print warning"))
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
 FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)]*\bname\s*=)")
@@ -175,6 +176,8 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return True
     if uses.is_of_another_kind(node):
         return False
+    if uses.is_unreadable(node):
+        return True
     if uses.kin is not None:
         return member_at(uses.kin, file, node) is not OTHER
     return uses.is_imported(node, offset)
@@ -196,12 +199,12 @@ def _path_in(content: str, uses: Uses) -> str | None:
 
 def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
-    call = innermost(node, ("call",)) if symbols.called_with_keyword(node) else None
+    call = innermost(node, CALLS) if symbols.called_with_keyword(node) else None
     called = part_of(call, "function") if call is not None else None
     if call is not None and symbols.last_name(called) == "partial":
         given = part_of(call, "arguments")
         called = given.named_children[0] if given is not None else None
-    last = called and (part_of(called, "attribute") or called)
+    last = symbols.name_of_callee(called)
     function, declared = text_of(last), uses.symbol.node
     if called is None or last is None or declared is None:
         return False

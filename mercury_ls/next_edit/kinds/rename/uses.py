@@ -59,6 +59,8 @@ class Uses(Struct, dict=True):
             return False
         if self.symbol.is_local_at(node):
             return self._is_same_local(node)
+        if self.is_unreadable(node):
+            return False
         if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
             return False
         if self.kin is not None:
@@ -75,6 +77,11 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         is_bare = node is not None and not in_import(node) and not symbols.is_qualified(node)
         return is_bare and self.symbol.module_level and self._is_called(alias, offset)
+
+    def is_unreadable(self, node: Node) -> bool:
+        """Whether an error hides what is around: the grammar of Kotlin does not read some bodies in a single line."""
+        is_open = family(self.snapshot.path) in traits.IMPLICIT_RECEIVERS
+        return is_open and any(around.is_error for around in outward(node))
 
     def is_of_another_kind(self, node: Node) -> bool:
         declared = self.symbol.node
@@ -110,10 +117,20 @@ class Uses(Struct, dict=True):
             return self.is_home and not self._is_another_function(node)
         call = node.parent and node.parent.parent and node.parent.parent.parent
         last = symbols.name_called(call)
-        if self.function is None or last is None or text_of(last) != self.function.name:
+        if self.function is None or last is None or text_of(last) != self.function.name or self._has_overloads:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
         return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
+
+    @cached_property
+    def _has_overloads(self) -> bool:
+        """Whether several functions have the name of that whose parameter it is, or the class several constructors."""
+        function = self.function.symbol if self.function is not None else None
+        if function is None or function.node is None or family(self.home.path) not in traits.OVERLOADING:
+            return False
+        around = function.node.parent
+        is_several = len(symbols.declarations(text_of(function.node), self.home, function)) > 1
+        return is_several or (around is not None and symbols.has_several_constructors(around))
 
     def _is_another_function(self, node: Node) -> bool:
         """Whether a call of Kotlin is not of the local, which is no function."""
