@@ -37,8 +37,8 @@ OWN = frozenset({"attribute", "member_expression"})
 ASSIGNING = "assignment_expression"
 """Languages in which a name must be declared before it is assigned to, unless it is a member."""
 LEAF = re.compile(r"(?:identifier|identifier_pattern|name|constant|word)\Z")
-ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
-CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
+ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_entry|_member)|const_")
+CLASSES = re.compile(r"class|struct|enum|interface|object_|trait|record|union|type")
 MODULES = re.compile(r"namespace|module|mod_item|import")
 FUNCTIONS = re.compile(r"function|method|constructor|arrow|lambda|closure|macro")
 PATTERN = re.compile(r"declarator|_pattern\Z")
@@ -250,16 +250,20 @@ def _owner(name: Node) -> str:
 
 def _declared(node: Node, name: Node, whose: str) -> Declared:
     kind = _kind_of(node, name, whose)
-    parameters = _part(node, ("parameters",)) if kind in ("function", "class") else ""
+    parameters = _part(node, ("parameters", "constructor")) if kind in ("function", "class") else ""
     if node.type in scopes.BINDING_LISTS and name.parent is not None:
         node = name.parent
-    annotation = _heading(node, name) if kind == "class" else _part(node, TYPE_FIELDS) or _made(node)
+    annotation = (
+        _heading(node, name) if kind == "class" else _part(node, TYPE_FIELDS) or _type_beside(name) or _made(node)
+    )
     return Declared(
         symbols.text_of(name), kind, whose, _tidy(parameters.strip("()|")), _tidy(annotation.lstrip(":-> "))
     )
 
 
 def _kind_of(node: Node, name: Node, whose: str) -> NameKind:
+    if scopes.is_property(node):
+        return "property"
     if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
         return "parameter"
     value = next((child for field in VALUE_FIELDS if (child := part_of(node, field))), None)
@@ -288,6 +292,11 @@ def _part(node: Node, fields: tuple[str, ...]) -> str:
     return ""
 
 
+def _type_beside(name: Node) -> str:
+    """The type in the pattern that a declaration of Kotlin has as its name."""
+    return _part(name.parent, ("type",)) if name.parent is not None and name.parent.type in scopes.PATTERNS else ""
+
+
 def _made(node: Node) -> str:
     """The type of an object constructed in its declaration, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
     constructs it, `foo()` of `foo(…)`."""
@@ -304,11 +313,11 @@ def _made(node: Node) -> str:
 
 
 def _heading(node: Node, name: Node) -> str:
-    """The text between the name of a type and its body."""
-    body = part_of(node, "body")
-    text = node.text or b""
+    """The text between the name of a type, or its constructor, and its body."""
+    body, constructor = part_of(node, "body"), part_of(node, "constructor")
+    text, start = node.text or b"", (constructor or name).end_byte
     end = body.start_byte if body is not None else min(node.end_byte, name.end_byte + LONGEST_TEXT)
-    return text[name.end_byte - node.start_byte : end - node.start_byte].decode(errors="replace")
+    return text[start - node.start_byte : end - node.start_byte].decode(errors="replace")
 
 
 def _tidy(text: str) -> str:

@@ -17,6 +17,7 @@ PLACES = {
         "body": "function_body",
         "parameters": "function_value_parameters",
         "receiver": "….",
+        "returns": ":…",
         "type_parameters": "type_parameters",
     },
     "getter": {"body": "function_body"},
