@@ -88,7 +88,7 @@ def _is_inner(around: Node) -> bool:
 def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:
     """Whether an import of Kotlin names the member there: `import shop.Color.RED`."""
     for imported in kin.project.imports(file):
-        package, _, owner = imported.module.rpartition(".")
+        package, _, owner = imported.module.removesuffix(".Companion").rpartition(".")
         if imported.start == offset and family(file.path) in traits.SCATTERED_PACKAGES:
             declared = in_module(kin.project, file, package, owner, None).definitions
             return any(kin.of(each) is SAME for each in declared if each.type is not None)

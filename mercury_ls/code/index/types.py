@@ -184,6 +184,8 @@ def is_self(file: Snapshot, text: str) -> bool:
 
 def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: int) -> Types | None:
     path = text_of(node)
+    if family(file.path) in traits.IMPLICIT_RECEIVERS:
+        path = path.removesuffix(".Companion")
     found = of_receivers(project, file, node, path.partition(".")[0], steps)
     if found is None or (found and "." in path):
         return None
