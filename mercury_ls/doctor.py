@@ -29,10 +29,21 @@ from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import BY_RULES_ALONE, STRONGER, abbreviated, counted, one_line, reading_pace, remarks
+from mercury_ls.wording import (
+    BY_RULES_ALONE,
+    MISSING,
+    STRONGER,
+    abbreviated,
+    counted,
+    one_line,
+    reading_pace,
+    remarks,
+)
 
 ANSWER_SECONDS = 5.0
 OPENVINO = "openvino"
+ADVICE = (STRONGER, f"auto: {MISSING}")
+"""Given with the model, and not again with the engine server that runs it."""
 WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "install it again: `pip install --force-reinstall .` in a clone of mercury-ls"
 
@@ -130,7 +141,7 @@ PROBLEMS = (
 def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
     return [
         *_installation(),
-        *_settings_files(loaded, user_file or config.user_file()),
+        *settings_files(loaded, user_file or config.user_file()),
         *_grammars(),
         *permissions(),
         *model(loaded),
@@ -170,11 +181,11 @@ def _required() -> list[str]:
     return [name for name in names if name != OPENVINO]
 
 
-def _settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
+def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
     present = "" if user_file.exists() else " (does not exist: the defaults apply)"
     yield Finding("user file", f"{user_file}{present}")
     for problem in loaded.problems:
-        setting = f"{problem.path} = {problem.value} from {problem.origin}"
+        setting = f"{problem.path}{problem.assigned} from {problem.origin}"
         yield SETTING.finding(setting=setting, remedy=problem.remedy)
 
 
@@ -236,9 +247,10 @@ def model(loaded: Loaded) -> Iterator[Finding]:
             verify(folder)
         except EngineError as error:
             damage = str(error)
-        notes = [STRONGER] if _is_small(folder, record) else []
-        if name == model_folders.AUTO:
-            notes.append(f"auto: {auto.reason([*model_folders.shipped().values()], loaded.settings.engine)}")
+        is_auto = name == model_folders.AUTO
+        choice = auto.reason([*model_folders.shipped().values()], loaded.settings.engine) if is_auto else ""
+        notes = [STRONGER] if _is_small(folder, record) and choice != MISSING else []
+        notes += [f"auto: {choice}"] if choice else []
         notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:
@@ -333,5 +345,5 @@ def _described(status: Status) -> str:
     if status.info is None:
         return status.state
     pace = [reading_pace(status.info)] if status.info.reads_per_second else []
-    notes = dict.fromkeys([*pace, *(remark for remark in remarks(status.info) if remark != STRONGER)])
+    notes = dict.fromkeys([*pace, *(remark for remark in remarks(status.info) if remark not in ADVICE)])
     return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *notes])

@@ -11,6 +11,10 @@ from mercury_engine.api import EngineInfo
 
 BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
+MISSING = (
+    "quicksilver, a stronger model, is not installed: run `pip install ./models/quicksilver` in a clone of mercury-ls"
+)
+"""Said instead of `STRONGER` where a strong model of ours is one command away."""
 
 SLOW_READING_MS = 1000.0
 
@@ -80,7 +84,7 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
     names = {
         f"prompts go to {info.address}": info.address,
         "not calibrated: how likely its suggestions are to be accepted is a guess": not info.calibrated,
-        STRONGER: info.small,
+        STRONGER: info.small and info.choice != MISSING,
         f"auto: {info.choice}": info.choice,
         reading_pace(info): _is_slow(info),
     }

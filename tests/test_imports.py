@@ -77,7 +77,19 @@ ORDER = {
     ),
     "bench": (
         *("harness", "next_edit", "replay", "kernels", "quality", "oracle", "report"),
-        *("abuse", "demo", "edit_candidates", "judged", "latency", "load", "pace", "ratchet", "server"),
+        *(
+            "abuse",
+            "demo",
+            "directly",
+            "edit_candidates",
+            "index",
+            "judged",
+            "latency",
+            "load",
+            "pace",
+            "ratchet",
+            "server",
+        ),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""

@@ -141,6 +141,11 @@ class Snapshot:
         return self._document.parse(self)
 
     @property
+    def why_no_tree(self) -> str:
+        """The limit that a text of a language with a grammar exceeds; empty if there is a tree or no grammar."""
+        return "" if self.tree is not None else self._document.exceeded
+
+    @property
     def patience(self) -> float:
         """The time limit for parsing a variant of this text."""
         return 0.0 if self._document.took_long else self._document.patience
@@ -254,6 +259,15 @@ class Document:
         if tree is not None or self._begun is not self.text:
             self._begun = None
         return tree
+
+    @property
+    def exceeded(self) -> str:
+        """The limit because of which there is no tree."""
+        if self._grammar is None:
+            return ""
+        if not _parseable(self.text):
+            return f"it is larger than {TREE_LIMIT:,} bytes"
+        return f"the parser would need more than {_usual_seconds(self.text.encode()):.1f} s for it"
 
     @property
     def is_slow(self) -> bool:

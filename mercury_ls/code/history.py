@@ -71,6 +71,9 @@ class History:
         self._traces: list[_Trace] = []
         self.mark = 0
         """A counter that increases with every change: see `since`."""
+        self.is_last_too_large = False
+        """Whether the user's last change is not among the edits, since its lines have more than `LARGEST_HUNK`
+        characters."""
         self._reverted_at = 0
         self._lengths: dict[str, int] = {}
 
@@ -108,7 +111,9 @@ class History:
         hunk = continued or _hunk_of(path, text_before, change, time)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
         hunk.above, hunk.below = _around(hunk, text_before, change, lines)
-        if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
+        is_too_large = len(hunk.before) + len(hunk.after) > LARGEST_HUNK
+        self.is_last_too_large = is_own and is_too_large
+        if is_too_large:
             # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
         elif hunk.before != hunk.after:
@@ -189,6 +194,7 @@ class History:
             self._lengths[new] = self._lengths.pop(old)
 
     def clear(self) -> None:
+        self.is_last_too_large = False
         self._hunks.clear()
         self._traces.clear()
         self._lengths.clear()

@@ -15,13 +15,16 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
-from mercury_ls.code import languages, scopes, symbols, traits
+from mercury_ls.code import languages, scopes, traits
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
 T = TypeVar("T")
+
+Imports = Callable[[], frozenset[str]]
+"""Finds the paths that a file imports."""
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 CRATE_ROOTS = ("lib.rs", "main.rs")
@@ -64,7 +67,8 @@ class Imported(Struct, frozen=True):
 
 class Project:
     """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
-    `exists` tells whether there is one, and `mentioning` which of them contain a name: None while not all are indexed.
+    `exists` tells whether there is one, `mentioning` which of them contain a name (None while not all are indexed), and
+    `imported` keeps what a file imports for later questions.
     """
 
     def __init__(
@@ -73,16 +77,17 @@ class Project:
         read: Callable[[str], str | None] = lambda path: None,
         exists: Callable[[str], bool] = lambda path: False,
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
+        imported: Callable[[str, str, Imports], frozenset[str]] = lambda path, root, imports: imports(),
     ) -> None:
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self.near = tuple(self._known)
-        self._read, self._exists, self._mentioning = read, exists, mentioning
+        self._read, self._exists, self._mentioning, self._imported = read, exists, mentioning, imported
         self._said: dict[Hashable, Any] = {}
         self._there: dict[str, bool] = {}
         self._imports: dict[str, tuple[Imported, ...]] = {}
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
-        return Project(snapshots, self._read, self._exists, self._mentioning)
+        return Project(snapshots, self._read, self._exists, self._mentioning, self._imported)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Computed for the first file that asks, then cached."""
@@ -112,20 +117,26 @@ class Project:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
         return self._mentioning(name, near) or ()
 
-    def imported_by(self, path: str) -> frozenset[str]:
-        """The files of Python or JavaScript that a file may import, as its text has them."""
-        return self.once(("imported", path), lambda: frozenset(self._imported_by(path)))
+    def imported_by(self, path: str, root: str) -> frozenset[str]:
+        """The files of Python or JavaScript that a file may import, as its text has them; modules of Python also from
+        this `root`."""
 
-    def _imported_by(self, path: str) -> Iterator[str]:
-        file = self.file(path)
+        def imports() -> frozenset[str]:
+            return frozenset(self._imported_by(path, root))
+
+        kept = imports if path in self.near else lambda: self._imported(path, root, imports)
+        return self.once(("imported", path, root), kept)
+
+    def _imported_by(self, path: str, root: str) -> Iterator[str]:
+        file, roots = self.file(path), [root] if root else []
         for name, members in _modules_named(file) if file is not None else ():
-            key = "module", dirname(path), name
-            module = self.once(key, lambda name=name: file and self.module(file, name))
+            key = "module", dirname(path), name, root
+            module = self.once(key, lambda name=name: file and self.module(file, name, roots))
             if module is not None:
                 yield module
                 yield from filter(None, (self.inside(module, member) for member in members))
             elif name.startswith("."):
-                yield from filter(None, (self._module_of_python(path, name + member) for member in members))
+                yield from filter(None, (self._module_of_python(path, name + member, ()) for member in members))
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder that contain the name; None if there may be others."""
@@ -152,22 +163,12 @@ class Project:
         files = [self.file(path) for path in sorted(paths)]
         return None if None in files else [file for file in files if file is not None]
 
-    def declares(self, snapshot: Snapshot, name: str) -> bool:
-        """True if the file declares the name at its top, apart from imports."""
-        return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
-
-    def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
-        imported = {imported.start for imported in self.imports(snapshot)}
-        for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
-            node = scopes.node_at(snapshot, at) if at not in imported else None
-            if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
-                yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
-
-    def module(self, snapshot: Snapshot, named: str) -> str | None:
-        """The file to which a module name in a file refers: in Go the folder, in Java the class or folder."""
+    def module(self, snapshot: Snapshot, named: str, roots: Sequence[str] | None = None) -> str | None:
+        """The file to which a module name in a file refers: in Go the folder, in Java the class or folder. Modules of
+        Python are also looked for in `roots`, those of the known files if None."""
         match family(snapshot.path):
             case "python":
-                return self._module_of_python(snapshot.path, named)
+                return self._module_of_python(snapshot.path, named, self._roots if roots is None else roots)
             case "javascript":
                 return self._module_of_javascript(snapshot.path, named)
             case "go":
@@ -198,7 +199,7 @@ class Project:
     def _first(self, *paths: str) -> str | None:
         return next((path for path in paths if self.exists(path)), None)
 
-    def _module_of_python(self, path: str, named: str) -> str | None:
+    def _module_of_python(self, path: str, named: str, others: Sequence[str]) -> str | None:
         parts = [part for part in named.lstrip(".").split(".") if part]
         if named.startswith("."):
             folder = path
@@ -209,14 +210,17 @@ class Project:
             return None
         roots = [folder for folder in _folders(path) if not self.is_package(folder)]
         roots += [join(folder, source) for folder in roots for source in SOURCE_FOLDERS]
-        paths = (self._python_file(root, parts) for root in dict.fromkeys((*roots, *self._roots)))
+        paths = (self._python_file(root, parts) for root in dict.fromkeys((*roots, *others)))
         return next(filter(None, paths), None)
 
     @cached_property
     def _roots(self) -> tuple[str, ...]:
         """The folders from which modules of Python beside the known files may be imported."""
-        folders = ((folder for folder in _folders(path) if not self.is_package(folder)) for path in self.near)
-        return tuple(dict.fromkeys(filter(None, (next(outside, None) for outside in folders))))
+        return tuple(dict.fromkeys(filter(None, map(self.root_of, self.near))))
+
+    def root_of(self, path: str) -> str:
+        """The folder from which other files import the modules of Python beside this one; empty if there is none."""
+        return next((folder for folder in _folders(path) if not self.is_package(folder)), "")
 
     def _python_file(self, folder: str, parts: Sequence[str]) -> str | None:
         whole = join(folder, *parts)

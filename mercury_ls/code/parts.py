@@ -44,22 +44,22 @@ behind (`=…`) or before (`…:`) one of these tokens."""
 
 
 def part_of(node: Node, name: str) -> Node | None:
-    found = node.child_by_field_name(name)
-    if found is not None or name not in (places := PLACES.get(node.type, {})):
-        return found
+    field = node.child_by_field_name(name)
+    if field is not None or name not in (places := PLACES.get(node.type, {})):
+        return field
     words = places[name].split()
     numbered = enumerate(node.named_children)
     return next((child for at, child in numbered if any(_is_at(child, at, word) for word in words)), None)
 
 
 def parts_of(node: Node, name: str) -> list[Node]:
-    found = node.children_by_field_name(name)
-    return found or [child for child in (part_of(node, name),) if child is not None]
+    fields = node.children_by_field_name(name)
+    return fields or [child for child in (part_of(node, name),) if child is not None]
 
 
 def _is_at(child: Node, number: int, place: str) -> bool:
     before, mark, after = place.partition("…")
     if not mark:
         return place in (child.type, str(number))
-    beside = child.prev_sibling if before else child.next_sibling
-    return beside is not None and beside.type == before + after
+    token = child.prev_sibling if before else child.next_sibling
+    return token is not None and token.type == before + after

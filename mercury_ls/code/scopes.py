@@ -119,10 +119,10 @@ IMPORTED = frozenset({"aliased_import", "import_specifier", "use_as_clause"})
 """Names in imports that may get another one, which alone is declared then."""
 PATTERNS = frozenset(
     kinds("""
-    array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
-    list_pattern list_splat_pattern match_pattern multi_variable_declaration mut_pattern object_pattern pair_pattern
-    pattern_list pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern tuple_pattern
-    tuple_struct_pattern typed_parameter variable_declaration
+    array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list field_pattern
+    lifetime list_pattern list_splat_pattern match_pattern multi_variable_declaration mut_pattern object_pattern
+    pair_pattern pattern_list pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern
+    struct_pattern tuple_pattern tuple_struct_pattern typed_parameter variable_declaration
     """)
 )
 
@@ -175,20 +175,20 @@ def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding
 @cached
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """All functions and blocks with a parameter or local of this name."""
-    return list(dict.fromkeys(_range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
+    return list(dict.fromkeys(range_of(snapshot, bound.scope) for bound in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     """The range of the function around `offset`, or the whole text."""
     node = innermost(node_at(snapshot, offset), FUNCTIONS)
-    return _range_of(snapshot, node) if node else (0, len(snapshot.text))
+    return range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
     language = find(snapshot.language, snapshot.path)
     scope = _scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
-    return _range_of(snapshot, scope) if scope is not None else None
+    return range_of(snapshot, scope) if scope is not None else None
 
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
@@ -241,7 +241,7 @@ def declares(node: Node) -> bool:
     child, parent = outermost(node)
     if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
         return False
-    if parent.type in IMPORTED and (alias := part_of(parent, "alias")) is not None:
+    if parent.type in IMPORTED and (alias := parent.child_by_field_name("alias")) is not None:
         return alias == child
     named = NAMING.search(parent.type) and any(child in parts_of(parent, field) for field in NAME_FIELDS)
     return bool(named) or _declared_in(child, parent)
@@ -274,12 +274,12 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     if node is None or scope is None:
         return None
     child, parent = outermost(node)
-    start, end = _range_of(snapshot, scope)
+    start, end = range_of(snapshot, scope)
     if parent is None or _hoists(snapshot) or not _declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
-    if parent.type == "let_condition" and (consequence := part_of(scope, "consequence")):
+    if parent.type == "let_condition" and (consequence := scope.child_by_field_name("consequence")):
         end = snapshot.offset_of_byte(consequence.end_byte)
     value = next((value_node for field in VALUES if (value_node := part_of(parent, field))), None)
     behind = child if value is None or parent.type in BEFORE_VALUE else value
@@ -301,12 +301,12 @@ def _is_outside(node: Node, scope: Node) -> bool:
         return node.parent is None or node.parent.type != "user_type"
     child, parent = node, node.parent
     while parent is not None and child != scope:
-        if parent == scope and child == part_of(scope, "return_type"):
+        if parent == scope and child == scope.child_by_field_name("return_type"):
             return not _may_be_type_parameter(node, scope)
-        if parent.type == "for_in_clause" and parent.parent == scope and child == part_of(parent, "right"):
+        if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
             return parent == next(child for child in scope.children if child.type == "for_in_clause")
         if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
-            return child in (part_of(parent, "value"), part_of(parent, "type"))
+            return child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
         child, parent = parent, parent.parent
     return False
 
@@ -317,11 +317,6 @@ def _initializes(node: Node, around: Node) -> bool:
     return not inside[0].endswith("class_body") or (
         inside[1] in ("anonymous_initializer", "property_declaration") and inside[2] not in ("getter", "setter")
     )
-
-
-def is_plain_assignment(node: Node) -> bool:
-    """True for one that declares nothing although others of its kind do: Kotlin's has an operator."""
-    return node.type == "assignment" and part_of(node, "operator") is not None
 
 
 def is_property(parameter: Node) -> bool:
@@ -397,6 +392,8 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
     """The outermost pattern that contains this node, and that pattern's parent."""
     child, parent = node, node.parent
     while parent is not None and parent.type in PATTERNS and part_of(parent, "type") != child:
+        if parent.type == "field_pattern" and child.type == "field_identifier":
+            break
         child, parent = parent, parent.parent
     return child, parent
 
@@ -404,8 +401,8 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
 def _declared_in(child: Node, parent: Node) -> bool:
     if parent.type in CASES and _is_captured(child, parent):
         return True
-    if is_plain_assignment(parent):
-        return False
+    if parent.type == "assignment" and parent.child_by_field_name("operator") is not None:
+        return False  # of Kotlin, where assignments declare nothing
     fields = BINDING_FIELDS.get(parent.type, "").split()
     return parent.type in BINDING_LISTS or any(child in parts_of(parent, field) for field in fields)
 
@@ -417,5 +414,5 @@ def _is_captured(child: Node, parent: Node) -> bool:
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
 
 
-def _range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
+def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
     return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)

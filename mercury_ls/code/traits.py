@@ -32,8 +32,6 @@ IMPORTS_KNOWN = frozenset({"go", "java", "javascript", "kotlin", "python", "rust
 JUMPS_ARE_EXPRESSIONS = frozenset({"ruby", "rust"})
 """`return` and `break` may be arguments."""
 KEYWORD_ARGUMENTS = frozenset({"csharp", "kotlin", "php", "python", "ruby"})
-MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
-"""Members of a module are reached by the module's name."""
 OVERLOADING = frozenset({"cpp", "csharp", "java", "kotlin"})
 OVERLOAD_SIGNATURES = frozenset({"tsx", "typescript"})
 """A function is declared once for each way to call it, and once more with its body."""

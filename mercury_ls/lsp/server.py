@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import re
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -381,8 +382,15 @@ class Server(LanguageServer):
         for problem in self.wiring.loaded.problems:
             if problem not in self._reported:
                 log.warning("configuration: %s", problem)
-                self.show(lsp.MessageType.Warning, abbreviated(str(problem)))
+                self.show(lsp.MessageType.Warning, self.described(problem))
         self._reported = self.wiring.loaded.problems
+
+    def described(self, problem: SettingsProblem) -> str:
+        """In one line of an editor: with a project's own file by the project's name."""
+        text = str(problem)
+        for root in self.wiring.roots:
+            text = text.replace(os.path.join(root, ""), os.path.join(os.path.basename(root), ""))
+        return abbreviated(text)
 
     def show(self, kind: lsp.MessageType, message: str) -> None:
         self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))

@@ -11,7 +11,7 @@ from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsPa
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.figures import comparable
 from mercury_ls.session.stats import markdown, plain, recent
-from mercury_ls.wording import abbreviated, one_line, remarks
+from mercury_ls.wording import one_line, remarks
 
 
 async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
@@ -37,7 +37,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "pace": str(session.questions.pace),
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
-        "problems": [abbreviated(str(problem)) for problem in ls.wiring.loaded.problems],
+        "problems": [ls.described(problem) for problem in ls.wiring.loaded.problems],
         "decisions": [*map(one_line, session.decisions)],
     }
 

@@ -1,4 +1,4 @@
-"""Offers a stronger model, once: after a while with the one that ships, where this machine runs one smoothly."""
+"""Offers a stronger model, once: after a while with the small one, ours, or one that this machine runs smoothly."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from msgspec import Struct
 from mercury_engine import model_folders
 from mercury_ls.lsp.server import Server
 from mercury_ls.settings.load import user_file
-from mercury_ls.wording import abbreviated, one_line
+from mercury_ls.wording import MISSING, abbreviated, one_line
 
 if TYPE_CHECKING:
     from mercury_ls.models.recommended import Prediction, Recommendation
@@ -60,13 +60,17 @@ class StrongerModel:
             return
         if not self._is_wanted:
             self._is_over = True
-        elif self._choice is None:
+        elif not self._lacks_ours and self._choice is None:
             self._choice = await self._strongest()
             self._is_over = self._choice is None
-        if not self._is_over and self._choice and not self._server.started.idle.active.is_set():
+        if not self._is_over and not self._server.started.idle.active.is_set():
             self._is_over = True
-            if self._claims():
+            if not self._claims():
+                return
+            if self._choice:
                 self._server.keep(self._offer(self._choice))
+            else:
+                self._server.show(lsp.MessageType.Info, MISSING)
 
     @property
     def _is_due(self) -> bool:
@@ -75,6 +79,13 @@ class StrongerModel:
         is_small = status.state == "ready" and status.info is not None and status.info.small
         is_known = session.tally.counts["shown"] >= FEW_SHOWN or session.clock() - self._began >= USED_SECONDS
         return is_small and is_known
+
+    @property
+    def _lacks_ours(self) -> bool:
+        """Whether the engine answers with the small model because a strong one of ours is not installed: then no other
+        is offered."""
+        info = self._server.started.engine.status.info
+        return info is not None and info.choice == MISSING
 
     @property
     def _is_wanted(self) -> bool:

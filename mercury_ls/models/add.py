@@ -33,7 +33,7 @@ from mercury_ls.serve.models import Report
 from mercury_ls.wording import BY_RULES_ALONE, counted, millions, readable
 
 Precision = Literal["int8", "int4"]
-SMALL_MODEL = 1_000_000_000
+LEAST_FOR_FOUR_BITS = 1_000_000_000
 """Below so many parameters four bits cost more quality than they save time."""
 BITS = {"int8": 8.1, "int4": 4.85}
 """With the scales of groups; embeddings keep eight bits."""
@@ -169,7 +169,7 @@ def _drafted(source: str) -> Iterator[Path]:
 
 def _planned(name: str, supply: Supply, order: AddOrder) -> Plan:
     identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])), order.prompt)
-    precision = order.precision or ("int8" if supply.parameters < SMALL_MODEL else "int4")
+    precision = order.precision or ("int8" if supply.parameters < LEAST_FOR_FOUR_BITS else "int4")
     keeps = bytes_of(supply.parameters, precision)
     record = ModelRecord(
         name=name,

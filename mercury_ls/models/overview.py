@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
-from mercury_engine.record import ModelRecord
+from mercury_engine.record import SMALL_MODEL, ModelRecord
 from mercury_ls.models import library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
@@ -38,7 +38,7 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     warm_ms: float = 0.0
 
 
-OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licence="Apache-2.0", precision="int8")
+OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licence="Apache-2.0")
 
 
 def rows(settings: Settings) -> list[ModelRow]:
@@ -54,7 +54,8 @@ def rows(settings: Settings) -> list[ModelRow]:
 
 
 def _shipped(folder: Path) -> ModelRow:
-    return replace(OURS, name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))))
+    parameters, precision = added.stored(folder)
+    return replace(OURS, name=folder.name, parameters=parameters, precision=precision)
 
 
 def _of_record(record: ModelRecord) -> ModelRow:
@@ -80,10 +81,10 @@ def table(rows: Sequence[ModelRow]) -> str:
     addresses = [row.address for row in rows if not row.is_added and row.address]
     if addresses:
         lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
-    if not any(row.is_added for row in rows):
+    if all(row.parameters < SMALL_MODEL and not row.is_added for row in rows):
         lines += [
             "",
-            "the model that ships is small: `mercury-ls model recommend` names stronger ones for this machine",
+            "the model here is small: `mercury-ls model recommend` names stronger ones for this machine",
         ]
     return "\n".join(lines)
 

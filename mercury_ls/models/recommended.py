@@ -9,10 +9,14 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mercury_engine import model_folders
 from mercury_ls.link import local
-from mercury_ls.models.add import SMALL_MODEL, WORKING_MEMORY, Precision, bytes_of
+from mercury_ls.models.add import LEAST_FOR_FOUR_BITS, WORKING_MEMORY, Precision, bytes_of
 from mercury_ls.models.hub import megabytes
+from mercury_ls.serve.auto import LARGE
+from mercury_ls.wording import MISSING
 
 TOKENS = {"completions": 16, "next edits": 40}
 """Of a usual line, and of the lines that a next edit rewrites."""
@@ -85,10 +89,13 @@ class Prediction(Struct, frozen=True):
 
 
 class Recommendation(Struct, frozen=True):
+    """`missing` is a model of ours that is not installed, and how to install it."""
+
     machine: Machine
     choices: tuple[Prediction, ...]
     too_large: tuple[RecommendedModel, ...]
     not_predicted: tuple[RecommendedModel, ...] = ()
+    missing: str = ""
 
 
 def known() -> tuple[RecommendedModel, ...]:
@@ -97,7 +104,8 @@ def known() -> tuple[RecommendedModel, ...]:
 
 def recommend(threads: int = 0, jobs: Sequence[str] = ()) -> Recommendation:
     """For these jobs; for both if none is named."""
-    return choices(machine(threads or 2), [model for model in known() if not jobs or model.job in jobs])
+    found = choices(machine(threads or 2), [model for model in known() if not jobs or model.job in jobs])
+    return replace(found, missing="" if LARGE in model_folders.shipped() else MISSING)
 
 
 def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendation:
@@ -108,7 +116,7 @@ def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendat
     room = SHARE_OF_MEMORY * machine.memory if machine.memory else float("inf")
     fitting, too_large, too_slow = [], [], []
     for model in models:
-        precision: Precision = "int8" if model.parameters < SMALL_MODEL else "int4"
+        precision: Precision = "int8" if model.parameters < LEAST_FOR_FOUR_BITS else "int4"
         memory = bytes_of(model.parameters, precision) + WORKING_MEMORY
         if memory > room:
             too_large.append(model)
@@ -156,6 +164,8 @@ def bandwidth(
 
 
 def described(recommendation: Recommendation) -> Iterator[str]:
+    if recommendation.missing:
+        yield from (recommendation.missing, "")
     machine = recommendation.machine
     memory = megabytes(machine.memory) if machine.memory else "unknown memory"
     reading = f"{machine.threads} threads read {machine.bandwidth / 1e9:.0f} GB/s (measured just now)"

@@ -23,6 +23,7 @@ from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
 
 NEIGHBOURS = 4
+JOINTS = frozenset({".", "?.", "::", "->"})
 
 
 class Piece(Struct, frozen=True):
@@ -174,7 +175,7 @@ def _hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block
 
 def _pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
     before, after, old = hunk.before, hunk.after, tokens(hunk.before)
-    for touch in balanced(before, after, hunk.touches):
+    for touch in balanced(before, after, _joined_paths(before, after, hunk.touches)):
         if not _moved(before, after, touch, hunk.touches):
             went, came = texts_of(before, after, touch)
             right = tuple(token.text for token in old if token.start >= touch.end)
@@ -191,6 +192,21 @@ def _pieces_of(hunk: ExampleHunk) -> Iterator[Piece]:
                 is_glued=bool(after[touch.new_end : touch.new_end + 1].strip()),
                 is_cut=hunk.goes_on and not right,
             )
+
+
+def _joined_paths(before: str, after: str, touches: Iterable[TokenChange]) -> Iterator[TokenChange]:
+    """The names of one path as one piece if both sides of what joins them changed: `time.time` became `self.clock`."""
+    whole: TokenChange | None = None
+    for touch in touches:
+        if whole is not None:
+            between = before[whole.end : touch.start]
+            if between in JOINTS and between == after[whole.new_end : touch.new_start]:
+                whole = TokenChange(whole.start, touch.end, whole.new_start, touch.new_end)
+                continue
+            yield whole
+        whole = touch
+    if whole is not None:
+        yield whole
 
 
 def _moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenChange]) -> bool:

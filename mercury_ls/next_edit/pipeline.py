@@ -18,6 +18,7 @@ from mercury_engine.api import Draft
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.history import LARGEST_HUNK
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.deadline import Deadline
@@ -52,7 +53,7 @@ T = TypeVar("T")
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
     candidates = await _in_turns(searching(question.situation))
-    reason = candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS
+    reason = _unlearnable(question) or (candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS)
     if isinstance(candidates, Silence):
         if engine is None or not question.is_for_a_rewriter:
             yield Answer(silence=reason, final=True)
@@ -61,6 +62,15 @@ async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGene
     async with aclosing(answers(question, _admissible(question, candidates), engine, reason)) as model_answers:
         async for answer in model_answers:
             yield answer
+
+
+def _unlearnable(question: NextQuestion) -> str:
+    """Why the rules learn nothing of the last edit, if it or its file is too large for them."""
+    if question.history.is_last_too_large:
+        return f"the last edit is too large to follow: its lines have more than {LARGEST_HUNK:,} characters"
+    path = question.edits[-1].path if question.edits else ""
+    limit = next((file.why_no_tree for file in question.files.values() if file.path == path), "")
+    return f"the syntax of the edited file is unknown: {limit}" if limit else ""
 
 
 async def _in_turns(work: Generator[None, None, T]) -> T:

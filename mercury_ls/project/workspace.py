@@ -119,6 +119,7 @@ class Workspace:
         self._places: dict[str, dict[str, None]] = {}
         self._folders: dict[str, dict[str, None]] = {}
         self._used: dict[tuple[str | None, str, str], Counter[Used]] = {}
+        self._imported: dict[tuple[str, str], tuple[tuple[int, int] | None, frozenset[str]]] = {}
         self._characters = self._words = 0
         self._left_out = 0
         self._urgent: dict[str, None] = {}
@@ -165,6 +166,8 @@ class Workspace:
         for path in list(self._files) if removed else ():
             if path in removed or not removed.isdisjoint(_folders_above(path)):
                 self._forget(path)
+        if removed:
+            self._imported.clear()
 
     def branch_switched(self) -> bool:
         """True if git has checked out something else since the last call; then everything is scanned again."""
@@ -237,6 +240,10 @@ class Workspace:
         ]
         return sorted(mentioning_paths, key=lambda path: (_distance_between(path, near), path))
 
+    def covers(self, path: str) -> bool:
+        """Whether the file is in a folder of the workspace; so is what is no file, which no other file can name."""
+        return not os.path.isabs(path) or any(path.startswith(os.path.join(root, "")) for root in self._roots)
+
     def gap(self) -> str:
         """The reason why the index may lack files, if there is one."""
         if not self._most:
@@ -253,6 +260,14 @@ class Workspace:
             return self._read(path, LARGEST_DEFINING).decode()
         except (OSError, UnicodeDecodeError):
             return None
+
+    def imported(self, path: str, root: str, imports: Callable[[], frozenset[str]]) -> frozenset[str]:
+        """What a file imports where modules are also looked for in this `root`; looked up again once it changes, or
+        another file comes or goes."""
+        stamp, known = _stamp_of(path), self._imported.get((path, root))
+        if known is None or known[0] != stamp:
+            known = self._imported[path, root] = stamp, imports()
+        return known[1]
 
     def exists(self, path: str) -> bool:
         return path in self._files or os.path.isfile(path)
@@ -320,8 +335,11 @@ class Workspace:
     def _choose(self, files: dict[str, tuple[int, int]]) -> None:
         chosen = heapq.nsmallest(self._most, files, key=lambda path: (-files[path][0], path))
         self._left_out += len(files) - len(chosen)
-        for path in self._files.keys() - set(chosen):
+        gone = self._files.keys() - set(chosen)
+        for path in gone:
             self._forget(path)
+        if gone:
+            self._imported.clear()
         stamps = {path: file.stamp for path, file in self._files.items()}
         self._queue = deque(path for path in chosen if stamps.get(path) != files[path])
 
@@ -344,8 +362,11 @@ class Workspace:
 
     def _index(self, path: str) -> Iterator[None]:
         """Read, parse and index one file in several steps, since a large one takes too long for one."""
+        is_known = path in self._files
         self._forget(path)
         stamp = self._admitted(path)
+        if stamp is None or not is_known:
+            self._imported.clear()
         if stamp is None:
             return
         text = self._text(path)

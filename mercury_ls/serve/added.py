@@ -160,6 +160,16 @@ def weigh(files: list[Path]) -> int:
     return sum(prod(tensor.shape) for path in files for tensor in stored_tensors(path, "get it again").values())
 
 
+def stored(folder: Path) -> tuple[int, str]:
+    """How many parameters a model of ours has, and in which precision most of them are stored."""
+    from mercury_engine.model.config import read_config
+    from mercury_engine.model.stored import stored_tensors
+
+    files = folder.glob("*.safetensors")
+    kinds = {tensor.dtype for path in files for tensor in stored_tensors(path, "install it again").values()}
+    return read_config(folder / "config.json").parameters, "int4" if "U8" in kinds else "int8"
+
+
 def convert(source: Path, target: Path, record: ModelRecord, report: Report) -> None:
     """Convert the model in `source` for the engine, into the existing empty folder `target`."""
     from mercury_engine.model.convert import Precision

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mercury_engine import trials
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest, Span, Window
 from mercury_engine.trials import AGAIN_DAYS, LIMIT_MS, SpeedTrial
+from mercury_ls.wording import MISSING
 
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
@@ -23,7 +24,6 @@ SAMPLE_CHARACTERS = 1600
 USED, SLACK = 100, 2.0
 """After so many requests a model may be so many times slower than the limit before that counts: other programs run."""
 LARGE = "quicksilver"
-MISSING = f"{LARGE}, a stronger model, is not installed: run `pip install ./models/{LARGE}` in a clone of mercury-ls"
 
 Open = Callable[[Path], Engine]
 Clock = Callable[[], float]

@@ -25,6 +25,7 @@ from mercury_ls.wording import counted
 MOST_CLOSED = 4
 """Files that are not open and mention what was edited, where nothing tells which of them use it."""
 MOST_REFUSED = 64
+ONLY_OPEN = "only open files are looked at: no project folder (.git, pyproject.toml …)"
 FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
 """Files that import statements name by their folder."""
 MOST_USING = 256
@@ -84,7 +85,7 @@ class NextQuestions:
             refused=frozenset(self._refused),
             fresh=fresh,
             neighbours=neighbours,
-            project=Project((), workspace.read, workspace.exists, self._where),
+            project=Project((), workspace.read, workspace.exists, self._where, workspace.imported),
             diagnostics=diagnostics if version == snapshot.version else (),
         )
         return next_question, note
@@ -115,7 +116,7 @@ class NextQuestions:
         paths, paths_of_calls = self._closed_paths(renamed, snapshot), self._closed_paths(called, snapshot)
         most = MOST_USING if knows else MOST_CLOSED
         notes = [self._left_by_a_rename(snapshot, paths, asker)] if renamed else []
-        notes += [self._left_in_closed(paths_of_calls, asker, most)] if called else []
+        notes += [self._left_in_closed(snapshot, paths_of_calls, asker, most)] if called else []
         closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
         members = [*([] if asker.renamer else renamed), *called] if knows else []
@@ -164,17 +165,18 @@ class NextQuestions:
             return f"undo and use the rename of {asker.renamer}, which reaches the whole project"
         if paths and asker.closed and not knows_imports(snapshot):
             return f"{counted(len(paths), 'file')} may use this name too: imports in this language are not understood"
-        return self._left_in_closed(paths, asker, MOST_USING)
+        return self._left_in_closed(snapshot, paths, asker, MOST_USING)
 
-    def _left_in_closed(self, paths: Sequence[str], asker: Asker, most: int) -> str:
+    def _left_in_closed(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker, most: int) -> str:
         """An offer says if not all of these closed files are searched, only the first `most`, or if there may be
         others."""
         if paths and not asker.closed:
             return f"{counted(len(paths), 'closed file')} may use this name too"
         if len(paths) > most:
             return f"{counted(len(paths) - most, 'more file')} may use this name"
-        gap = self._files.workspace.gap()
-        return f"more files may use this name: {gap}" if gap else ""
+        if gap := self._files.workspace.gap():
+            return f"more files may use this name: {gap}"
+        return "" if self._files.workspace.covers(snapshot.path) else ONLY_OPEN
 
 
 def _module(path: str) -> str:

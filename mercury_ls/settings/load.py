@@ -166,7 +166,7 @@ def _environment_sources(environ: Mapping[str, str]) -> Iterator[_SettingsSource
         group, _, setting = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{setting}"
         is_set = name.startswith("MERCURY_") and environ[name]
-        if is_set and (group in Settings.__struct_fields__ or _nearest_setting(path, 0.85)):
+        if is_set and (group in Settings.__struct_fields__ or "." in (_nearest_setting(path, 0.85) or "")):
             yield _SettingsSource(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
@@ -352,10 +352,18 @@ def _unknown_remedy(path: str) -> str:
 
 
 def _nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
-    """The setting or group with the most similar path or name."""
+    """The table with the most similar name, and within it the setting; or a setting of this name in another table."""
+    table, _, name = path.partition(".")
+    near = _most_similar(table, Settings.__struct_fields__, cutoff)
+    within = [setting.partition(".")[2] for setting in tree.settings() if near and setting.startswith(f"{near}.")]
+    if close := _most_similar(name, within, cutoff):
+        return f"{near}.{close}"
+    last = path.rpartition(".")[2]
+    elsewhere = next((setting for setting in tree.settings() if setting.endswith(f".{last}")), None)
+    return elsewhere or (None if near == table else near)
+
+
+def _most_similar(name: str, names: Iterable[str], cutoff: float) -> str | None:
     import difflib
 
-    names = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
-    name = path.rpartition(".")[2]
-    close = difflib.get_close_matches(_truncate(path), names, 1, cutoff)
-    return close[0] if close else next((candidate for candidate in names if candidate.endswith(f".{name}")), None)
+    return next(iter(difflib.get_close_matches(_truncate(name), names, 1, cutoff)), None)

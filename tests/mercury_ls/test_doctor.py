@@ -14,7 +14,7 @@ from mercury_ls import doctor, wording
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
 from mercury_ls.serve import daemon
-from mercury_ls.settings.load import Loaded
+from mercury_ls.settings.load import PROJECT_FILE, Loaded, load
 from mercury_ls.settings.schema import EngineSettings, Settings
 
 
@@ -48,6 +48,19 @@ def is_explained(finding: Finding) -> bool:
         problem.part == finding.part and re.fullmatch(pattern, finding.found, re.DOTALL)
         for problem, pattern in zip(doctor.PROBLEMS, patterns, strict=True)
     )
+
+
+def test_setting_that_is_not_applied_is_named_with_its_value_if_it_is_told(tmp_path):
+    for text, found in {
+        "suggest.enabled = 1": "suggest.enabled = 1 from project file {file}",
+        "suggest.min_probability = 1": "suggest.min_probability from project file {file}",
+        "= 1": "{file}:1 from project file",
+    }.items():
+        file = tmp_path / PROJECT_FILE
+        file.write_text(text, encoding="utf-8")
+        _, finding = doctor.settings_files(load(project_files=[file]), tmp_path / "config.toml")
+        assert finding.found == found.format(file=file)
+        assert is_explained(finding)
 
 
 def model(folder):
@@ -94,6 +107,7 @@ def test_choice_of_a_model_is_explained(home):
     (found, *_) = doctor.model(Loaded(Settings()))
     assert "bootstrap in " in found.found
     assert "; auto: quicksilver, a stronger model, is not installed: run `pip install" in found.found
+    assert wording.STRONGER not in found.found
 
 
 def test_model_that_proposes_no_next_edits_says_so(folder, monkeypatch):

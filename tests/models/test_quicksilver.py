@@ -9,6 +9,7 @@ import pytest
 from mercury_engine.model.export import CHECKSUMS_FILE
 from mercury_engine.model_folders import PACKAGES
 from mercury_engine.record import RECORD_FILE
+from mercury_ls.serve import added
 
 PACKAGE = Path(__file__).parents[2] / "models/quicksilver"
 PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -44,3 +45,9 @@ def test_files_are_small_enough_to_be_kept_and_sent():
     sizes = [path.stat().st_size for path in FOLDER.iterdir()]
     assert max(sizes) <= 48 * MIB
     assert sum(sizes) <= 200 * MIB
+
+
+@with_weights
+def test_its_parameters_are_counted_as_they_were_before_four_bits_packed_two_into_a_byte():
+    parameters, precision = added.stored(FOLDER)
+    assert (round(parameters / 1e6), precision) == (400, "int4")

@@ -1,7 +1,8 @@
 """Where a name is declared: in scope, or in the file from which an import brings it, by any re-exports."""
 
+import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
 
@@ -10,15 +11,13 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
 from mercury_ls.code.parts import part_of
 from mercury_ls.code.syntax import innermost, outward
 
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
-PRIVATE_TO_FILES = frozenset(
-    {"class_declaration", "function_declaration", "object_declaration", "property_declaration", "type_alias"}
-)
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
 
@@ -58,40 +57,80 @@ class Declaration(Struct, frozen=True):
 
 @cached
 def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Node]]:
-    """What declares a name that is no member, by scopes; None is the file."""
-    bindings, by_reach = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
+    """What declares a name that is no member, by the scopes that see it; None is the file."""
+    bindings, by_scope = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
     for at in islice(scopes.mentions(file, name), MOST):
         node = scopes.node_at(file, at)
         if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
         owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
         if owner is None or symbols.type_name(owner) != name:  # else it is a constructor
-            by_reach.setdefault(local and local.reach, []).append(node)
-    return by_reach
+            by_scope.setdefault(local.reach if local is not None else _space_of(file, node), []).append(node)
+    return by_scope
+
+
+def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
+    """The namespace in whose body something is declared, of a class in Java and anything in Kotlin the class around;
+    None is the file."""
+    item, is_type = declared.parent, Declaration(file, declared).type is not None
+    if symbols.category(declared, file) or (family(file.path) == "java" and not is_type):
+        return None
+    around = innermost(item and item.parent, _spaces(file))
+    return scopes.range_of(file, around) if around is not None and not scopes.names_it(declared, around) else None
+
+
+def _spaces(file: Snapshot) -> frozenset[str]:
+    return symbols.NAMESPACES | scopes.TYPES if family(file.path) in traits.NESTING else symbols.NAMESPACES
+
+
+def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
+    """Whether a file declares a name at its top, apart from imports."""
+    nodes = declared(file, name).get(None, ())
+    return any(symbols.owner_of(node) is None and not _is_imported(project, file, node) for node in nodes)
 
 
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
     local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))
-    nodes = declared(file, name).get(local and local.reach, [])
-    is_scoped = family(file.path) in traits.IMPLICIT_RECEIVERS
-    if local is not None or (symbols.allows_bare_members(file) and not is_scoped):
+    by_scope, node = declared(file, name), scopes.node_at(file, offset)
+    if local is not None:
+        return by_scope.get(local.reach, [])
+    spaces = (scopes.range_of(file, around) for around in outward(node) if around.type in _spaces(file))
+    nodes = by_scope.get(next((space for space in spaces if space in by_scope), None), [])
+    if node is not None and node in nodes:
+        return [node]
+    if symbols.allows_bare_members(file):
         return nodes
-    inside = [*outward(scopes.node_at(file, offset))]
-    if is_scoped:
-        for owner in (*(node.parent for node in inside if _is_body_of_type(node)), None):
-            if in_type := [node for node in nodes if symbols.owner_of(node) == owner]:
-                return in_type
-        return []
-    around = [node for node in inside if node.type in scopes.FUNCTIONS or _is_body_of_type(node)][:1]
+    inside = outward(_evaluated(node) if family(file.path) == "python" else None)
+    body = next((inner for inner in inside if inner.type in scopes.FUNCTIONS or _is_body_of_type(inner)), None)
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
-    in_type = [node for node in before for body in around if (owner := symbols.owner_of(node)) and owner == body.parent]
+    in_type = [node for node in before if body and (owner := symbols.owner_of(node)) and owner == body.parent]
     return in_type or [node for node in nodes if symbols.owner_of(node) is None]
 
 
 def _is_body_of_type(node: Node) -> bool:
     parent = node.parent
     return parent is not None and parent.type in scopes.TYPES and part_of(parent, "body") == node
+
+
+def _evaluated(node: Node | None) -> Node | None:
+    """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
+    child, around = node, node and node.parent
+    while around is not None and around.type not in scopes.FUNCTIONS:
+        child, around = around, around.parent
+    is_body = around is not None and child == around.child_by_field_name("body")
+    return node if around is None or is_body else around.parent
+
+
+def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:
+    """Whether a module of Rust within a file neither declares nor imports a name that stands in it."""
+    modules = (around for around in outward(scopes.node_at(file, offset)) if around.type == "mod_item")
+    for around in takewhile(lambda around: scopes.range_of(file, around) not in declared(file, name), modules):
+        body = around.child_by_field_name("body")
+        used = [symbols.text_of(item) for item in body.named_children if item.type == "use_declaration"] if body else []
+        if not any("super::*" in words or name in re.findall(r"\w+", words) for words in used):
+            return True
+    return False
 
 
 class Renamed(Struct, frozen=True):
@@ -149,19 +188,21 @@ def meaning_of(
         if in_package.definitions:
             return in_package
     outer = meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1)
-    types = [(definition.file, definition.type) for definition in outer.definitions]
-    members = Meaning.joined(_in_type(source, around, name) for source, around in types)
-    return members if outer.is_known and types else UNKNOWN
+    members = [tuple(own_members(project, definition, name)) for definition in outer.definitions]
+    return Meaning.joined(map(Meaning, members)) if outer.is_known and members and all(members) else UNKNOWN
 
 
 def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, steps: int) -> Meaning:
+    if _is_out_of_sight(file, name, offset):
+        return UNKNOWN
     named = [imported for imported in project.imports(file) if imported.alias == name]
     within = [imported for imported in named if _is_of_function(file, imported, offset)]
     nodes = declared_at(file, name, offset)
     if within and not any(scopes.binding(file, node) for node in nodes):
         nodes = []
     if renamed is not None:
-        nodes = [node for node in nodes if _may_be(renamed.definition, file, node)]
+        here = scopes.node_at(file, offset)
+        nodes = [node for node in nodes if _may_be(renamed.definition, file, node, is_here=node == here)]
     own = [Declaration(file, node) for node in nodes if not _is_imported(project, file, node)]
     if len(own) < len(nodes):
         offsets = (
@@ -179,27 +220,31 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
     if own or named:
         answers = (_imported(project, file, imported, name, renamed, steps - 1) for imported in named)
         return Meaning.joined([Meaning(tuple(own)), *answers])
-    is_beside = renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition)
-    if is_beside and renamed is not None and family(file.path) not in traits.SCATTERED_PACKAGES:
-        return Meaning((renamed.definition,))
-    beside = _in_package(project, file, name, renamed)
-    if beside.definitions or not beside.is_known:
-        return beside
+    in_package = _in_package(project, file, name, renamed)
     stars = [imported for imported in project.imports(file) if imported.name == "*"]
-    if stars:
+    if stars and in_package == NOTHING:
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
-    return beside
+    return in_package
 
 
-def _is_beside(project: Project, file: Snapshot, definition: Declaration) -> bool:
-    """Whether a file sees the name without an import."""
-    return file.path == definition.file.path or project.share_a_package(file, definition.file)
+def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
+    """Whether a file sees the names of another without an import."""
+    return file.path == home.path or project.share_a_package(file, home)
 
 
-def _may_be(definition: Declaration, file: Snapshot, node: Node) -> bool:
-    """Whether a name stands for a thing of the same kind, and for no member."""
+def _may_be(definition: Declaration, file: Snapshot, node: Node, is_here: bool) -> bool:
+    """Whether a name stands for a thing of the same kind, and for no member, unless that is what it declares."""
     is_alike = symbols.category(node, file) == symbols.category(definition.name, definition.file)
-    return is_alike and not (symbols.allows_bare_members(file) and symbols.owner_of(node) is not None)
+    is_member = symbols.owner_of(node) is not None and Declaration(file, node).type is None
+    is_other = is_member and symbols.allows_bare_members(file) and (not is_here or constructs(node, definition.name))
+    return is_alike and not is_other
+
+
+def constructs(node: Node, declared: Node) -> bool:
+    """Whether it is the name of a constructor of the type that is declared by another name."""
+    around, parent = symbols.owner_of(node), node.parent
+    is_function = parent is not None and parent.type in (*scopes.FUNCTIONS, "function_declarator")
+    return is_function and around is not None and scopes.names_it(declared, around)
 
 
 def _is_imported(project: Project, file: Snapshot, node: Node) -> bool:
@@ -255,20 +300,20 @@ def _in_scattered_package(
     files = project.in_package(package, name, file.path)
     if files is None or not steps:
         return UNKNOWN
-    declared = _among(files, name).definitions
+    all_declared = _among(files, name).definitions
     if renamed is not None and renamed.name == name and package_of(renamed.definition.file) == package:
-        declared = (*declared, renamed.definition)
-    if seen := tuple(each for each in declared if each.file.path == file.path or not _is_private(each)):
-        return Meaning(seen)
+        all_declared = (*all_declared, renamed.definition)
+    visible = [declared for declared in all_declared if declared.file.path == file.path or not _is_private(declared)]
+    if visible:
+        return Meaning(tuple(visible))
     outer, _, type_named = package.rpartition(".")
     around = _in_scattered_package(project, file, outer, type_named, None, steps - 1) if type_named else NOTHING
-    types = [(each.file, each.type) for each in around.definitions if each.type is not None]
-    return Meaning.joined(_in_type(source, type_node, name) for source, type_node in types)
+    return Meaning.joined(Meaning(tuple(own_members(project, owner, name))) for owner in around.definitions)
 
 
 def _is_private(definition: Declaration) -> bool:
     """Whether only its own file sees it in Kotlin."""
-    item = innermost(definition.name, PRIVATE_TO_FILES)
+    _, item = scopes.outermost(definition.name)
     return item is not None and b"private" in (item.named_children[0].text or b"").split()
 
 
@@ -276,6 +321,8 @@ def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | 
     """What other files of the package declare, which need no import in Go, Java and Kotlin."""
     if family(file.path) in traits.SCATTERED_PACKAGES:
         return _in_scattered_package(project, file, package_of(file), name, renamed, 1)
+    if renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition.file):
+        return Meaning((renamed.definition,))
     if family(file.path) == "go":
         files = project.beside(file.path, name)
         return _among(files and [other for other in files if project.share_a_package(other, file)], name)
@@ -297,11 +344,30 @@ def _among(files: Iterable[Snapshot] | None, name: str) -> Meaning:
     return Meaning(tuple(Declaration(file, node) for file, node in top_level))
 
 
-def _in_type(file: Snapshot, around: Node | None, name: str) -> Meaning:
-    nodes = [scopes.node_at(file, at) for at in scopes.mentions(file, name)[: MOST if around is not None else 0]]
-    declaring = [node for node in nodes if node is not None and scopes.declares(node)]
-    members = tuple(Declaration(file, node) for node in declaring if symbols.owner_of(node) == around)
-    return Meaning(members, is_known=bool(members))
+def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
+    """Where a type declares a member; in Go and Rust also beside the type."""
+    file, around = owner.file, owner.type
+    if around is None:
+        return
+    is_spread = family(file.path) not in traits.CLASSES
+    files = (project.beside(file.path, name) if family(file.path) == "go" else None) or [file]
+    for source in files:
+        for at in scopes.mentions(source, name)[:MOST]:
+            node = scopes.node_at(source, at)
+            declaring = declaring_type(source, node) if node is not None else None
+            if node is None or declaring is None:
+                continue
+            is_same_name = is_spread and symbols.type_name(declaring) == symbols.type_name(around)
+            if is_same_name or (source is file and declaring == around):
+                yield Declaration(source, node)
+
+
+def declaring_type(file: Snapshot, node: Node) -> Node | None:
+    """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
+    if scopes.declares(node):
+        is_field = "field" in facts.of_name(file, node)
+        return symbols.enclosing(node) if is_field else symbols.owner_of(node)
+    return symbols.class_of_field(node)
 
 
 def spelled(imports: Iterable[Imported], parts: list[str], mark: str) -> Iterator[str]:

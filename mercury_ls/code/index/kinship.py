@@ -19,6 +19,7 @@ from mercury_ls.code.index.types import (
     PATH,
     SUPER,
     Type,
+    ancestors,
     bases,
     class_of,
     generic,
@@ -175,21 +176,19 @@ class Kinship(Struct, dict=True):
         return any(type_name(self.owner) in re.findall(r"\w+", text) for text in arguments)
 
     def _is_base(self, kind: Type) -> bool:
-        definition = class_of(self.project, kind)
+        """Where nothing says where it is declared, by the name that the owner's heading gives it."""
+        definition, owner = class_of(self.project, kind), Declaration.of(self.home, self.owner)
         if definition is not None:
             return definition.place in self._bases
-        return generic(kind.text)[0].rpartition(".")[2] in symbols.heading(self.owner)
+        named = {generic(base.text)[0].rpartition(".")[2] for base in bases(owner)} if owner is not None else ()
+        return generic(kind.text)[0].rpartition(".")[2] in named
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
         definition = Declaration.of(self.home, self.owner)
-        above, waiting = set[tuple[str, int]](), [definition] if definition is not None else []
-        while waiting:
-            declared = [class_of(self.project, base) for base in bases(waiting.pop())]
-            waiting += [base for base in declared if base is not None and base.place not in above]
-            above |= {base.place for base in waiting}
-        return frozenset(above)
+        above = ancestors(self.project, definition) if definition is not None else ()
+        return frozenset(base.place for base in above)
 
 
 def _is_of_another_object(file: Snapshot, node: Node, around: Node) -> bool:

@@ -17,7 +17,6 @@ from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
 METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
-QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
 """Functions of Python that take the names of fields as keywords."""
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
@@ -54,12 +53,10 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
-    verdict = _of_qualified(kin, file, node)
-    if verdict is not SAME and symbols.is_of_self(node):
-        around = symbols.enclosing(node)
-        may_have = around is not None and (around == kin.owner or kin.may_derive(file, around))
-        return UNKNOWN if may_have else OTHER
-    return verdict
+    verdict, around = _of_qualified(kin, file, node), symbols.enclosing(node)
+    if verdict is SAME or not symbols.is_of_self(node):
+        return verdict
+    return UNKNOWN if around is not None and kin.may_derive(file, around) else OTHER
 
 
 def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
@@ -77,8 +74,8 @@ def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
             return OTHER
         # Only an inner class sees the object around it.
         is_open |= declared is None or (receiver.type == "class_declaration" and not _is_inner(receiver))
-    imported = [each.start for each in kin.project.imports(file) if each.alias == kin.name]
-    return SAME if any(_is_imported(kin, file, start) for start in imported) else OTHER
+    starts = [imported.start for imported in kin.project.imports(file) if imported.alias == kin.name]
+    return SAME if any(_is_imported(kin, file, start) for start in starts) else OTHER
 
 
 def _is_inner(around: Node) -> bool:
@@ -90,8 +87,8 @@ def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:
     for imported in kin.project.imports(file):
         package, _, owner = imported.module.removesuffix(".Companion").rpartition(".")
         if imported.start == offset and family(file.path) in traits.SCATTERED_PACKAGES:
-            declared = in_module(kin.project, file, package, owner, None).definitions
-            return any(kin.of(each) is SAME for each in declared if each.type is not None)
+            owners = in_module(kin.project, file, package, owner, None).definitions
+            return any(kin.of(whole) is SAME for whole in owners if whole.type is not None)
     return False
 
 
@@ -100,9 +97,9 @@ def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
     language = family(file.path)
     if language not in traits.OVERLOADING & traits.CLASSES or kin.declared is None:
         return True
-    parameters = _parameters_of(node)
+    parameters = symbols.nameless_parameters(node)
     is_overriding = parameters is not None or language in traits.OVERRIDING_FIELDS
-    return is_overriding and _parameters_of(kin.declared) == parameters
+    return is_overriding and symbols.nameless_parameters(kin.declared) == parameters
 
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
@@ -121,22 +118,25 @@ def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judg
 def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
     """Whether the type around may name its members without a qualifier."""
     around = own if own is not None else symbols.enclosing(node)
-    is_allowed = own is not None or symbols.allows_bare_members(file)
-    return file.path == kin.home.path and is_allowed and around is not None and kin.is_of(file, around)
+    if file.path != kin.home.path or around is None or not kin.is_of(file, around):
+        return False
+    if own is not None:
+        return True
+    is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+    return symbols.allows_bare_members(file) and not is_local
 
 
 def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
     """Of a key of an object or pattern of JavaScript."""
     if whole.type == "object":
         return UNKNOWN if kin.owner.type in STRUCTURAL else OTHER
-    value = whole.parent and part_of(whole.parent, "value")
+    value = whole.parent and whole.parent.child_by_field_name("value")
     return UNKNOWN if value is None else kin.of_object(file, value)
 
 
 def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     """Of a keyword argument, which sets a field if the class has no constructor: a data class."""
-    call = node.parent and node.parent.parent and node.parent.parent.parent
-    function = call and part_of(call, "function")
+    function = symbols.function_of_keyword(node)
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
     if node.parent is not None and node.parent.type == "value_argument":
@@ -158,18 +158,31 @@ def _of_named_argument(kin: Kinship, file: Snapshot, function: Node) -> Judgemen
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
-    whose = qualifier_node(node)
-    if whose is None:
-        around = symbols.enclosing(node)
+    whose = symbols.qualifier_node(node)
+    if whose is None or _is_in_chain(whose):
         is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
-        is_inherited = around is not None and around != kin.owner and symbols.are_related(around, kin.owner)
-        offset = file.offset_of_byte(node.start_byte)
-        return UNKNOWN if is_bare and is_inherited and scopes.local_at(file, offset, (kin.name,)) is None else OTHER
+        is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
+        return UNKNOWN if is_bare and not is_local and _may_be_seen_bare(kin, file, node) else OTHER
     verdict = kin.of_object(file, whose)
     if verdict is SAME or _is_the_packages_own(kin, file, node):
         return SAME
     modules = {imported.alias for imported in kin.project.imports(file) if not imported.name}
     return OTHER if symbols.qualifier_of(node) in modules else verdict
+
+
+def _may_be_seen_bare(kin: Kinship, file: Snapshot, node: Node) -> bool:
+    """Whether the type around may inherit it, or it is a constructor, which has the name of its class."""
+    around = symbols.enclosing(node)
+    if around is not None and around != kin.owner and kin.may_derive(file, around):
+        return True
+    whole = kin.declared and kin.declared.parent
+    return whole is not None and whole.type in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
+
+
+def _is_in_chain(token: Node) -> bool:
+    """Whether more stands before a token in a macro of Rust, which is not parsed."""
+    mark = token.prev_sibling if token.parent is not None and token.parent.type == "token_tree" else None
+    return mark is not None and mark.type in (".", "::")
 
 
 def _is_the_packages_own(kin: Kinship, file: Snapshot, node: Node) -> bool:
@@ -189,14 +202,6 @@ def _is_alone(kin: Kinship) -> bool:
     return files is not None and not any(_declares_member(file, kin.name) for file in files)
 
 
-def _parameters_of(name: Node) -> list[str] | None:
-    """The types of the parameters of a Java method."""
-    listed = name.parent and part_of(name.parent, "parameters")
-    if listed is None:
-        return None
-    return [text_of(part_of(child, "type") or child) for child in symbols.parameters_in(listed)]
-
-
 def _declares_member(snapshot: Snapshot, name: str) -> bool:
     nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
     return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
@@ -205,7 +210,7 @@ def _declares_member(snapshot: Snapshot, name: str) -> bool:
 def _object_around(node: Node) -> Node | None:
     """The object or pattern of JavaScript of which it is a key."""
     pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
-    is_key = pair is None or part_of(pair, "key") == node
+    is_key = pair is None or pair.child_by_field_name("key") == node
     whole = pair.parent if pair is not None else node.parent
     return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
 
@@ -216,10 +221,10 @@ def _type_of_literal(node: Node) -> Node | None:
     if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
         return symbols.struct_of(parent)
     keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
-    if keyed is None or part_of(keyed, "key") != parent:
+    if keyed is None or keyed.child_by_field_name("key") != parent:
         return None
     around = innermost(keyed, ("composite_literal",))
-    return part_of(around, "type") if around is not None else None
+    return around.child_by_field_name("type") if around is not None else None
 
 
 def _type_of_object(node: Node) -> Node | None:
@@ -229,11 +234,13 @@ def _type_of_object(node: Node) -> Node | None:
     if parent is not None and parent.type == "keyword_pattern":
         around = innermost(parent, ("class_pattern",))
         return around.named_children[0] if around is not None and parent.named_children[0] == node else None
-    is_key = parent is not None and parent.type in ("pair", "pair_pattern") and part_of(parent, "key") == node
+    is_key = (
+        parent is not None and parent.type in ("pair", "pair_pattern") and parent.child_by_field_name("key") == node
+    )
     whole = parent.parent if parent is not None and is_key else parent
     if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
         return None
-    return part_of(whole.parent, "type") or _type_of_result(whole)
+    return whole.parent.child_by_field_name("type") or _type_of_result(whole)
 
 
 def _type_of_result(value: Node) -> Node | None:
@@ -243,34 +250,8 @@ def _type_of_result(value: Node) -> Node | None:
         around = around.parent
     if function is None or around is None or (around.type != "return_statement" and around != function):
         return None
-    stated = part_of(function, "return_type")
+    stated = function.child_by_field_name("return_type")
     if stated is None or not any(child.type == "async" for child in function.children):
         return stated
-    promised = part_of(stated.named_children[0], "type_arguments")
+    promised = stated.named_children[0].child_by_field_name("type_arguments")
     return promised.named_children[0] if promised is not None else None
-
-
-def is_in_qualified_type(node: Node) -> bool:
-    """Whether it is the `B` of the type `a.B`."""
-    parent = node.parent
-    return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
-
-
-def qualifier_node(node: Node) -> Node | None:
-    """The node that qualifies a member."""
-    parent = node.parent
-    if parent is None:
-        return None
-    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return symbols.struct_of(parent)
-    if parent.type == "literal_element":
-        return symbols.composite(parent)
-    if parent.type == "token_tree":
-        mark = node.prev_sibling
-        whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
-        before = whose.prev_sibling if whose is not None else None
-        return None if before is not None and before.type in (".", "::") else whose
-    if is_in_qualified_type(node):
-        return parent.named_children[0]
-    qualifiers = (part_of(parent, field) for field in symbols.QUALIFIER_FIELDS)
-    return next((qualifier for qualifier in qualifiers if qualifier is not None and qualifier != node), None)

@@ -1,7 +1,7 @@
 """Of which types an expression may be: by annotations, values, constructors, results, members and elements."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -10,7 +10,7 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
-from mercury_ls.code.index.definitions import MOST, MOST_STEPS, Declaration, declared_at, definitions
+from mercury_ls.code.index.definitions import MOST_STEPS, Declaration, declared_at, definitions, own_members
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import outward
@@ -169,9 +169,9 @@ def _union(answers: Iterable[Types | None]) -> Types | None:
 def _own_types(file: Snapshot, node: Node) -> Types:
     """The type around, for what its methods call their object; its bases, for `super`."""
     name = text_of(node)
-    if any(map(symbols.is_called_on_an_object, outward(node))):
-        return ()
     around = symbols.enclosing(node) if name in SUPER or is_self(file, name) else None
+    if around is not None and any(map(symbols.is_called_on_an_object, outward(node))):
+        return ()
     definition = Declaration.of(file, around) if around is not None else None
     if definition is not None:
         return tuple(bases(definition)) if name in SUPER else (Type(file, definition=definition),)
@@ -186,15 +186,18 @@ def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: i
     path = text_of(node)
     if family(file.path) in traits.IMPLICIT_RECEIVERS:
         path = path.removesuffix(".Companion")
-    found = of_receivers(project, file, node, path.partition(".")[0], steps)
-    if found is None or (found and "." in path):
-        return None
-    if found:
-        return _union(_of_definition(project, member, steps - 1, is_called=False) for member in found)
-    declared = definitions(project, file, path, offset, steps)
+    declared = _declared(project, file, node, path, steps)
     if declared is None:
         return _class_elsewhere(file, path, offset)
     return _union(_of_definition(project, definition, steps - 1, is_called=False) for definition in declared)
+
+
+def _declared(project: Project, file: Snapshot, node: Node, path: str, steps: int) -> Sequence[Declaration] | None:
+    """What a path of names stands for, in Kotlin also a member of what the code around is called on."""
+    in_receivers = of_receivers(project, file, node, path.partition(".")[0], steps)
+    if in_receivers == []:
+        return definitions(project, file, path, file.offset_of_byte(node.start_byte), steps)
+    return in_receivers if "." not in path else None
 
 
 def _of_definition(project: Project, definition: Declaration, steps: int, is_called: bool) -> Types | None:
@@ -230,12 +233,8 @@ def _of_function(project: Project, file: Snapshot, function: Node, stated: facts
 
 def _result(project: Project, file: Snapshot, callee: Node, steps: int) -> Types | None:
     path, offset = text_of(callee), file.offset_of_byte(callee.start_byte)
-    found = of_receivers(project, file, callee, path.partition(".")[0], steps) if PATH.fullmatch(path) else []
-    if found is None:
-        return None
-    is_known = PATH.fullmatch(path) and not found
-    declared = definitions(project, file, path, offset, steps) if is_known else found if "." not in path else None
-    if declared:
+    declared = _declared(project, file, callee, path, steps) if PATH.fullmatch(path) else None
+    if declared is not None:
         return _union(_of_definition(project, definition, steps, is_called=True) for definition in declared)
     made_of = facts.of_expression(file, callee)
     if (member := made_of.get("member")) is not None:
@@ -307,6 +306,16 @@ def bases(definition: Declaration) -> list[Type]:
     return [base for base in stated_bases if generic(base.text)[0] not in NEUTRAL]
 
 
+def ancestors(project: Project, definition: Declaration) -> list[Declaration]:
+    """The classes of the project from which a class derives, the nearest first."""
+    above, waiting = list[Declaration](), [definition]
+    for below in waiting:
+        declared = [class_of(project, base) for base in bases(below)]
+        above += [base for base in declared if base is not None and base not in above]
+        waiting += [base for base in above if base not in waiting]
+    return above
+
+
 def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -> list[Declaration] | None:
     """Where a class, or the first of its bases that has one, declares a member; None if that is not known."""
     definition = class_of(project, owner, steps) if steps else None
@@ -330,9 +339,9 @@ def of_receivers(
     if not is_open or scopes.local_at(file, offset, (name,)) is not None:
         return []
     for receiver in symbols.receivers(node):
-        found = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
-        if found is None or found:
-            return found
+        declared = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
+        if declared != []:
+            return declared
     return []
 
 
@@ -340,27 +349,3 @@ def type_of_receiver(file: Snapshot, receiver: Node) -> Type:
     """Of a type that is declared around, or that an extension names."""
     definition = Declaration.of(file, receiver)
     return Type(file, text_of(receiver), file.offset_of_byte(receiver.start_byte), definition)
-
-
-def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:
-    file, around = owner.file, owner.type
-    files = [file]
-    if family(file.path) == "go":
-        files = project.beside(file.path, name) or files
-    for source in files:
-        for at in scopes.mentions(source, name)[:MOST]:
-            node = scopes.node_at(source, at)
-            declaring = _declaring_type(source, node) if node is not None else None
-            if node is None or declaring is None or around is None:
-                continue
-            is_same = source is file and declaring == around
-            if is_same or (family(file.path) not in traits.CLASSES and type_name(declaring) == type_name(around)):
-                yield Declaration(source, node)
-
-
-def _declaring_type(file: Snapshot, node: Node) -> Node | None:
-    """The type whose member this name declares: in its body, by a parameter, or by an assignment to its own object."""
-    if scopes.declares(node):
-        is_field = "field" in facts.of_name(file, node)
-        return symbols.enclosing(node) if is_field else symbols.owner_of(node)
-    return symbols.class_of_field(node)

@@ -41,14 +41,14 @@ def learn(example: Example) -> Iterator[Argument]:
 
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The syntax tree says whether it was a declaration, since one without a body looks like a call."""
-    change = changed_at(rule, rule.function, snapshot, home) if home else None
-    declared = change and change.function.symbol.node
+    change = changed_at(rule, rule.function, home) if home else None
+    declared = change and change.symbol.node
     if change is None or (declared is not None and scopes.declares(declared)):
         return
     if rule.count == 1 and rule.path != snapshot.path and declared is not None and is_qualified(declared):
         return  # `click.command` is no function of the file in which it was called
     argument = "" if rule.before.strip() else rule.after.strip(" \t,")
-    for call in calls_of(change.function, snapshot):
+    for call in calls_of(change, snapshot, project):
         arguments = None if call.is_spread else changed_arguments(snapshot.text, call, change, argument)
         place = None if arguments is None else rewritten(snapshot.text, call, arguments)
         if place:

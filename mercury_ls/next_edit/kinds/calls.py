@@ -11,17 +11,11 @@ from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.symbol import Symbol, is_alike, symbol_at
 from mercury_ls.code.lexemes import KEYWORDS
-from mercury_ls.code.modules import family
+from mercury_ls.code.modules import Project, family
 from mercury_ls.code.scopes import whole
-from mercury_ls.code.symbols import (
-    Symbol,
-    is_capitalized,
-    is_qualified,
-    qualifier_of,
-    refers_to,
-    symbol_at,
-)
+from mercury_ls.code.symbols import is_qualified, qualifier_of
 from mercury_ls.next_edit.examples import Piece
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
@@ -43,22 +37,15 @@ Argument = int | str | tuple[str, int]
 """What a call is given: an argument that it has, by its number and behind another name perhaps, or a new text."""
 
 
-class Function(Struct, frozen=True):
-    """A function and the name by which it is called; `receiver` is the parameter that stands before the brackets."""
-
-    name: str
-    symbol: Symbol
-    receiver: str = ""
-
-
 class ArgumentChange(Struct, frozen=True):
     """An argument more or less in a call of a function: `name` is what it is given by, if anything, `index` its place
     in the call, which has `count` of them after it was done."""
 
+    function: str
+    symbol: Symbol
     name: str
     index: int
     count: int
-    function: Function
 
 
 class CalledArguments(Struct, frozen=True):
@@ -109,7 +96,7 @@ def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
     return None
 
 
-def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
+def changed_at(rule: Rule, function: str, home: Snapshot) -> ArgumentChange | None:
     """The change by the syntax tree of the file in which it was learned; None for parameters, for variadic arguments,
     and if the line has changed since."""
     at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
@@ -118,16 +105,10 @@ def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) ->
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
     if opening is None or around is None or stale or argument.startswith(("*", "...")) or "parameter" in around.type:
         return None
-    symbol = symbol_of(function, home, opening.start(), snapshot)
+    symbol = symbol_at(function, function, home, opening.start())
     listed = [node for node in around.named_children if "comment" not in node.type]
     index = sum(home.offset_of_byte(node.end_byte) <= at for node in listed)
-    return ArgumentChange(_given_name(argument), index, len(listed), Function(function, symbol))
-
-
-def symbol_of(function: str, home: Snapshot, offset: int, snapshot: Snapshot) -> Symbol:
-    """What the name at `offset` of `home` refers to, as far as it matters for the calls in a snapshot."""
-    places = [match.start() for match in called(function, snapshot)]
-    return symbol_at(function, function, home, offset, snapshot, places)
+    return ArgumentChange(function, symbol, _given_name(argument), index, len(listed))
 
 
 def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
@@ -153,9 +134,10 @@ def _given_name(argument: str) -> str:
     return named["name"] if named else ""
 
 
-def calls_of(function: Function, snapshot: Snapshot) -> Iterator[CalledArguments]:
+def calls_of(change: ArgumentChange, snapshot: Snapshot, project: Project) -> Iterator[CalledArguments]:
     """The calls that may be of the function."""
-    return (call for call in calls_by_name(function.name, snapshot) if is_called(function, snapshot, call.named_at))
+    calls = calls_by_name(change.function, snapshot)
+    return (call for call in calls if is_called(change, snapshot, call.named_at, project))
 
 
 def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
@@ -184,24 +166,16 @@ def _is_followed_by_lambda(arguments: Node) -> bool:
     return any(node is not None and node.type == "annotated_lambda" for node in after)
 
 
-def is_called(function: Function, snapshot: Snapshot, offset: int) -> bool:
-    symbol, node = function.symbol, scopes.node_at(snapshot, offset)
-    if node is None or symbol.node is None or syntax.inside(snapshot, offset) is not None:
+def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:
+    """Whether a call looks like that of the function which was called where an argument was changed."""
+    symbol, node = change.symbol, scopes.node_at(snapshot, offset)
+    if node is None or symbol.node is None or scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
         return False
-    if scopes.declares(node) or not refers_to(symbol, snapshot, offset):
+    if not is_alike(symbol, change.function, snapshot, offset):
         return False
-    if scopes.declares(symbol.node):
-        return not _gives_receiver(function, node)
-    whose, declared_with = qualifier_of(node), qualifier_of(symbol.node)
-    return is_qualified(node) == is_qualified(symbol.node) and (
-        whose == declared_with or symbol.modules.isdisjoint((whose, declared_with))
-    )
-
-
-def _gives_receiver(function: Function, node: Node) -> bool:
-    """True if the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
-    is_of_object = bool(function.receiver) and not function.receiver.startswith("cls")
-    return is_of_object and is_capitalized(qualifier_of(node))
+    whose, own = qualifier_of(node), qualifier_of(symbol.node)
+    modules = {imported.alias for imported in project.imports(snapshot) if not imported.name}
+    return is_qualified(node) == is_qualified(symbol.node) and (whose == own or modules.isdisjoint((whose, own)))
 
 
 def changed_arguments(

@@ -42,9 +42,9 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
     listed = home and scopes.in_parameters(home, rule.offset(home))
     if listed and rule.count == 1 and (rule.function or rule.before.strip()):
         return
-    change = changed_at(rule, rule.function, snapshot, home) if home and rule.function and rule.count == 1 else None
+    change = changed_at(rule, rule.function, home) if home and rule.function and rule.count == 1 else None
     call_starts = change and {
-        m.end() for m in called(rule.function, snapshot) if is_called(change.function, snapshot, m.start())
+        m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start(), project)
     }
     spans: set[tuple[int, int]] = set()
     for pattern in _patterns(rule):

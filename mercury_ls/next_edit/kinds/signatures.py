@@ -18,8 +18,9 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.index.definitions import Declaration
 from mercury_ls.code.index.judgement import SAME
-from mercury_ls.code.index.members import qualifier_node
+from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
@@ -27,15 +28,13 @@ from mercury_ls.code.modules import Project, family, in_import, is_exported
 from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.symbols import (
     SELVES,
-    Symbol,
-    declarations,
     default_beside,
     enclosing,
     has_several_constructors,
     is_qualified,
     owner_of,
     parameters_in,
-    symbol_at,
+    qualifier_node,
     text_of,
     type_name,
 )
@@ -45,14 +44,11 @@ from mercury_ls.next_edit.kinds.calls import (
     NAMED,
     Argument,
     CalledArguments,
-    Function,
     argument_of,
     callee,
     calls_by_name,
-    is_called,
     named_by,
     rewritten,
-    symbol_of,
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
@@ -192,7 +188,7 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
     if named is None or listed.has_error:
         return None
     function, named_at = text_of(named), home.offset_of_byte(named.start_byte)
-    symbol = symbol_of(function, home, named_at, home)
+    symbol = symbol_at(function, function, home, named_at)
     states = [(age, was) for age, was in _undone(home, at, edits) if was is not None]
     states = [*takewhile(lambda state: text_of(_name_before(state[1])) == function, states)]
     texts = [text_of(listed), *(text_of(was) for _, was in states)]
@@ -232,7 +228,7 @@ def _doubt(symbol: Symbol, home: Snapshot) -> str:
     declared = [node for node in nodes if node is not None and not _is_exported(node)]
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
         return f"{quoted(name)} is declared more than once"
-    around = symbol.node.parent if symbol.node is not None and _names_type(symbol.node) else None
+    around = symbol.node and symbol.node.parent
     if around is not None and has_several_constructors(around):
         return f"{quoted(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
@@ -364,11 +360,11 @@ def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, st
 
 def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
     """The names that a file must contain to call the function: its own, and that of its type. Empty if it is local."""
-    function, *constructed = _functions(signature, home, home)
-    if function.symbol.local:
+    (name, symbol), *constructed = _functions(signature, home)
+    if symbol.local:
         return frozenset()
-    owner = {type_name(function.symbol.owner)} if function.symbol.owner is not None else set[str]()
-    return frozenset({each.name for each in constructed} or {function.name, *owner})
+    owner = {type_name(symbol.owner)} if symbol.owner is not None else set[str]()
+    return frozenset({name for name, _ in constructed} or {name, *owner})
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -388,33 +384,25 @@ def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Pr
 
 def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
     """The calls that may have to change."""
-    for function in _functions(rule, snapshot, home):
-        uses = Uses(function.name, "", function.symbol, home, snapshot, project)
-        others = [*_others(uses)]
-        for name in (function.name, *sorted(uses.other_names), *CONSTRUCTORS.get(function.name, ())):
+    for uses in _called_as(rule, home, snapshot, project):
+        for name in (uses.name, *sorted(uses.other_names), *CONSTRUCTORS.get(uses.name, ())):
             for call in calls_by_name(name, snapshot):
-                node, at = scopes.node_at(snapshot, call.named_at), call.named_at
-                whose = qualifier_node(node) if node is not None and uses.kin is not None else None
-                is_overridden = whose is not None and uses.kin is not None and uses.kin.is_overridden(snapshot, whose)
-                if node is None or is_overridden:
+                node = scopes.node_at(snapshot, call.named_at)
+                whose = qualifier_node(node) if node is not None else None
+                if node is None or (whose is not None and uses.kin and uses.kin.is_overridden(snapshot, whose)):
                     continue
-                certain = _is_certain(function, uses, name, node)
-                if any(other.is_certain(at) and not (certain and is_base) for other, is_base in others):
-                    continue
-                if certain or (name == function.name and _is_in_doubt(function, uses, at)):
-                    given = _with_receiver(rule) if _gives_receiver(function, uses, node) else rule
+                certain = _is_certain(uses, name, node)
+                if certain or (name == uses.name and is_in_doubt(uses, call.named_at)):
+                    given = _with_receiver(rule) if _gives_receiver(rule, uses, node) else rule
                     yield from _changed_call(given, call, snapshot, certain)
 
 
-def _is_certain(function: Function, uses: Uses, name: str, node: Node) -> bool:
+def _is_certain(uses: Uses, name: str, node: Node) -> bool:
     """Whether this name of the function, of its alias or of the class whose constructor it is stands for it."""
     at = uses.offset_of(node)
-    if name in CONSTRUCTORS.get(function.name, ()):
+    if name in CONSTRUCTORS.get(uses.name, ()):
         return _is_constructed(name, uses, node)
-    if name != function.name:
-        return uses.is_called(name, at)
-    is_local = function.symbol.local is not None
-    return uses.is_certain(at) and (not is_local or is_called(function, uses.snapshot, at))
+    return uses.is_certain(at) if name == uses.name else uses.is_called(name, at)
 
 
 def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
@@ -428,11 +416,11 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
     return is_new and around == uses.symbol.owner
 
 
-def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
+def _gives_receiver(rule: Signature, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
-    is_of_class = function.receiver.startswith("cls") or "@classmethod" in _decorators(function.symbol)
+    is_of_class = rule.receiver.startswith("cls") or "@classmethod" in _decorators(uses.symbol)
     whose = qualifier_node(node)
-    if not function.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
+    if not rule.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
         return False
     return uses.kin.of_class(uses.snapshot, text_of(whose), uses.offset_of(whose)) is SAME
 
@@ -440,29 +428,6 @@ def _gives_receiver(function: Function, uses: Uses, node: Node) -> bool:
 def _with_receiver(rule: Signature) -> Signature:
     receiver = Parameter(rule.receiver, "position")
     return replace(rule, old=(receiver, *rule.old), new=(receiver, *rule.new))
-
-
-def _is_in_doubt(function: Function, uses: Uses, at: int) -> bool:
-    """Whether nothing says that another function is called there."""
-    return is_in_doubt(uses, at) if knows_imports(uses.snapshot) else is_called(function, uses.snapshot, at)
-
-
-def _others(uses: Uses) -> Iterator[tuple[Uses, bool]]:
-    """The uses of what other types declare by the same name, in the file and in those that it imports, and whether
-    the type whose method it is derives from them."""
-    owner, snapshot, home, project = uses.symbol.owner, uses.snapshot, uses.home, uses.project
-    if owner is None:
-        return
-    files = {file.path: file for file in (home, snapshot)}
-    for path in files.keys() | project.imported_by(snapshot.path):
-        file = files.get(path) or project.file(path)
-        if file is None:
-            continue
-        for at in scopes.mentions(file, uses.name):
-            symbol = symbol_at(uses.name, uses.name, file, at, snapshot, ())
-            if symbol.owner is not None and (path != home.path or type_name(symbol.owner) != type_name(owner)):
-                other = Uses(uses.name, "", symbol, file, snapshot, project)
-                yield other, other.kin is not None and other.kin.is_derived(home, owner)
 
 
 def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
@@ -495,14 +460,18 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
     return given if all(_is_known(word, snapshot, call) for word in words) else ""
 
 
-def _functions(rule: Signature, snapshot: Snapshot, home: Snapshot) -> Iterator[Function]:
+def _functions(rule: Signature, home: Snapshot) -> Iterator[tuple[str, Symbol]]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
-    symbol = symbol_of(rule.function, home, rule.named_at, snapshot)
+    symbol = symbol_at(rule.function, rule.function, home, rule.named_at)
     named = part_of(symbol.owner, "name") if symbol.owner is not None else None
-    yield Function("constructor" if rule.function == text_of(named) else rule.function, symbol, rule.receiver)
+    yield "constructor" if rule.function == text_of(named) else rule.function, symbol
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
-        at = home.offset_of_byte(named.start_byte)
-        yield Function(text_of(named), symbol_of(text_of(named), home, at, snapshot))
+        name, at = text_of(named), home.offset_of_byte(named.start_byte)
+        yield name, symbol_at(name, name, home, at)
+
+
+def _called_as(rule: Signature, home: Snapshot, snapshot: Snapshot, project: Project) -> list[Uses]:
+    return [Uses(name, "", symbol, home, snapshot, project) for name, symbol in _functions(rule, home)]
 
 
 def _arguments(
@@ -510,18 +479,10 @@ def _arguments(
 ) -> tuple[list[Argument], list[str]] | None:
     """The arguments as they have to be, each the number of an old one or a new text, and the parameters that had none,
     which get these `values`. None if nothing says which argument is for which parameter."""
-    has_names, new_names = named_by(snapshot), dict(rule.renamed)
-    names = [new_names.get(name, name) for name in call.names]
-    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
-        return None  # it may be collected
-    # What does not fit the old parameters has some of the new arguments already.
-    given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
+    has_names, given = named_by(snapshot), _given_until_now(rule, call)
     if given is None:
         return None
     by_position, by_name, rest = given
-    kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
-    if not kept <= by_position.keys() | by_name.keys():
-        return None  # it is being written, or another function's
     order = {parameter.name: at for at, parameter in enumerate(rule.new)}
     arguments: list[Argument] = []
     moved: list[Argument] = []
@@ -557,6 +518,19 @@ def _arguments(
                 before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
                 named.insert(before, (order[name], f"{name}{has_names}{NAMED.sub('', value).lstrip()}"))
     return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
+
+
+def _given_until_now(rule: Signature, call: CalledArguments) -> tuple[dict[str, int], dict[str, int], list[int]] | None:
+    """As `_given`, of the parameters by their new names."""
+    new_names = dict(rule.renamed)
+    names = [new_names.get(name, name) for name in call.names]
+    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
+        return None  # it may be collected
+    # What does not fit the old parameters has some of the new arguments already.
+    given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
+    kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
+    is_complete = given is not None and kept <= given[0].keys() | given[1].keys()
+    return given if is_complete else None  # it is being written, or another function's
 
 
 def _given(
@@ -606,15 +580,14 @@ def calls_left(
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
-        functions = [*_functions(rule, file, home)]
-        uses = [Uses(function.name, "", function.symbol, home, file, project) for function in functions]
+        uses = _called_as(rule, home, file, project)
         may_be_meant = not knows_imports(file) or (yield from sees(file, home, project))
         judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
         offered = {_call_around(judged_calls, at) for uri, at in places_offered if uri == file.uri}
         for judged in sorted(judged_calls, key=lambda judged: judged.call.start):
             for name in () if judged.call in offered else judged.missing:
                 needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
-        unread = (at for pair in zip(functions, uses, strict=True) for at in _unread(*pair))
+        unread = (at for of_function in uses for at in _unread(of_function))
         at_calls = (judged.call.named_at for judged in judged_calls if judged.place is None)
         unclear += [named_from(home, file, at) for at in sorted({*at_calls, *unread})]
         if may_be_meant:
@@ -633,23 +606,23 @@ def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArgum
     return max(around, key=lambda call: call.start, default=None)
 
 
-def _unread(function: Function, uses: Uses) -> Iterator[int]:
+def _unread(uses: Uses) -> Iterator[int]:
     """Where a file hands the function on as a value or under another name, or calls it in a way that is not read."""
     file = uses.snapshot
-    for name in (function.name, *uses.other_names):
+    for name in (uses.name, *uses.other_names):
         called = {call.named_at for call in calls_by_name(name, file)}
         for at in scopes.mentions(file, name):
             node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
             if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
                 continue
-            if _is_value(node, uses.symbol) and _is_certain(function, uses, name, node):
+            if _is_value(node, uses) and _is_certain(uses, name, node):
                 yield at
-    if function.name in CONSTRUCTORS:
+    if uses.name in CONSTRUCTORS:
         classes = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
         yield from (at for at, node in classes if node is not None and _is_within_kin(uses, node))
-    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == function.name)
+    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == uses.name)
     for imported in handed_on:
-        is_renamed = imported.alias not in (function.name, "*")
+        is_renamed = imported.alias not in (uses.name, "*")
         if is_renamed and imported in uses.importing:
             yield imported.start
 
@@ -663,10 +636,12 @@ def _is_exported(node: Node) -> bool:
     return is_exported(node) or (node.parent is not None and node.parent.type.startswith("export"))
 
 
-def _is_value(node: Node, symbol: Symbol) -> bool:
+def _is_value(node: Node, uses: Uses) -> bool:
     """Whether the name may be called by another one; that of a class mostly is a type."""
-    is_class, parent = symbol.node is not None and _names_type(symbol.node), node.parent
-    return not is_class or (parent is not None and parent.type in ASSIGNING and node in parent.named_children[1:])
+    declared, parent = uses.symbol.node, node.parent
+    if declared is None or Declaration(uses.home, declared).type is None:
+        return True
+    return parent is not None and parent.type in ASSIGNING and node in parent.named_children[1:]
 
 
 def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
@@ -680,7 +655,7 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
         listed = node and node.parent and part_of(node.parent, "parameters")
         if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
-        _, parameters = _parameters(listed, symbol_of(rule.function, file, at, file), file)
+        _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)
         takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)
         is_alike = [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
         if not (takes_all or is_alike) and (uses.is_certain(at) or is_in_doubt(uses, at)):
@@ -694,10 +669,6 @@ def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
         declared = members(uses.project, Type(derived.file, definition=derived), rule.function) or ()
         if any(owner_of(member.name) == uses.symbol.owner for member in declared):
             yield derived.offset
-
-
-def _names_type(node: Node) -> bool:
-    return node.parent is not None and node.parent.type in scopes.TYPES and scopes.names_it(node, node.parent)
 
 
 def label(rule: Signature) -> str:

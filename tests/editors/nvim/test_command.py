@@ -76,6 +76,17 @@ def test_status_has_the_newest_decision_first_and_needs_no_parser(bare):
     assert not bare.waits_for_enter, bare.told()
 
 
+@pytest.mark.parametrize("model", ["fake"], indirect=True)
+def test_status_has_a_problem_that_was_told_once(served):
+    (served.folder / ".mercury.toml").write_text("suggest.enabled = 'perhaps, if nobody minds'\n", encoding="utf-8")
+    served.start()
+    served.open(SHOP.text)
+    served.ready()
+    served.says(":Mercury status")
+    served.command("Mercury status")
+    assert served.page.count("perhaps, if nobody minds") == 1
+
+
 def test_stats_shows_the_servers_page(served):
     served.start()
     suggested(served)

@@ -89,6 +89,21 @@ def test_first_key_lists_unseen_changes_and_the_second_makes_them(editor):
     editor.says("2 files changed: :wall writes, :Mercury next undo reverts")
 
 
+def test_line_with_several_edits_is_listed_once_and_left_out_whole(editor):
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    moved = edit(1, 0, 0, "# the sum\n", oldText="")
+    closed(editor, *({**each, "file": "other.py"} for each in [*edits, moved]), text="area(x) + area(y)\nprint()\n")
+    editor.keys("<Tab>")
+    other = "other.py\n✓    1 - area(x) + area(y)\n       + surface(x) + surface(y)\n✓    2 + # the sum"
+    assert editor.page.startswith("4 of 4")
+    assert editor.page.endswith(other)
+    editor.keys("6Gx")
+    editor.until(lambda: editor.text.startswith("2 of 4"), "two to be left out")
+    editor.keys("a")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area(x) + area(y)\n# the sum\nprint()"
+
+
 def test_unticked_change_is_not_made_and_server_hears_how_many_were(editor):
     beside(editor)
     listed(editor)
@@ -128,6 +143,8 @@ def test_list_is_also_a_command_and_says_where_there_is_nothing(editor):
     assert editor.page.startswith(f"1 of 1: {KEYS}\narea.py\n✓    2 -")
     editor.keys("a")
     reach(editor, MADE)
+    editor.command("Mercury next undo")
+    editor.says("undone: rename in 1 file")
     editor.command("Mercury next preview")
     editor.says("there is no next edit")
 
@@ -158,6 +175,7 @@ def test_undo_command_takes_an_offer_back_in_all_files(editor):
     editor.command("Mercury next undo")
     reach(editor, CHANGED)
     assert lines(editor, "other.py") == "aera"
+    editor.says("undone: rename in 2 files")
     editor.command("Mercury next undo")
     editor.says("there is no next edit to undo")
 
@@ -231,6 +249,49 @@ def test_files_that_are_not_open_are_changed_but_not_written(editor):
     assert (lines(editor, "other.py"), lines(editor, "third.py")) == ("aera", "aera")
 
 
+def check_in_one_closed_file(editor, edits: list[dict], before: str, after: str, drawn: list[list]) -> None:
+    """The first key goes there and shows all edits, the second one makes them."""
+    (editor.folder / "other.py").write_text(before, encoding="utf-8")
+    offered(editor, *({**each, "file": "other.py"} for each in edits))
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>) · 2 edits"])
+    editor.keys("<Tab>")
+    reach(editor, before)
+    shows(editor, *drawn)
+    editor.keys("<Tab>")
+    reach(editor, after)
+    shows(editor)
+    editor.keys("u")
+    reach(editor, before)
+
+
+def test_edits_on_one_line_of_a_file_that_is_not_open_are_made_together(editor):
+    before, after = "area(x) + area(y)\n", "surface(x) + surface(y)\n"
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    shown = [["-", 0, "area"], ["+", 0, "surface"]] * 2
+    check_in_one_closed_file(editor, edits, before, after, shown)
+
+
+def test_edit_that_adds_a_line_to_a_file_that_is_not_open_moves_those_below(editor):
+    before, after = "a = 1\nprint(aera)\n", "a = 1\nb = 2\nprint(area)\n"
+    edits = [edit(0, 5, 5, "\nb = 2", oldText=""), edit(1, 6, 10, "area", oldText="aera")]
+    shown = [["+", 0, "b = 2"], ["-", 1, "aera"], ["+", 1, "area"]]
+    check_in_one_closed_file(editor, edits, before, after, shown)
+
+
+def test_edits_of_a_file_that_is_not_open_are_made_one_by_one(editor):
+    (editor.folder / "other.py").write_text("area(x) + area(y)\n", encoding="utf-8")
+    edits = [edit(0, 0, 4, "surface", oldText="area"), edit(0, 10, 14, "surface", oldText="area")]
+    offered(editor, *({**each, "file": "other.py"} for each in edits))
+    shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>) · 2 edits"])
+    editor.keys("g<Tab>")
+    reach(editor, "area(x) + area(y)")
+    editor.keys("g<Tab>")
+    reach(editor, "surface(x) + area(y)")
+    shows(editor, ["-", 0, "area"], ["+", 0, "surface"])
+    editor.keys("g<Tab>")
+    reach(editor, "surface(x) + surface(y)")
+
+
 READ_ONLY = "vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', command = 'setlocal readonly' })"
 
 
@@ -241,13 +302,37 @@ READ_ONLY = "vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', 
 def test_file_that_cannot_be_changed_voids_the_whole_offer(editor, protect, text, reason):
     editor.lua(protect)
     closed(editor, OTHER, THIRD)
-    (editor.folder / "third.py").write_text(text, encoding="utf-8")
     editor.keys("<Tab>")
     assert "third.py" in editor.page
+    (editor.folder / "third.py").write_text(text, encoding="utf-8")
     editor.keys("a")
     editor.says(f"next edit not applied: third.py {reason}")
     reach(editor, CHANGED)
     assert protect or lines(editor, "other.py") == "aera"
+
+
+@pytest.mark.parametrize("here", [[FIRST], []], ids=["listed", "jumped to"])
+def test_file_that_changed_on_the_disk_since_is_asked_about_again(editor, here):
+    (editor.folder / "other.py").write_text("aera\n", encoding="utf-8")
+    offered(editor, *here, OTHER)
+    editor.until(lambda: screen(editor), "the offer")
+    (editor.folder / "other.py").write_text("# mine\naera\n", encoding="utf-8")
+    answer(editor, {**edit(1, 0, 4, "area"), "file": "other.py", "oldText": "aera"}, id="two")
+    editor.keys("<Tab>")
+    editor.says("next edit not applied: other.py has changed since")
+    shows(editor, ["?", 0, "  → next edit: other.py:2 (<Tab>)"])
+    editor.keys("<Tab>")
+    reach(editor, "# mine\naera")
+    editor.keys("<Tab>")
+    reach(editor, "# mine\narea")
+
+
+def test_file_that_begins_with_a_byte_order_mark_is_listed_without_it(editor):
+    closed(editor, OTHER, text="\ufeffaera\n")
+    listed(editor)
+    editor.keys("<Tab>")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area"
 
 
 def test_swap_file_asks_no_question(editor):

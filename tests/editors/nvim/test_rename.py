@@ -79,3 +79,22 @@ def test_killed_server_takes_its_offer_off_screen(renamed):
     replaced(renamed, lambda: kill_server(renamed))
     shows(renamed)
     reach(renamed, RENAMED)
+
+
+@pytest.mark.parametrize("model", ["fake"], indirect=True)
+def test_file_that_has_changed_on_the_disk_since_is_read_again(shapes):
+    user = "from shapes import area\n\nprint(area(1, 2) + area(3, 4))\n"
+    path = shapes.folder / "user.py"
+    path.write_text(user, encoding="utf-8")
+    shapes.open("def area(w, h):\n    return w * h\n", "shapes.py")
+    shapes.attached()
+    shapes.keys("1G0wcwsurface<Esc>")
+    shows(shapes, ["?", 0, "  → next edit: user.py:1 (<Tab>) · 3 in user.py"])
+    path.write_text("import os\n" + user, encoding="utf-8")
+    shapes.keys("<Tab>")
+    shapes.says("next edit not applied: user.py has changed since")
+    shows(shapes, ["?", 0, "  → next edit: user.py:2 (<Tab>) · 3 in user.py"])
+    shapes.keys("<Tab>")
+    reach(shapes, "import os\n" + user)
+    shapes.keys("<Tab>")
+    reach(shapes, "import os\n" + user.replace("area", "surface"))

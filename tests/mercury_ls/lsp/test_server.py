@@ -271,6 +271,16 @@ async def test_status_and_why_know_the_users_file_as_it_is(client):
     assert not (await client.request("mercury/status", {}))["result"]["problems"]
 
 
+async def test_settings_file_of_a_project_is_named_within_it(client):
+    (client.root / ".mercury.toml").write_text("suggest.enabled = 1\n", encoding="utf-8")
+    await client.initialize(INLINE)
+    client.open("a.py", TEXT)
+    await client.until(lambda: shown(client))
+    (problem,) = (await client.request("mercury/status", {}))["result"]["problems"]
+    assert problem == f"project file {client.root.name}/.mercury.toml: suggest.enabled = 1: must be true or false"
+    assert shown(client) == [f"mercury: {problem}"]
+
+
 async def test_settings_of_a_project_show_nothing_that_is_not_there(client):
     (client.root / ".mercury.toml").write_text('engine.effort = "a\\u001b[2J\\u202e"\n', encoding="utf-8")
     await client.initialize(INLINE)

@@ -18,6 +18,7 @@ from mercury_ls.lsp.stronger_model import INSTALL, NEVER, NOT_NOW, strongest
 from mercury_ls.models import recommended
 from mercury_ls.models.recommended import Machine, RecommendedModel
 from mercury_ls.session.wiring import Wiring
+from mercury_ls.wording import MISSING
 from tests.mercury_ls.lsp.test_server import INLINE, TEXT, Client, place
 from tests.mercury_ls.models import stand_in_machine  # it acts only as a program
 
@@ -223,6 +224,19 @@ async def test_stronger_model_is_not_looked_for_where_it_is_of_no_use(client, sc
     calls = scripted(TINY)
     client.model = FakeEngine(info=info)
     await client.use(capabilities, options)
+    assert not calls()
+    assert not client.asked()
+
+
+async def test_model_of_ours_that_is_not_installed_is_named_once_and_no_other(client, new_client, scripted):
+    calls = scripted(TINY)
+    other = new_client()
+    for each in (client, other):
+        each.model = FakeEngine(info=replace(SMALL, choice=MISSING))
+        await each.use()
+    await client.until(client.messages)
+    await other.server.close()
+    assert (client.messages(), other.messages()) == ([f"mercury: {MISSING}"], [])
     assert not calls()
     assert not client.asked()
 

@@ -197,6 +197,24 @@ others.read(1, 2)
     )
 
 
+async def test_calls_in_files_whose_imports_are_not_known_are_named():
+    await check(
+        """
+--- rows.c
+int load(⟦int first, int second→int second, int first⟧) { return first; }
+--- use.c
+int f(struct s *rows) {
+    int n = load(1, 2);
+    return n + rows->load(1, 2);
+}
+int g(int (*load)(int, int)) {
+    return load(1, 2);
+}
+""",
+        silence="cannot be judged: use.c:2",
+    )
+
+
 async def test_objects_of_a_class_that_overrides_it_elsewhere_keep_their_arguments():
     await check(
         """

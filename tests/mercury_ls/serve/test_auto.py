@@ -11,7 +11,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_engine.trials import AGAIN_DAYS, LIMIT_MS
 from mercury_ls.serve import auto
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import remarks
+from mercury_ls.wording import STRONGER, remarks
 
 DAY = date(2026, 11, 26)
 QUICK, SLOW, BROKEN = LIMIT_MS / 1000, LIMIT_MS / 500, None
@@ -125,8 +125,12 @@ def test_gpu_is_tried_by_the_time_of_its_second_answer(machine, seconds, chosen)
     assert desktop.start().info().model == chosen
 
 
-def test_small_model_alone_needs_no_trial_and_says_what_is_missing(machine):
-    check(machine(bootstrap=SLOW), "bootstrap", "bootstrap", "run `pip install ./models/quicksilver` in a clone")
+def test_small_model_alone_needs_no_trial_and_says_what_is_missing_and_no_more(machine):
+    laptop = machine(bootstrap=SLOW)
+    check(laptop, "bootstrap", "bootstrap", "run `pip install ./models/quicksilver` in a clone")
+    small = replace(laptop.start().info(), small=True)
+    assert STRONGER in remarks(replace(small, choice=""))
+    assert STRONGER not in remarks(small)
 
 
 def test_model_that_is_slow_in_use_makes_way_at_the_next_start(machine):

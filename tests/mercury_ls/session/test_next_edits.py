@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
+from mercury_ls.code import documents
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer
@@ -267,6 +268,34 @@ async def test_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_
     await rewriting.idle.warm()
 
 
+LONG = ", ".join(f"'item_{number}'" for number in range(8000))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (f"x = 1\n[{LONG}]\n", 1, "the last edit is too large to follow: its lines have more than 32,768 characters"),
+        (
+            f"x = 1\n# {'é' * 530_000}\n",
+            0,
+            "the syntax of the edited file is unknown: it is larger than 1,048,576 bytes",
+        ),
+        (
+            f"x = 1\n[{LONG}]\n",
+            0,
+            "the syntax of the edited file is unknown: the parser would need more than 0.1 s for it",
+        ),
+    ],
+)
+async def test_edit_that_is_too_large_is_named_with_its_limit(session, tmp_path, monkeypatch, text, line, reason):
+    monkeypatch.setattr(documents, "PIECE_SECONDS", -1.0)
+    uri = opened(session, tmp_path / "here.py", text)
+    session.change(uri, 2, [((line, 0, line, 1), "(")], "utf-16")
+    session.change(uri, 3, [((line, 0, line, 1), "y")], "utf-16")
+    assert (await session.next_edits.ask(uri, 0)).silence == reason
+    assert await session.next_edits.why(uri, 0) == reason
+
+
 def opened(session: Session, path: Path, text: str) -> str:
     path.write_text(text)
     session.open(path.as_uri(), str(path), "python", 1, text)
@@ -294,6 +323,22 @@ async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path)
     assert {edit.uri for edit in offer.edits} == {uri, other}
     assert {each: offer.version(each) for each in offer.base} == {uri: 2, other: None}
     assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
+
+
+async def test_rename_in_no_project_says_that_only_open_files_are_looked_at(session, tmp_path):
+    note = "only open files are looked at: no project folder (.git, pyproject.toml …)"
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    uri = await renamed(session, outside)
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
+    assert ({edit.uri for edit in offer.edits}, offer.note) == ({uri}, note)
+    await why(session, uri, "on offer: rename `fetch_rows` → `load_rows` (2 here)", note)
+
+
+async def test_rename_in_a_text_that_is_no_file_needs_no_project(session):
+    session.open("untitled:1", "Untitled-1", "python", 1, DEFINED)
+    session.change("untitled:1", 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    assert (await session.next_edits.ask("untitled:1", 13, invoked=True)).offer.note == ""
 
 
 async def test_typing_on_in_the_edit_gets_another_answer(session, tmp_path):

@@ -81,7 +81,7 @@ def test_unknown_names_are_reported_with_what_was_meant(write):
             "engine.modle: did you mean engine.model?",
             "sugest.delay_ms: suggest.delay_ms?",
             "nothing.like_it: SETTINGS.md",
-            "suggest.nope: did you mean suggest.",
+            "suggest.nope: SETTINGS.md",
         ],
         engine__threads=2,
     )
@@ -128,6 +128,27 @@ def test_editors_may_wrap_dot_and_hump_their_settings():
     ):
         check(load(options=options), [], suggest__delay_ms=7, suggest__adapt=True)
     check(load(options=["what"]), ["settings: must be a table"])
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("sugest", "is not a setting; did you mean suggest?"),
+        ("sugest.x", "is not a setting; did you mean suggest?"),
+        ("sugest.languages.go", "is not a setting; did you mean suggest.languages?"),
+        ("sugest.enabeld", "is not a setting; did you mean suggest.enabled?"),
+        ("suggest.enabeld", "is not a setting; did you mean suggest.enabled?"),
+        ("suggest.min_probability", "is not a setting; did you mean suggest.minimum_probability?"),
+        ("suggest.model", "is not a setting; did you mean engine.model?"),
+        ("suggest.x", "is not a setting; see docs/SETTINGS.md"),
+        ("unheard.model", "is not a setting; did you mean engine.model?"),
+        ("model", "is not a setting; did you mean engine.model?"),
+        ("unheard", "is not a setting; see docs/SETTINGS.md"),
+        ("suggest", "is a group; set one of the settings in it, see docs/SETTINGS.md"),
+    ],
+)
+def test_unknown_setting_is_corrected_table_first(path, words):
+    check(load(arguments={path: "1"}), [f"{path}: {words}"])
 
 
 def test_environment_values_are_texts():

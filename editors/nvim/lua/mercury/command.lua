@@ -81,9 +81,12 @@ local function described(status)
   return lines
 end
 
-local function show_status(lines)
+local function show_status(lines, problems)
   vim.list_extend(lines, { quiet.switched_off(vim.api.nvim_get_current_buf()) })
-  section(lines, "Messages", bullets(saying.kept))
+  local messages = vim.tbl_filter(function(text)
+    return not vim.list_contains(problems, text)
+  end, saying.kept)
+  section(lines, "Messages", bullets(messages))
   page.open("mercury: status", lines, "markdown")
 end
 
@@ -109,10 +112,10 @@ local commands = {}
 
 function commands.status()
   if not server() then
-    return show_status({ NO_SERVER })
+    return show_status({ NO_SERVER }, {})
   end
   ask("mercury/status", vim.empty_dict(), function(status)
-    show_status(described(status))
+    show_status(described(status), status.problems)
   end)
 end
 

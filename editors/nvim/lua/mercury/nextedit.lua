@@ -108,10 +108,12 @@ local function draw(hunk)
   end
 end
 
+local function is_wanted(hunk)
+  return not hunk.left_out
+end
+
 local function wanted()
-  return vim.tbl_filter(function(hunk)
-    return not hunk.left_out
-  end, offer.hunks)
+  return vim.tbl_filter(is_wanted, offer.hunks)
 end
 
 local function in_sight(hunk)
@@ -323,8 +325,10 @@ function M.visible()
   return offer ~= nil and offers.is_current(offer) and vim.api.nvim_get_mode().mode == "n"
 end
 
+-- The server, which reads the files again, is asked for what fits them now.
 local function drop(problem)
   M.clear()
+  ask_soon()
   say("next edit not applied: " .. problem, vim.log.levels.WARN)
 end
 
@@ -341,8 +345,11 @@ local function visit(buf)
   end
 end
 
+-- All edits of a file are placed before any of them is made: that one would move the others.
 local function jump(hunk)
-  local problem = offers.load(offer, { hunk })
+  local problem = offers.load(offer, function(each)
+    return each.buf == hunk.buf
+  end)
   if problem then
     return drop(problem)
   end
@@ -362,31 +369,19 @@ local function report()
   end
 end
 
+local function files(count)
+  return count == 1 and "1 file" or count .. " files"
+end
+
 local function finish()
-  local files = vim.tbl_count(offer.steps)
-  local elsewhere = files > 1 or not offer.steps[vim.api.nvim_get_current_buf()]
+  local count = vim.tbl_count(offer.steps)
+  local elsewhere = count > 1 or not offer.steps[vim.api.nvim_get_current_buf()]
   offers.finish(offer)
   report()
   M.clear()
   ask_soon()
   if elsewhere then
-    local count = files == 1 and "1 file" or files .. " files"
-    say(count .. " changed: :wall writes, :Mercury next undo reverts")
-  end
-end
-
--- Makes all edits that are wanted.
-local function make_all()
-  local hunks = wanted()
-  local problem = offers.load(offer, hunks)
-  if problem then
-    return drop(problem)
-  end
-  for _, hunk in ipairs(hunks) do
-    offers.make(offer, hunk)
-  end
-  if offer.made > 0 then
-    finish()
+    say(files(count) .. " changed: :wall writes, :Mercury next undo reverts")
   end
 end
 
@@ -396,6 +391,23 @@ local function make_one(hunk)
   offer.hunks = vim.tbl_filter(function(each)
     return each ~= hunk
   end, offer.hunks)
+end
+
+-- Makes all edits that are wanted, or none where one of them does not fit: first the one at the cursor, if there is one.
+local function make_all(target)
+  local problem = offers.load(offer, is_wanted)
+  if problem then
+    return drop(problem)
+  end
+  if target then
+    make_one(target)
+  end
+  for _, hunk in ipairs(wanted()) do
+    offers.make(offer, hunk)
+  end
+  if offer.made > 0 then
+    finish()
+  end
 end
 
 -- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet.
@@ -423,6 +435,11 @@ function M.preview()
   if not M.visible() then
     return false
   end
+  local problem = offers.outdated(offer)
+  if problem then
+    drop(problem)
+    return true
+  end
   preview.open(offer, { make = make_all, jump = jump, closed = show })
   return true
 end
@@ -439,8 +456,7 @@ function M.accept()
   else
     local target = reached()
     if target then
-      make_one(target)
-      make_all()
+      make_all(target)
     end
   end
   return true
@@ -486,13 +502,15 @@ end
 
 -- Takes back what was accepted last, in all files at once.
 function M.undo()
-  local any, changed_since = offers.undo()
+  local title, count, changed_since = offers.undo()
   if #changed_since > 0 then
     table.sort(changed_since)
     local names = table.concat(changed_since, ", ")
     say(("not undone: %s changed or closed since; press u where it is open"):format(names), vim.log.levels.WARN)
-  elseif not any then
+  elseif count == 0 then
     say("there is no next edit to undo")
+  else
+    say(("undone: %s in %s"):format(title, files(count)))
   end
 end
 

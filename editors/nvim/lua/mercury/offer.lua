@@ -32,7 +32,13 @@ local M = {}
 ---@field before integer a place in the buffer's undo tree
 ---@field after integer
 
-local last = {} ---@type table<integer, mercury.Step> the steps of the offer that was made last
+local CHANGED, BYTE_ORDER_MARK = "has changed since", "\239\187\191"
+
+local last = nil ---@type mercury.Offer? what was made last
+
+function M.title(offer)
+  return offer.label ~= "" and offer.label or offer.summary
+end
 
 function M.name(buf)
   return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buf), ":~:.")
@@ -48,9 +54,11 @@ function M.lines(buf)
     return vim.api.nvim_buf_get_lines(buf, 0, -1, false)
   end
   local ok, lines = pcall(vim.fn.readfile, vim.api.nvim_buf_get_name(buf))
+  lines = ok and lines or { "" }
+  lines[1] = (lines[1] or ""):gsub("^" .. BYTE_ORDER_MARK, "")
   return vim.tbl_map(function(line)
     return (line:gsub("\r$", ""))
-  end, ok and lines or {})
+  end, lines)
 end
 
 local function unix(text)
@@ -77,13 +85,20 @@ local function place(hunk, encoding)
   hunk.row = math.min(hunk.range[1], vim.api.nvim_buf_line_count(hunk.buf) - 1)
 end
 
--- What stands in a range now.
-local function held(buf, range)
+-- The range of a hunk in its file, of which these are all lines.
+local function range_in(lines, hunk, encoding)
+  return hunk.range or bytes(hunk.edit.range, #lines, function(row)
+    return lines[row + 1]
+  end, encoding)
+end
+
+-- Whether what stands in a range, of which these are the lines, is what the hunk takes away.
+local function fits(lines, range, hunk)
   local row, col, end_row, end_col = unpack(range)
-  local lines = vim.api.nvim_buf_get_lines(buf, row, end_row + 1, false)
   lines[end_row - row + 1] = (lines[end_row - row + 1] or ""):sub(1, end_col)
   lines[1] = lines[1]:sub(col + 1)
-  return table.concat(lines, "\n")
+  local old = hunk.edit.oldText
+  return not old or table.concat(lines, "\n") == unix(old)
 end
 
 local function hunk_of(edit, client)
@@ -144,22 +159,39 @@ local function misfit(hunk, encoding)
     return "is not modifiable"
   end
   place(hunk, encoding)
-  local old = hunk.edit.oldText
-  if old and held(hunk.buf, hunk.range) ~= unix(old) then
-    return "has changed since"
+  local first, final = hunk.range[1], hunk.range[3]
+  if not fits(vim.api.nvim_buf_get_lines(hunk.buf, first, final + 1, false), hunk.range, hunk) then
+    return CHANGED
   end
 end
 
--- Loads what is not open of the hunks; says why where one of them does not fit its file any more.
+-- Loads what is not open of the hunks that are meant; says why where one of them does not fit its file any more.
+---@param is_meant fun(hunk: mercury.Hunk): boolean
 ---@return string?
-function M.load(offer, hunks)
-  for _, hunk in ipairs(hunks) do
+function M.load(offer, is_meant)
+  for _, hunk in ipairs(vim.tbl_filter(is_meant, offer.hunks)) do
     if not hunk.range then
       local problem = misfit(hunk, offer.encoding)
       if problem then
         return ("%s %s"):format(M.name(hunk.buf), problem)
       end
       offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
+    end
+  end
+end
+
+-- Why one of the files that are not open does not fit its hunks any more, as it is on the disk; nil where all do.
+---@return string?
+function M.outdated(offer)
+  local read = {}
+  for _, hunk in ipairs(offer.hunks) do
+    if not hunk.range then
+      local lines = read[hunk.buf] or M.lines(hunk.buf)
+      read[hunk.buf] = lines
+      local range = range_in(lines, hunk, offer.encoding)
+      if not fits(vim.list_slice(lines, range[1] + 1, range[3] + 1), range, hunk) then
+        return ("%s %s"):format(M.name(hunk.buf), CHANGED)
+      end
     end
   end
 end
@@ -188,15 +220,58 @@ function M.placed(hunk)
   return { row, col, last_row, width }, vim.split((text:gsub("\n$", "")), "\n", { plain = true })
 end
 
--- The whole lines that a hunk takes away and brings, and the number of the first. `lines` are all of its file.
-function M.whole_lines(offer, hunk, lines)
-  local range = hunk.range or bytes(hunk.edit.range, #lines, function(row)
-    return lines[row + 1]
-  end, offer.encoding)
-  local row, col, end_row, end_col = unpack(range)
-  local first, final = lines[row + 1] or "", lines[end_row + 1] or ""
+-- The last line that a range changes.
+local function final_row(range)
+  return range[4] == 0 and range[3] > range[1] and range[3] - 1 or range[3]
+end
+
+-- The hunks of a file in the order of its lines, those that change the same line together. `lines` are all of its file.
+---@return mercury.Hunk[][]
+function M.by_line(offer, hunks, lines)
+  local places = {}
+  for index, hunk in ipairs(hunks) do
+    table.insert(places, { hunk = hunk, range = range_in(lines, hunk, offer.encoding), index = index })
+  end
+  table.sort(places, function(one, other)
+    for _, part in ipairs({ 1, 2 }) do
+      if one.range[part] ~= other.range[part] then
+        return one.range[part] < other.range[part]
+      end
+    end
+    return one.index < other.index
+  end)
+  local groups, final = {}, -1
+  for _, place in ipairs(places) do
+    if place.range[1] > final then
+      table.insert(groups, {})
+    end
+    table.insert(groups[#groups], place.hunk)
+    final = math.max(final, final_row(place.range))
+  end
+  return groups
+end
+
+-- The text of these lines from one place to another.
+local function between(lines, row, col, end_row, end_col)
+  local parts = {}
+  for at = row, end_row do
+    table.insert(parts, (lines[at + 1] or ""):sub(at == row and col + 1 or 1, at == end_row and end_col or -1))
+  end
+  return table.concat(parts, "\n")
+end
+
+-- The whole lines that hunks, in their order, take away and bring, and the number of the first. `lines` are all of their
+-- file.
+function M.whole_lines(offer, hunks, lines)
+  local row = range_in(lines, hunks[1], offer.encoding)[1]
+  local text, end_row, end_col = "", row, 0
+  for _, hunk in ipairs(hunks) do
+    local range = range_in(lines, hunk, offer.encoding)
+    text = text .. between(lines, end_row, end_col, range[1], range[2]) .. hunk.text
+    end_row, end_col = range[3], range[4]
+  end
   local old = vim.list_slice(lines, row + 1, end_row + 1)
-  local new = vim.split(first:sub(1, col) .. hunk.text .. final:sub(end_col + 1), "\n", { plain = true })
+  local new = vim.split(text .. between(lines, end_row, end_col, end_row, -1), "\n", { plain = true })
   if end_row >= #lines and new[#new] == "" then -- the end of the file is no line
     table.remove(new)
   end
@@ -264,7 +339,7 @@ function M.make(offer, hunk)
   offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
   offer.steps[hunk.buf].after = place_in_undo_tree(hunk.buf)
   offer.made = offer.made + 1
-  last = offer.steps
+  last = offer
   local width = #lines[#lines] + (#lines == 1 and range[2] or 0)
   return { range[1] + #lines, math.max(width - 1, 0) }
 end
@@ -275,11 +350,12 @@ function M.finish(offer)
 end
 
 -- Takes back the offer that was made last, in all of its buffers or in none; says which were changed or closed since.
----@return boolean whether there was something to take back
+---@return string title of what was taken back
+---@return integer count of the files in which it was
 ---@return string[] names of buffers with changes that this would lose
 function M.undo()
   local made, changed = {}, {}
-  for buf, step in pairs(last) do
+  for buf, step in pairs(last and last.steps or {}) do
     local now = place_in_undo_tree(buf)
     if now == step.after then
       made[buf] = step.before
@@ -288,14 +364,14 @@ function M.undo()
     end
   end
   if #changed > 0 then
-    return true, changed
+    return "", 0, changed
   end
   for buf, before in pairs(made) do
     vim.api.nvim_buf_call(buf, function()
       vim.cmd("silent undo " .. before)
     end)
   end
-  return next(made) ~= nil, changed
+  return last and M.title(last) or "", vim.tbl_count(made), changed
 end
 
 return M

@@ -7,7 +7,7 @@ local M = {}
 local space = vim.api.nvim_create_namespace("mercury.preview")
 local KEYS = "a apply · x exclude or include · <CR> go there · q close"
 
-local open = nil ---@type { buf: integer, close: fun(), at: table<integer, mercury.Hunk>, offer: mercury.Offer, act: table }?
+local open = nil ---@type { buf: integer, close: fun(), at: table<integer, mercury.Hunk[]>, offer: mercury.Offer, act: table }?
 
 -- The edits of each file, in the order in which files and lines come.
 local function by_file(hunks)
@@ -22,23 +22,23 @@ local function by_file(hunks)
   return files, order
 end
 
----@class mercury.Sheet what the list shows: lines, the group of each, and the edit to which each belongs
+---@class mercury.Sheet what the list shows: lines, the group of each, and the edits to which each belongs
 ---@field lines string[]
 ---@field groups table<integer, string>
----@field at table<integer, mercury.Hunk>
+---@field at table<integer, mercury.Hunk[]>
 
-local function add(sheet, text, group, hunk)
+local function add(sheet, text, group, hunks)
   table.insert(sheet.lines, text)
   sheet.groups[#sheet.lines] = group
-  sheet.at[#sheet.lines] = hunk
+  sheet.at[#sheet.lines] = hunks
 end
 
-local function add_hunk(sheet, offer, hunk, lines)
-  local number, old, new = offers.whole_lines(offer, hunk, lines)
-  local label = ("%s %4d "):format(hunk.left_out and "✗" or "✓", number)
+local function add_hunks(sheet, offer, hunks, lines)
+  local number, old, new = offers.whole_lines(offer, hunks, lines)
+  local label = ("%s %4d "):format(hunks[1].left_out and "✗" or "✓", number)
   local function part(sign, texts, group)
     for _, text in ipairs(texts) do
-      add(sheet, label .. sign .. " " .. text, hunk.left_out and "Comment" or group, hunk)
+      add(sheet, label .. sign .. " " .. text, hunks[1].left_out and "Comment" or group, hunks)
       label = (" "):rep(7)
     end
   end
@@ -63,8 +63,8 @@ local function sheet_of(offer)
   for _, buf in ipairs(order) do
     add(sheet, offers.name(buf), "Title")
     local lines = offers.lines(buf)
-    for _, hunk in ipairs(files[buf]) do
-      add_hunk(sheet, offer, hunk, lines)
+    for _, hunks in ipairs(offers.by_line(offer, files[buf], lines)) do
+      add_hunks(sheet, offer, hunks, lines)
     end
   end
   return sheet
@@ -101,17 +101,20 @@ end
 
 -- Goes to the edit at the cursor.
 function M.go()
-  local act, hunk = open.act, open.at[vim.fn.line(".")]
-  if hunk then
+  local act, hunks = open.act, open.at[vim.fn.line(".")]
+  if hunks then
     M.close()
-    act.jump(hunk)
+    act.jump(hunks[1])
   end
 end
 
 local function leave_out()
-  local hunk = open.at[vim.fn.line(".")]
-  if hunk then
-    hunk.left_out = not hunk.left_out
+  local hunks = open.at[vim.fn.line(".")]
+  if hunks then
+    local left_out = not hunks[1].left_out
+    for _, hunk in ipairs(hunks) do
+      hunk.left_out = left_out
+    end
     local cursor = vim.api.nvim_win_get_cursor(0)
     draw(open.buf, sheet_of(open.offer))
     vim.api.nvim_win_set_cursor(0, cursor)
@@ -122,7 +125,7 @@ end
 function M.open(offer, act)
   M.close()
   local sheet = sheet_of(offer)
-  local buf, close = page.open(offer.label ~= "" and offer.label or offer.summary, sheet.lines)
+  local buf, close = page.open(offers.title(offer), sheet.lines)
   open = { buf = buf, close = close, at = sheet.at, offer = offer, act = act }
   vim.wo[0].cursorline = true
   draw(buf, sheet)

@@ -11,7 +11,6 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Project, family, in_import, package_of
-from mercury_ls.code.parts import part_of
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
@@ -24,7 +23,6 @@ from mercury_ls.next_edit.situation import typed_ranges
 MOST = 256
 MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
-ASSIGNMENTS = frozenset({"assignment", "assignment_expression"})
 IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import"})
 """What binds a whole module, or its default export, to a name."""
 NESTED = frozenset({"interface_type", "object_type", "struct_type"})
@@ -52,20 +50,26 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
 
 
 def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[Edit]) -> Taken:
-    offered = [reach for _, reach in typed_ranges(home, accepted)]
     own = None if scopes.is_member(renamed) else scopes.binding(home, renamed)
-    for at in islice(scopes.mentions(home, rule.after), MOST):
-        if _is_made_by_user(rule, home, at) or any(start <= at < end for start, end in offered):
-            continue
-        node = scopes.node_at(home, at)
-        if node is None or not node.type.endswith("identifier"):
+    for at, node in _had_before(rule, home, accepted):
+        if not node.type.endswith("identifier"):
             continue
         is_of_locals = not scopes.is_member(renamed) and not scopes.is_member(node)
         if is_of_locals and (own is not None or scopes.binding(home, node) is not None):
             if _mixes(rule, home, own, at, node):
                 yield home, at
-        elif _is_declared_beside(renamed, home, node, home) and _is_gone(rule, home, renamed):
+        elif _is_declared_beside(renamed, home, node, home):
             yield home, at
+
+
+def _had_before(rule: Rename, file: Snapshot, accepted: Sequence[Edit]) -> Iterator[tuple[int, Node]]:
+    """Where the file has the new name, and had it before the rename."""
+    offered = [reach for _, reach in typed_ranges(file, accepted)]
+    for at in islice(scopes.mentions(file, rule.after), MOST):
+        node = scopes.node_at(file, at)
+        is_offered = any(start <= at < end for start, end in offered)
+        if node is not None and not is_offered and not _is_made_by_user(rule, file, at):
+            yield at, node
 
 
 def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> Taken:
@@ -76,8 +80,8 @@ def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project)
     if language not in traits.PACKAGED - {"rust"} or is_member or _scope_of(home, renamed) is None:
         return
     is_scattered = language in traits.SCATTERED_PACKAGES
-    files = project.in_package(package_of(home), rule.after, home.path) if is_scattered else None
-    files = project.beside(home.path, rule.after) if not is_scattered else files
+    in_package = project.in_package(package_of(home), rule.after, home.path) if is_scattered else None
+    files = in_package if is_scattered else project.beside(home.path, rule.after)
     beside = [file for file in files or () if file.path != home.path and project.share_a_package(home, file)]
     for file in beside:
         for at in scopes.mentions(file, rule.after)[:MOST]:
@@ -96,13 +100,9 @@ def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Seque
         if file is None or not facts.classes(file):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        offered = [reach for _, reach in typed_ranges(file, accepted)]
-        for at in islice(scopes.mentions(file, rule.after), MOST):
-            node = scopes.node_at(file, at)
-            own = symbols.owner_of(node) if node is not None and scopes.declares(node) else None
-            if node is None or own is None or not uses.is_derived(own) or not uses.overrides(node):
-                continue
-            if not _is_made_by_user(rule, file, at) and not any(start <= at < end for start, end in offered):
+        for at, node in _had_before(rule, file, accepted):
+            own = symbols.owner_of(node) if scopes.declares(node) else None
+            if own is not None and uses.is_derived(own) and uses.overrides(node):
                 yield file, at
 
 
@@ -117,7 +117,7 @@ def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Nod
     start, end = declared.reach
     reach = (0, len(home.text)) if own is None else own.reach
     uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
-    return any(_is_use(rule, home, use, own) for use in uses)
+    return any(_is_use(rule, home, use) for use in uses)
 
 
 def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
@@ -137,9 +137,8 @@ def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapsho
 def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     """The type with its trait, or the namespace, in which it is declared, and where a nested type begins; None if it is
     local, or declares nothing."""
-    if _is_assigned_to_self(node):
-        around = symbols.enclosing(node)
-        return (type_name(around), "", -1) if around is not None else None
+    if (around := symbols.class_of_field(node)) is not None:
+        return type_name(around), "", -1
     is_import = node.parent is not None and node.parent.type in IMPORTS
     if not (scopes.declares(node) or is_import) or (
         not scopes.is_member(node) and scopes.binding(file, node) is not None
@@ -150,24 +149,8 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
         return None if scopes.is_member(node) else ("", symbols.namespace_of(node), -1)
     nested = innermost(node, NESTED)
     is_nested = nested is not None and nested.parent != owner and owner.start_byte <= nested.start_byte
-    trait = text_of(part_of(owner, "trait"))
+    trait = text_of(owner.child_by_field_name("trait"))
     return type_name(owner), trait, nested.start_byte if nested is not None and is_nested else -1
-
-
-def _is_assigned_to_self(node: Node) -> bool:
-    """Whether it is the `a` of `self.a = …`, which in Python and JavaScript declares it."""
-    whole = node.parent
-    around = whole.parent if whole is not None and symbols.is_of_self(node) else None
-    return around is not None and around.type in ASSIGNMENTS and part_of(around, "left") == whole
-
-
-def _is_gone(rule: Rename, home: Snapshot, renamed: Node) -> bool:
-    """Whether no assignment gives the old name a value any more: where one does, the user has chosen another variable.
-    Whoever gives a function or type another name has renamed it, however many others have its name."""
-    parent = scopes.outermost(renamed)[1]
-    is_assigned = _is_assigned_to_self(renamed) or (parent is not None and parent.type in ASSIGNMENTS)
-    nodes = (scopes.node_at(home, at) for at in scopes.mentions(home, rule.before)[: MOST if is_assigned else 0])
-    return not any(node is not None and _scope_of(home, node) == _scope_of(home, renamed) for node in nodes)
 
 
 def _are_alternatives(first: Node, second: Node) -> bool:
@@ -194,21 +177,8 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
 
 def _are_overloads(first: Node, second: Node, home: Snapshot) -> bool:
     """Whether they are functions with other parameters in a language that tells them apart by these."""
-    lists = [part_of(node.parent, "parameters") if node.parent else None for node in (first, second)]
-    if family(home.path) not in traits.OVERLOADING or None in lists:
-        return False
-    listed_parameters = [symbols.parameters_in(listed) for listed in lists if listed is not None]
-    kinds = [[_kind_of(parameter) for parameter in parameters] for parameters in listed_parameters]
-    return kinds[0] != kinds[1]
-
-
-def _kind_of(parameter: Node) -> str:
-    """The parameter without its name."""
-    named = part_of(parameter, "name") or part_of(parameter, "declarator")
-    while named is not None and (inside := part_of(named, "declarator")):
-        named = inside
-    name = text_of(named) if named is not None and named.type == "identifier" else ""
-    return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text_of(parameter))
+    parameters = [symbols.nameless_parameters(node) for node in (first, second)]
+    return family(home.path) in traits.OVERLOADING and None not in parameters and parameters[0] != parameters[1]
 
 
 def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
@@ -220,7 +190,7 @@ def _is_made_by_user(rule: Rename, home: Snapshot, at: int) -> bool:
     return edited and not re.search(whole(rule.after), rule.lines_before)
 
 
-def _is_use(rule: Rename, home: Snapshot, at: int, own: Binding | None) -> bool:
+def _is_use(rule: Rename, home: Snapshot, at: int) -> bool:
     """Whether the old name there can be what was renamed: no member, and no other parameter or local."""
     node = scopes.node_at(home, at)
     return node is not None and not scopes.is_member(node) and scopes.local_at(home, at, (rule.before,)) is None

@@ -8,19 +8,13 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parts import part_of
-from mercury_ls.code.symbols import (
-    Symbol,
-    called_with_keyword,
-    declarations,
-    is_qualified,
-    namespace_of,
-    refers_to,
-    symbol_at,
-)
+from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.rename.uses import Uses
 from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
 
@@ -61,7 +55,7 @@ def _at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> It
 
 def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
     """What was renamed, regardless of where it may be used."""
-    return symbol_at(rule.before, rule.after, home, rule.offset(home), home, ()) if home else Symbol()
+    return symbol_at(rule.before, rule.after, home, rule.offset(home)) if home else Symbol()
 
 
 def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
@@ -94,10 +88,10 @@ def _is_interface(snapshot: Snapshot, offset: int) -> bool:
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether only a use got another name, and no target of an assignment that may declare it: the file still declares
     by the old name what it referred to, or never did, as with names that the language itself has."""
-    return project.once(("use", rule, home.path), lambda: _refers_to_declared(rule, home))
+    return project.once(("use", rule, home.path), lambda: _refers_to_declared(rule, home, project))
 
 
-def _refers_to_declared(rule: Rename, home: Snapshot) -> bool:
+def _refers_to_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
     use, places = rule.offset(home), scopes.mentions(home, rule.before)[:MOST_DECLARATIONS]
     edited = scopes.node_at(home, use)
     if edited is None or scopes.declares(edited):
@@ -109,8 +103,9 @@ def _refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
     if not declared and not is_given and language is not None and language.id in traits.EXPLICIT_NAMES:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
-    old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
-    return any(refers_to(declaration, home, use) for declaration in old)
+    old = (symbol_at(rule.before, rule.after, home, at) for at in declared)
+    uses = (Uses(rule.before, rule.after, symbol, home, home, project) for symbol in old)
+    return any(of_declared.may_refer(use) for of_declared in uses)
 
 
 def _space_at(snapshot: Snapshot, offset: int) -> str:

@@ -5,23 +5,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from mercury_ls.code import scopes, syntax, traits
+from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.index.definitions import constructs, declares_at_top
+from mercury_ls.code.index.symbol import Symbol, is_alike
 from mercury_ls.code.lexemes import KEYWORDS
-from mercury_ls.code.modules import Project, family, is_exported
+from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole, whole_in
-from mercury_ls.code.symbols import (
-    Symbol,
-    called_with_keyword,
-    enclosing,
-    is_of_another_self,
-    is_of_self,
-    is_qualified,
-    qualifier_of,
-    redeclares,
-    refers_to,
-    symbol_at,
-)
+from mercury_ls.code.symbols import called_with_keyword, is_qualified, qualifier_of
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
     is_of_a_use,
@@ -36,7 +27,6 @@ Span = tuple[int, int]
 
 MOST_USES = 4096
 QUOTES = frozenset("'\"`")
-MEMBERS = frozenset({"attribute", "infix_expression", "navigation_expression"})
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
     | {"shorthand_property_identifier_pattern"}
@@ -57,9 +47,9 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     code = _alike_embedded(rule, snapshot, home, spans)
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         return _uses_alike(rule, snapshot, code)
-    symbol = _symbol_in(rule, snapshot, home, project, spans, certain)
+    symbol = renamed_symbol(rule, home)
     if declared_in is None or not certain:
-        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, code))
+        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
     uses = uses_in_family(rule.before, rule.after, symbol, declared_in, snapshot, project)
     certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
@@ -85,20 +75,19 @@ def _certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> l
     """The spans that refer to the symbol, whatever its imports call it."""
     in_code = frozenset(code)
     return [
-        span
-        for span in spans
-        if (span in in_code and _is_same_there(uses, span[0]) and uses.is_certain(span[0]))
-        or uses.is_in_code_of_string(span[0])
+        span for span in spans if (span in in_code and uses.is_certain(span[0])) or uses.is_in_code_of_string(span[0])
     ]
 
 
 def _likely_spans(
-    rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, code: Sequence[Span]
+    rule: Rename, snapshot: Snapshot, home: Snapshot | None, symbol: Symbol, project: Project, code: Sequence[Span]
 ) -> list[Span]:
-    """The nearest spans that seem to refer to the symbol, where its declaration was not renamed or is not known."""
-    referring = [span for span in code if refers_to(symbol, snapshot, span[0])]
-    if _is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in referring]):
-        return []
+    """The nearest spans that may refer to the symbol, where its declaration was not renamed or is not known."""
+    if home is None:
+        referring = [span for span in code if is_alike(symbol, rule.before, snapshot, span[0])]
+    else:
+        uses = Uses(rule.before, rule.after, symbol, home, snapshot, project)
+        referring = [span for span in code if uses.may_refer(span[0])]
     if home is None:
         referring = [span for span in referring if not _is_attribute(snapshot, span[0])]
     elif rule.count == 1 and not defines(rule.left, rule.right):
@@ -122,17 +111,6 @@ def _placed(
     return [replace(place, declaration_gone=declaration_gone) for place in likened]
 
 
-def _is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], spans_of_symbol: Sequence[int]) -> bool:
-    """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
-    member = symbol.node
-    if member is None or symbol.owner is not None or not is_of_self(member):
-        return False
-    nodes = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
-    return any(is_of_another_self(member, node) for _, node in nodes) and any(
-        at in spans_of_symbol and not is_of_self(node) for at, node in nodes
-    )
-
-
 def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
     """The nearest of these places in lines that say the same, whatever the old name stands for there."""
     own_lines = {line.strip() for line in rule.lines_before.splitlines()}
@@ -151,20 +129,6 @@ def _mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
 
 def _is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
     return snapshot.version == CLOSED or any(_has_its_own(rule, file, project) for file in (home, snapshot) if file)
-
-
-def _symbol_in(
-    rule: Rename,
-    snapshot: Snapshot,
-    home: Snapshot | None,
-    project: Project,
-    spans: Sequence[Span],
-    certain: bool,
-) -> Symbol:
-    if home is not None and certain and home is not snapshot:
-        return project.once(("meant", rule, home.path), lambda: renamed_symbol(rule, home))
-    offset = rule.offset(home) if home else 0
-    return symbol_at(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
 
 
 def _is_keyword(rule: Rename, home: Snapshot | None) -> bool:
@@ -187,7 +151,7 @@ def _is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
 def _has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     """Whether the file declares the old name itself, or imports it from a file of the project that lacks the new one:
     then a use got another name, and nothing was renamed."""
-    if snapshot.path != rule.path and project.declares(snapshot, rule.before):
+    if snapshot.path != rule.path and declares_at_top(project, snapshot, rule.before):
         return True
     for imported in project.imports(snapshot):
         if imported.alias == rule.before and (path := project.module(snapshot, imported.module)):
@@ -202,26 +166,11 @@ def _is_attribute(snapshot: Snapshot, offset: int) -> bool:
 
 
 def _is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a name was changed at a use, and nothing says that this is a member of the same object, or of none."""
-    node = scopes.node_at(snapshot, offset)
-    if symbol.node is None or node is None or scopes.declares(symbol.node) or called_with_keyword(symbol.node):
+    """Whether a member was changed at a use, and nothing says that this is one of the same object."""
+    node, used = scopes.node_at(snapshot, offset), symbol.node
+    if used is None or node is None or scopes.declares(used) or called_with_keyword(used):
         return False
-    if not scopes.is_member(symbol.node):
-        return scopes.is_member(node)
-    return qualifier_of(node) != qualifier_of(symbol.node)
-
-
-def _is_same_there(uses: Uses, offset: int) -> bool:
-    """In its own file other symbols may have the name; elsewhere, and of what a module qualifies, the imports say what
-    it is."""
-    node = scopes.node_at(uses.snapshot, offset)
-    parent = node.parent if node is not None else None
-    is_in_module = uses.symbol.module_level and parent is not None and parent.type in MEMBERS
-    around = enclosing(node) if node is not None else None
-    is_inherited = around is not None and uses.is_derived(around)
-    if not uses.is_home or (uses.kin is not None and family(uses.snapshot.path) in traits.IMPLICIT_RECEIVERS):
-        return True
-    return is_in_module or is_inherited or refers_to(uses.symbol, uses.snapshot, offset)
+    return scopes.is_member(used) and qualifier_of(node) != qualifier_of(used)
 
 
 def _origin(rule: Rename, home: Snapshot | None) -> str | None:
@@ -244,13 +193,15 @@ def _within(snapshot: Snapshot, start: int, end: int) -> str | None:
 
 def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
     """Whether the declaration was renamed and none of these places declares the old name."""
-    if symbol.node is None or (symbol.local and symbol.local.reach in {binding.reach for binding in symbol.bound}):
+    bound = {binding.reach for binding in scopes.bindings(snapshot, (rule.before,))}
+    if symbol.node is None or (symbol.local and symbol.local.reach in bound):
         return False
     if not scopes.declares(symbol.node):
         spots = (sides(snapshot, place.start, place.end) for place in places)
         return defines(rule.left, rule.right) and not any(defines(before, after) for before, after in spots)
     nodes = (scopes.node_at(snapshot, place.start) for place in places)
-    return not any(node is not None and redeclares(symbol, node) for node in nodes)
+    declaring = [node for node in nodes if node is not None and scopes.declares(node)]
+    return all(constructs(node, symbol.node) for node in declaring)
 
 
 def _accessor(name: str) -> str:

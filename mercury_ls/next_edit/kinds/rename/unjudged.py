@@ -10,14 +10,14 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.definitions import MOST_STEPS, declared_at
-from mercury_ls.code.index.judgement import OTHER
+from mercury_ls.code.index import facts
+from mercury_ls.code.index.definitions import Declaration, declared_at, declares_at_top, meaning_of, own_members
+from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.members import member_at
+from mercury_ls.code.index.symbol import Symbol
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
-from mercury_ls.code.parts import part_of
-from mercury_ls.code.symbols import Symbol, text_of, type_name
+from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import is_one_of_several, renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -35,7 +35,6 @@ REFLECTIVE = frozenset(
     kinds("FieldByName MethodByName attrgetter delattr getattr hasattr methodcaller object setattr spyOn")
 )
 """Functions that take the names of members as strings."""
-CALLS = frozenset({"call", "call_expression", "constructor_invocation"})
 SAYING = frozenset(kinds("critical debug error exception info print warning"))
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
 FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)]*\bname\s*=)")
@@ -72,15 +71,9 @@ def _unjudged(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, tuple[Places, Places]]:
     """As many as a user may want to see, and one more if there are more; and where their files have the new name."""
-    symbol = renamed_symbol(rule, home)
-    places: Places = []
-    taken: Places = []
-    if symbol.node is None or (symbol.local is not None and not symbol.function):
+    symbol, places, taken = _seen_elsewhere(rule, home), Places(), Places()
+    if symbol is None:
         return places, taken
-    if not (scopes.declares(symbol.node) or symbols.is_of_self(symbol.node)):
-        return places, taken  # a use got another name
-    if symbol.owner is None and symbols.is_of_self(symbol.node):
-        symbol = replace(symbol, owner=symbols.enclosing(symbol.node))
     known = {file.path: file for file in files}
     is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
     far: Places = []
@@ -110,6 +103,17 @@ def _unjudged(
     return (places + far if is_only else places), taken
 
 
+def _seen_elsewhere(rule: Rename, home: Snapshot) -> Symbol | None:
+    """What was renamed, unless it is a local, or a use got another name."""
+    symbol = renamed_symbol(rule, home)
+    if symbol.node is None or (symbol.local is not None and not symbol.function):
+        return None
+    is_of_self = symbols.is_of_self(symbol.node)
+    if symbol.owner is None and is_of_self:
+        return replace(symbol, owner=symbols.enclosing(symbol.node))
+    return symbol if is_of_self or scopes.declares(symbol.node) else None
+
+
 def _is_another_declaration(uses: Uses, offset: int) -> bool:
     node = scopes.node_at(uses.snapshot, offset)
     return node is not None and scopes.declares(node) and symbols.owner_of(node) not in (None, uses.symbol.owner)
@@ -132,9 +136,9 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, No
     """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
     if family(file.path) in traits.PACKAGED:
         return family(file.path) == family(home.path)
-    paths, waiting = {file.path}, [file.path]
+    paths, waiting, root = {file.path}, [file.path], project.root_of(home.path)
     while waiting and home.path not in paths:
-        imported = project.imported_by(waiting.pop())
+        imported = project.imported_by(waiting.pop(), root)
         waiting += imported - paths
         paths |= imported
         yield
@@ -157,10 +161,10 @@ def _asks_for_fixture(uses: Uses, node: Node) -> bool:
     """Whether it is a parameter as tests and fixtures have them, in a file that has no fixture of this name itself."""
     is_parameter = scopes.declares(node) and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
     function = innermost(node, scopes.FUNCTIONS) if is_parameter else None
-    named = function and part_of(function, "name")
+    named = function and function.child_by_field_name("name")
     if function is None or named is None or innermost(function.parent, scopes.FUNCTIONS) is not None:
         return False
-    return uses.is_home or not uses.project.declares(uses.snapshot, uses.name)
+    return uses.is_home or not declares_at_top(uses.project, uses.snapshot, uses.name)
 
 
 def is_in_doubt(uses: Uses, offset: int) -> bool:
@@ -174,13 +178,8 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
     if _is_fixture(symbol.node) and _asks_for_fixture(uses, node):
         return True
-    if uses.is_of_another_kind(node):
-        return False
-    if uses.is_unreadable(node):
-        return True
-    if uses.kin is not None:
-        return member_at(uses.kin, file, node) is not OTHER
-    return uses.is_imported(node, offset)
+    verdict = uses.judgement(offset)
+    return verdict is UNKNOWN or (verdict is SAME and (uses.kin is not None or not uses.is_home))
 
 
 def _is_path_in_string(uses: Uses, offset: int) -> bool:
@@ -199,16 +198,14 @@ def _path_in(content: str, uses: Uses) -> str | None:
 
 def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
-    call = innermost(node, CALLS) if symbols.called_with_keyword(node) else None
-    called = part_of(call, "function") if call is not None else None
-    if call is not None and symbols.last_name(called) == "partial":
-        given = part_of(call, "arguments")
+    called = symbols.function_of_keyword(node)
+    if called is not None and symbols.last_name(called) == "partial":
+        given = called.parent and called.parent.child_by_field_name("arguments")
         called = given.named_children[0] if given is not None else None
     last = symbols.name_of_callee(called)
     function, declared = text_of(last), uses.symbol.node
     if called is None or last is None or declared is None:
         return False
-    held = function if symbols.is_of_self(last) else text_of(called)
     owner = symbols.enclosing(declared)
     if owner is not None and uses.symbol.function == type_name(owner) != function:
         # It is a constructor's, which classes that derive from this one may inherit or call.
@@ -218,18 +215,18 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
             return kin.may_derive(file, around)
         is_held = _is_variable(uses, called) and kin.of_object(file, called) is not OTHER
         may_be_class = kin.of_class(file, function, uses.offset_of(called)) is not OTHER
-        return is_held or may_be_class or _is_alias(uses, file, held)
+        return is_held or may_be_class or _is_alias(uses, called, last)
     if uses.function is None or function != uses.symbol.function:
-        return _is_alias(uses, uses.snapshot, held)
+        return _is_alias(uses, called, last)
     at = uses.offset_of(last)
     is_open = uses.function.is_certain(at) or is_in_doubt(uses.function, at)
-    return is_open or _is_variable(uses, called) or _is_alias(uses, uses.snapshot, held)
+    return is_open or _is_variable(uses, called) or _is_alias(uses, called, last)
 
 
 def _is_of_class_around(function: str, called: Node) -> bool:
     """Whether it is the class around that is called, or the constructor of its base."""
     method = innermost(called, ("function_definition",))
-    listed = method and part_of(method, "parameters")
+    listed = method and method.child_by_field_name("parameters")
     first = listed.named_children[0] if listed is not None and listed.named_children else None
     is_cls = text_of(called) == text_of(first) == "cls"
     return is_cls or function == "__init__" or text_of(called) in ("self.__class__", "type(self)")
@@ -239,33 +236,27 @@ def _is_variable(uses: Uses, called: Node) -> bool:
     """Whether the file declares it as a variable, which may hold any function or class."""
     if called.type != "identifier":
         return False
-    declared = declared_at(uses.snapshot, text_of(called), uses.offset_of(called))
-    items = (*scopes.FUNCTIONS, *scopes.TYPES)
-    return any(
-        not in_import(node) and not (node.parent and node.parent.type in items and scopes.names_it(node, node.parent))
-        for node in declared
-    )
+    nodes = declared_at(uses.snapshot, text_of(called), uses.offset_of(called))
+    return any(not in_import(node) and Declaration(uses.snapshot, node).item is None for node in nodes)
 
 
-def _is_alias(uses: Uses, file: Snapshot, name: str, steps: int = MOST_STEPS) -> bool:
-    """Whether a file calls a variable so that is given the function, or imports such a one: `read = rows.read`."""
-    if not name.isidentifier() or not steps:
-        return False
-    given = rf"(?:[\w.]+\.)?{re.escape(uses.symbol.function)}\b(?!\s*[.(\[])"
-    if re.search(rf"^[ \t]*(?:self\.)?{re.escape(name)}[ \t]*(?::[^=\n]*)?=[ \t]*{given}", file.text, re.MULTILINE):
-        return True
-    for imported in uses.project.imports(file):
-        path = uses.project.module(file, imported.module) if imported.alias == name else None
-        source = uses.project.file(path) if path is not None and path != file.path else None
-        if source is not None and _is_alias(uses, source, imported.name, steps - 1):
-            return True
-    return False
+def _is_alias(uses: Uses, called: Node, last: Node) -> bool:
+    """Whether it is a variable that is given the function: `read = rows.read`."""
+    around = symbols.enclosing(called) if symbols.is_of_self(last) else None
+    owner = Declaration.of(uses.snapshot, around) if around is not None else None
+    if owner is not None:
+        definitions = tuple(own_members(uses.project, owner, text_of(last)))
+    else:
+        definitions = meaning_of(uses.project, uses.snapshot, text_of(called), uses.offset_of(called)).definitions
+    stated = (facts.of_name(definition.file, definition.name) for definition in definitions)
+    values = (value for of_name in stated for value in of_name.get("value", ()))
+    return any(symbols.last_name(value) == uses.symbol.function for value in values)
 
 
 def _is_parameter_of_override(uses: Uses, node: Node) -> bool:
     """Whether a method has the parameter too that overrides the one whose parameter was renamed, or is overridden."""
     method = innermost(node, scopes.FUNCTIONS) if scopes.declares(node) else None
-    named = method and part_of(method, "name")
+    named = method and method.child_by_field_name("name")
     if named is None or uses.function is None or text_of(named) != uses.function.name:
         return False
     is_parameter = family(uses.snapshot.path) == "python" and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
@@ -289,18 +280,18 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
     if not is_whole:
         return False
     listing = innermost(around, ("assignment", "augmented_assignment"))
-    if listing is not None and LISTING.fullmatch(text_of(part_of(listing, "left"))):
+    if listing is not None and LISTING.fullmatch(text_of(listing.child_by_field_name("left"))):
         return around.type in ("list", "tuple", "set")
     if around.type in ("arguments", "argument_list"):
-        function = around.parent and part_of(around.parent, "function")
+        function = around.parent and around.parent.child_by_field_name("function")
         called = symbols.last_name(function)
         return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
     if owner is not None and around.type == "subscript":
-        return symbols.last_name(part_of(around, "value")) == type_name(owner)  # an enumeration's member
+        return symbols.last_name(around.child_by_field_name("value")) == type_name(owner)  # an enumeration's member
     if uses.kin is None or language != "javascript":
         return False
     if around.type == "subscript_expression":
-        whose = part_of(around, "object")
+        whose = around.child_by_field_name("object")
         return whose is not None and uses.kin.of_object(uses.snapshot, whose) is not OTHER
     listed = around.parent if around.type == "literal_type" else None
     return listed is not None and (

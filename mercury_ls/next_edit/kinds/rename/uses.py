@@ -5,9 +5,8 @@ certain is left alone: an incomplete rename is noticed, a wrong one may not be.
 """
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -17,20 +16,31 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import (
     MOST,
-    MOST_STEPS,
     Declaration,
     Meaning,
     Renamed,
+    declared,
+    declares_at_top,
     in_module,
     meaning_of,
+    own_members,
 )
-from mercury_ls.code.index.judgement import SAME
+from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.members import is_in_qualified_type, member_at, overrides, qualifier_node
-from mercury_ls.code.index.types import PATH, bases, class_of, generic, of_receivers, own_members, types_of
+from mercury_ls.code.index.members import member_at, overrides
+from mercury_ls.code.index.symbol import (
+    Symbol,
+    declarations,
+    function_of_parameter,
+    is_alike,
+    is_local_here,
+    symbol_at,
+)
+from mercury_ls.code.index.types import PATH, ancestors, generic, of_receivers, types_of
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.parts import part_of
-from mercury_ls.code.symbols import Symbol, symbol_at, text_of
+from mercury_ls.code.scopes import Binding
+from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import innermost, outward
 
 PROSE = frozenset({"jsx_text"})
@@ -52,20 +62,27 @@ class Uses(Struct, dict=True):
     project: Project
 
     def is_certain(self, offset: int) -> bool:
+        return self.judgement(offset) is SAME
+
+    def judgement(self, offset: int) -> Judgement:
+        """Whether the name there refers to it."""
         node = scopes.node_at(self.snapshot, offset)
-        if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
-            return False
-        if node.type in PROSE or self.is_of_another_kind(node) or _is_in_macro(node):
-            return False
-        if self.symbol.is_local_at(node):
-            return self._is_same_local(node)
-        if self.is_unreadable(node):
-            return False
-        if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
-            return False
-        if self.kin is not None:
-            return member_at(self.kin, self.snapshot, node) is SAME
-        return self._is_same_name(node, offset)
+        if node is None or self.is_of_another_kind(node):
+            return OTHER
+        if self.symbol.local is not None and self.symbol.is_local_at(node):
+            return SAME if self._is_same_local(node, self.symbol.local) else OTHER
+        if self._is_unreadable(node):
+            return UNKNOWN
+        verdict = member_at(self.kin, self.snapshot, node) if self.kin is not None else self._of_name(node, offset)
+        is_read = self._is_read and node.type not in PROSE and not _is_in_macro(node)
+        return UNKNOWN if verdict is SAME and not is_read else verdict
+
+    def may_refer(self, offset: int) -> bool:
+        """Whether the name there refers to it, or nothing says that it does not."""
+        declared = self.symbol.node
+        if self.symbol.owner is None and (declared is None or not scopes.declares(declared)):
+            return is_alike(self.symbol, self.name, self.snapshot, offset)
+        return self.judgement(offset) is not OTHER
 
     @property
     def other_names(self) -> frozenset[str]:
@@ -78,7 +95,7 @@ class Uses(Struct, dict=True):
         is_bare = node is not None and not in_import(node) and not symbols.is_qualified(node)
         return is_bare and self.symbol.module_level and self._is_called(alias, offset)
 
-    def is_unreadable(self, node: Node) -> bool:
+    def _is_unreadable(self, node: Node) -> bool:
         """Whether an error hides what is around: the grammar of Kotlin does not read some bodies in a single line."""
         is_open = family(self.snapshot.path) in traits.IMPLICIT_RECEIVERS
         return is_open and any(around.is_error for around in outward(node))
@@ -92,8 +109,9 @@ class Uses(Struct, dict=True):
         return self.home is self.snapshot or self.home.path == self.snapshot.path
 
     @cached_property
-    def _stands_too_often(self) -> bool:
-        return self.snapshot.text.count(self.name) > MOST
+    def _is_read(self) -> bool:
+        """Whether the index knows the imports of the file, and all places of the name."""
+        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= MOST
 
     @cached_property
     def imports(self) -> tuple[Imported, ...]:
@@ -102,25 +120,25 @@ class Uses(Struct, dict=True):
     @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
-        named = self.symbol.node and symbols.function_of_parameter(self.symbol.node)
+        named = self.symbol.node and function_of_parameter(self.symbol.node)
         if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
-        symbol = symbols.symbol_at(name, name, self.home, at, self.snapshot, ())
+        symbol = symbol_at(name, name, self.home, at)
         return Uses(name, "", symbol, self.home, self.snapshot, self.project)
 
     # Locals
 
-    def _is_same_local(self, node: Node) -> bool:
-        """Within its function, or as a keyword argument of a certain call of that function."""
+    def _is_same_local(self, node: Node, local: Binding) -> bool:
+        """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            return self.is_home and not self._is_another_function(node)
-        call = node.parent and node.parent.parent and node.parent.parent.parent
-        last = symbols.name_called(call)
+            is_here = is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
+            return is_here and not self._is_another_function(node)
+        last = symbols.name_of_callee(symbols.function_of_keyword(node))
         if self.function is None or last is None or text_of(last) != self.function.name or self._has_overloads:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
-        return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
+        return self.function.is_certain(at)
 
     @cached_property
     def _has_overloads(self) -> bool:
@@ -129,7 +147,7 @@ class Uses(Struct, dict=True):
         if function is None or function.node is None or family(self.home.path) not in traits.OVERLOADING:
             return False
         around = function.node.parent
-        is_several = len(symbols.declarations(text_of(function.node), self.home, function)) > 1
+        is_several = len(declarations(text_of(function.node), self.home, function)) > 1
         return is_several or (around is not None and symbols.has_several_constructors(around))
 
     def _is_another_function(self, node: Node) -> bool:
@@ -140,7 +158,8 @@ class Uses(Struct, dict=True):
         stated = facts.of_name(self.home, self.symbol.node)
         kinds = [text_of(kind) for kind in stated.get("type", ())]
         is_literal = any("literal" in facts.of_expression(self.home, value) for value in stated.get("value", ()))
-        return is_literal or any("->" not in kind for kind in kinds) or self.project.declares(self.home, self.name)
+        is_value = is_literal or any("->" not in kind for kind in kinds)
+        return is_value or declares_at_top(self.project, self.home, self.name)
 
     # Names in strings
 
@@ -154,67 +173,37 @@ class Uses(Struct, dict=True):
             in_all = text_of(node) == self.name
             return in_all and (self.is_home or any(imported.alias == self.name for imported in self.importing))
         is_first = self.snapshot.text[offset - 1] != "."
-        is_ours = self._is_called(self.name, offset) and not self._is_of_the_type_around(node)
+        is_ours = self._is_called(self.name, offset)
         return is_first and _is_annotation(node) and is_ours
 
     # Names at the top of a file
+
+    def _of_name(self, node: Node, offset: int) -> Judgement:
+        if self._is_same_name(node, offset):
+            return SAME
+        if self.is_home or knows_imports(self.snapshot):
+            return UNKNOWN if self._is_imported(node, offset) else OTHER
+        is_bare = not symbols.is_qualified(node) or symbols.is_in_path(node)
+        return UNKNOWN if is_bare and scopes.local_at(self.snapshot, offset, (self.name,)) is None else OTHER
 
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
         if symbols.is_extension(self.symbol.node) and not scopes.declares(node) and not in_import(node):
-            return symbols.is_qualified(node) and self._extends(node) and self._is_all(self._meaning(self.name, offset))
-        if symbols.is_qualified(node) or is_in_qualified_type(node):
-            if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
+            return symbols.is_qualified(node) and self._extends(node) and self._is_called(self.name, offset)
+        if symbols.is_qualified(node):
+            if self.is_home and self._is_in_the_same_file(node):
                 return symbols.is_in_path(node)
-            module = qualifier_node(node)
+            if family(self.snapshot.path) == "rust" and scopes.is_member(node):
+                return False
+            module = symbols.qualifier_node(node)
             path = _path_in_file(text_of(module), node) if module is not None else ""
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
-            return self.is_home and scopes.declares(node)
-        if self._is_of_the_type_around(node) or (not self.is_home and symbols.redeclares(self.symbol, node)):
-            return False
+            return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
         if self.taken_at is not None:
             return False
         return self._is_called(self.name, offset) and not self._comes_before(node)
-
-    def _is_hidden(self, name: str, offset: int) -> bool:
-        """Whether a module, a namespace or in Java a class around it declares the name itself, or does not see the
-        names outside, as in Rust."""
-        declared = self.symbol.node if self.is_home else None
-        for around in outward(scopes.node_at(self.snapshot, offset)):
-            if declared is not None and _is_within(declared, around):
-                return False
-            if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
-                return True
-            if around.type == "mod_item" and not any(_is_used_in(member, name) for member in _items_of(around)):
-                return True
-        return False
-
-    @property
-    def _namespaces(self) -> frozenset[str]:
-        is_nesting = family(self.snapshot.path) in traits.NESTING
-        return symbols.NAMESPACES | scopes.TYPES if is_nesting else symbols.NAMESPACES
-
-    def _namespaces_with(self, name: str) -> frozenset[int]:
-        if name not in self._named:
-            self._named[name] = frozenset(self._namespaces_that_declare(name))
-        return self._named[name]
-
-    @cached_property
-    def _named(self) -> dict[str, frozenset[int]]:
-        return {}
-
-    def _namespaces_that_declare(self, name: str) -> Iterator[int]:
-        """Where they begin."""
-        for at in islice(scopes.mentions(self.snapshot, name), MOST):
-            node = scopes.node_at(self.snapshot, at)
-            if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
-                continue
-            is_item = not scopes.binding_at(self.snapshot, at, ()) and symbols.category(node, self.snapshot) == ""
-            around = innermost(node.parent.parent, self._namespaces) if is_item else None
-            if around is not None and not scopes.names_it(node, around):
-                yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
         """Whether Python reads it before the declaration has run: the second `str` of `str = str` is another."""
@@ -233,34 +222,14 @@ class Uses(Struct, dict=True):
         for imported in self.imports:
             if imported.alias == self.new_name and imported not in bringing:
                 return imported.start
-        for match in islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST):
-            node = scopes.node_at(self.snapshot, match.start())
-            if node is None or not scopes.declares(node) or in_import(node):
-                continue
-            if not scopes.is_member(node) and symbols.owner_of(node) is None:
-                return match.start()
-        return None
+        nodes = chain.from_iterable(declared(self.snapshot, self.new_name).values())
+        others = [node for node in nodes if not in_import(node) and symbols.owner_of(node) is None]
+        return min(map(self.offset_of, others), default=None)
 
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
         """Where import statements name it without an alias."""
         return frozenset(imported.start for imported in self.importing if imported.alias == self.name)
-
-    def _is_of_the_type_around(self, node: Node) -> bool:
-        """Whether it stands in the body of a Python class, outside of its functions, that has bound the name itself by
-        then."""
-        around = symbols.owner_of(_evaluated(node))
-        if around is None or family(self.snapshot.path) != "python":
-            return False
-        return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
-
-    @cached_property
-    def _named_in_types(self) -> frozenset[tuple[int, int]]:
-        """The classes that declare the name themselves, and where each declaration ends."""
-        matches = islice(re.finditer(scopes.whole(self.name), self.snapshot.text), MOST)
-        nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
-        declared = ((node, symbols.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
-        return frozenset((owner.start_byte, (node.parent or node).end_byte) for node, owner in declared if owner)
 
     def _is_in_the_same_file(self, node: Node) -> bool:
         """`a::load` where `a` is a module within the file that holds the declaration."""
@@ -272,19 +241,17 @@ class Uses(Struct, dict=True):
         """Where import statements name it."""
         return frozenset(imported.start for imported in self.importing if imported.name != "*")
 
-    def is_imported(self, node: Node, offset: int) -> bool:
+    def _is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is among what is known of it there."""
         is_extension = symbols.is_extension(self.symbol.node)
-        if (symbols.is_qualified(node) and not is_extension) or is_in_qualified_type(node):
+        if symbols.is_qualified(node) and not is_extension:
             return False
         if in_import(node):
             return offset in self.import_sites
         meaning = self._meaning(self.name, offset)
-        hiding = self._members_around(self.name, offset)
-        is_open = is_extension or hiding is None or not self._is_all(meaning)
-        if hiding or (self.is_home and meaning.is_known and not is_open):
+        if self.is_home and self._is_all(meaning) and not is_extension:
             return False
-        return any(map(self._is_it, meaning.definitions)) and not self._is_of_the_type_around(node)
+        return any(map(self._is_it, meaning.definitions))
 
     @cached_property
     def importing(self) -> list[Imported]:
@@ -299,7 +266,13 @@ class Uses(Struct, dict=True):
         return [imported for imported, meaning in zip(matching, meanings, strict=True) if self._is_all(meaning)]
 
     def _meaning(self, path: str, offset: int) -> Meaning:
-        return meaning_of(self.project, self.snapshot, path, offset, self._renamed)
+        """Where a member of an object hides it that Kotlin's code is called on, or may do so, it is not known."""
+        meaning = meaning_of(self.project, self.snapshot, path, offset, self._renamed)
+        node, head = scopes.node_at(self.snapshot, offset), path.partition(".")[0]
+        if node is None or (head == path and symbols.is_qualified(node)):
+            return meaning
+        hiding = of_receivers(self.project, self.snapshot, node, head)
+        return meaning if hiding == [] else Meaning(() if hiding else meaning.definitions, is_known=False)
 
     @property
     def _renamed(self) -> Renamed | None:
@@ -310,36 +283,22 @@ class Uses(Struct, dict=True):
 
     def _is_it(self, definition: Declaration) -> bool:
         """Whether it is declared where the home may declare it, which may do so several times."""
-        file, name = definition.file, definition.name
-        return file.path == self.home.path and symbols.owner_of(name) is None and scopes.binding(file, name) is None
+        file, name, own = definition.file, definition.name, self.symbol.node
+        if file.path != self.home.path or symbols.owner_of(name) is not None or scopes.binding(file, name) is not None:
+            return False
+        return own is not None and symbols.namespace_of(name) == symbols.namespace_of(own)
 
     def _is_called(self, alias: str, offset: int) -> bool:
         """Whether `alias` in this file refers to it."""
-        if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(alias)):
-            return False
-        if self._members_around(alias, offset) != []:
-            return False
-        return self._is_all(self._meaning(alias, offset)) and not self._is_hidden(alias, offset)
-
-    def _members_around(self, name: str, offset: int) -> list[Declaration] | None:
-        """The members for which a bare name of Kotlin stands there; None if there may be others."""
-        node = scopes.node_at(self.snapshot, offset)
-        return of_receivers(self.project, self.snapshot, node, name) if node is not None else None
+        return self._is_all(self._meaning(alias, offset))
 
     def _extends(self, node: Node) -> bool:
         """Whether the object has the type that the extension of Kotlin names."""
-        whose, extended = qualifier_node(node), scopes.outermost(self.symbol.node)[1] if self.symbol.node else None
+        extended = scopes.outermost(self.symbol.node)[1] if self.symbol.node is not None else None
+        whose = symbols.qualifier_node(node)
         types = types_of(self.project, self.snapshot, whose) if whose is not None else None
         names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types or ()}
         return extended is not None and names == {symbols.type_name(extended)}
-
-    def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Where `S { name }` of Rust binds a field to a local, and the scope of that."""
-        for at in islice(scopes.mentions(self.snapshot, name), MOST if family(self.snapshot.path) == "rust" else 0):
-            node = scopes.node_at(self.snapshot, at)
-            is_short = node is not None and node.type == "shorthand_field_identifier"
-            if is_short and (reach := scopes.enclosing_range(self.snapshot, at)) is not None:
-                yield at, reach
 
     def _has(self, path: str, name: str, offset: int) -> bool:
         """Whether a dotted path is a module that is the home, or has the name from it."""
@@ -378,32 +337,19 @@ def _overridden(
     name: str, new_name: str, symbol: Symbol, home: Snapshot, project: Project
 ) -> tuple[Symbol, Snapshot] | None:
     """The declaration that the symbol overrides, of the class highest up, and its file."""
-    declared = Declaration.of(home, symbol.owner) if symbol.owner is not None else None
-    highest, waiting = None, [declared] if declared is not None else []
-    for _ in range(MOST_STEPS if waiting else 0):
-        above = [base for below in waiting for base_type in bases(below) if (base := class_of(project, base_type))]
-        members = [member for base in above for member in own_members(project, base, name)]
-        for member in members[:1]:
+    owner = Declaration.of(home, symbol.owner) if symbol.owner is not None else None
+    highest = None
+    for base in ancestors(project, owner) if owner is not None else ():
+        for member in islice(own_members(project, base, name), 1):
             if Uses(name, new_name, symbol, home, member.file, project).overrides(member.name):
-                highest = symbol_at(name, new_name, member.file, member.offset, member.file, ()), member.file
-        waiting = above
+                highest = symbol_at(name, new_name, member.file, member.offset), member.file
     return highest
-
-
-def _evaluated(node: Node) -> Node:
-    """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
-    child, around = node, node.parent
-    while around is not None and around.type not in scopes.FUNCTIONS:
-        child, around = around, around.parent
-    named = part_of(around, "name") if around is not None else None
-    is_body = around is not None and child == part_of(around, "body")
-    return node if around is None or named is None or is_body else named
 
 
 def _is_in_all(content: Node) -> bool:
     listed = innermost(content, ("list", "tuple"))
     around = listed.parent if listed is not None and content.parent in listed.named_children else None
-    return around is not None and text_of(part_of(around, "left")) == "__all__"
+    return around is not None and text_of(around.child_by_field_name("left")) == "__all__"
 
 
 def _is_annotation(content: Node) -> bool:
@@ -429,20 +375,6 @@ def _path_in_file(path: str, node: Node) -> str:
     if up < steps:
         return ""
     return "::".join(["super"] * (up - steps) + tail if up > steps else ["self", *tail])
-
-
-def _is_used_in(statement: Node, name: str) -> bool:
-    words = text_of(statement) if statement.type == "use_declaration" else ""
-    return "super::*" in words or name in re.findall(r"\w+", words)
-
-
-def _is_within(node: Node, around: Node) -> bool:
-    return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
-
-
-def _items_of(around: Node) -> list[Node]:
-    body = part_of(around, "body")
-    return body.named_children if body is not None else []
 
 
 def _is_in_macro(node: Node) -> bool:
