@@ -15,6 +15,8 @@
 (abstract_method_signature name: (_) @name return_type: (type_annotation (_) @returns))
 (class_declaration name: (_) @name (class_heritage (extends_clause value: (_) @base)))
 (abstract_class_declaration name: (_) @name (class_heritage (extends_clause value: (_) @base)))
+(class_declaration name: (_) @name (class_heritage (implements_clause (_) @base)))
+(abstract_class_declaration name: (_) @name (class_heritage (implements_clause (_) @base)))
 (interface_declaration name: (_) @name (extends_type_clause type: (_) @base))
 
 (as_expression . (_) . (_) @cast) @expression

@@ -179,7 +179,8 @@ def _name_before(listed: Node) -> Node | None:
         return None
     if function.parent is not None and function.parent.type == "object":
         return None  # nothing says which objects are like it
-    return named if named.end_byte <= listed.start_byte and WORD.fullmatch(text_of(named)) else None
+    is_name = WORD.fullmatch(text_of(named).removeprefix("#")) is not None
+    return named if named.end_byte <= listed.start_byte and is_name else None
 
 
 def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature | None:
@@ -187,10 +188,11 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
     named, at = _name_before(listed), home.offset_of_byte(listed.start_byte)
     if named is None or listed.has_error:
         return None
-    function, named_at = text_of(named), home.offset_of_byte(named.start_byte)
+    function = text_of(named).removeprefix("#")
+    named_at = home.offset_of_byte(named.end_byte) - len(function)
     symbol = symbol_at(function, function, home, named_at)
     states = [(age, was) for age, was in _undone(home, at, edits) if was is not None]
-    states = [*takewhile(lambda state: text_of(_name_before(state[1])) == function, states)]
+    states = [*takewhile(lambda state: text_of(_name_before(state[1])) == text_of(named), states)]
     texts = [text_of(listed), *(text_of(was) for _, was in states)]
     ages = [age for (age, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
     if symbol.node is None or not ages or not scopes.declares(symbol.node):
@@ -575,7 +577,8 @@ def calls_left(
     rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
     """Names the calls that need an argument and are not among the `places_offered`, each a file and an offset, what
-    cannot be judged, and the classes that override the function or inherit the constructor; empty if there are none."""
+    cannot be judged, the classes that override the function or inherit the constructor, and where the function itself
+    uses what it is no longer given; empty if there are none."""
     unclear: list[str] = []
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
@@ -596,8 +599,25 @@ def calls_left(
         yield
     needs = {f"needs an argument for {quoted(name)}": places for name, places in needing.items()}
     doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
-    notes = {**needs, doubt: unclear, **declaring}
+    used: dict[str, list[str]] = {}
+    for at, name in _still_used(rule, home):
+        used.setdefault(f"{quoted(name)} is still used", []).append(named_from(home, home, at))
+    notes = {**needs, doubt: unclear, **declaring, **used}
     return "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
+
+
+def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:
+    """Where the function uses a parameter that went, and the name of it."""
+    around = innermost(scopes.node_at(home, rule.named_at), scopes.FUNCTIONS)
+    if around is None:
+        return
+    first, last = home.offset_of_byte(around.start_byte), home.offset_of_byte(around.end_byte)
+    for name in rule.went:
+        for at in scopes.mentions(home, name):
+            node = scopes.node_at(home, at) if first < at < last and syntax.inside(home, at) is None else None
+            if node is None or scopes.is_member(node) or scopes.local_at(home, at, (name,)) is not None:
+                continue
+            yield at, name
 
 
 def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArguments | None:

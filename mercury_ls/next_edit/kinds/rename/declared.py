@@ -68,6 +68,13 @@ def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[i
     return project.once(("declarations", rule, home.path), offsets)
 
 
+def assigned_by_its_old_name(rule: Rename, home: Snapshot, project: Project) -> list[int]:
+    """Where a local is still declared by its old name, of which only one assignment or use got a new one."""
+    old, new = _old_and_new(rule, home, project)
+    is_local = renamed_symbol(rule, home).local is not None
+    return old if is_local and all(home.line_of(at) == rule.line for at in new) else []
+
+
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to. An
     interface of TypeScript that is left extends the class that was renamed."""

@@ -19,7 +19,7 @@ from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
-from mercury_ls.next_edit.kinds.rename.declared import is_one_of_several, renamed_symbol
+from mercury_ls.next_edit.kinds.rename.declared import assigned_by_its_old_name, is_one_of_several, renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
 from mercury_ls.next_edit.places import named_from
@@ -49,6 +49,9 @@ def note_of(
 ) -> Generator[None, None, str]:
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
+    if not places and (kept := assigned_by_its_old_name(rule, home, project)):
+        where = listed_places(named_from(home, home, at) for at in kept)
+        return f"{rule.before} keeps its name where it is assigned: {where}"
     if not places:
         several = not places_offered and is_one_of_several(rule, home, project)
         return f"{rule.before} is declared several times, and nothing tells which of them was meant" if several else ""
