@@ -17,6 +17,7 @@ NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", 
 KEYWORD_ARGUMENTS = frozenset({"keyword_argument", "value_argument"})
 QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
+OBJECT, COMPANION = "object_declaration", "companion_object"
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
 
@@ -116,16 +117,38 @@ def enclosing(node: Node) -> Node | None:
     return None
 
 
-def receivers(node: Node) -> Iterator[Node | None]:
+def receivers(node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
     """What may have the member that a bare name of Kotlin stands for, from within outward: the types around, what
-    extensions extend, and None for the object that a lambda may be called on."""
+    extensions extend, and None for the object that a lambda may be called on. Types are members of types alone. With
+    each goes whether only members are seen that need no object, as from a companion or a class that is not inner."""
+    is_static = False
     for around in syntax.outward(node.parent):
-        if is_called_on_an_object(around):
-            yield None
-        elif around.type in scopes.TYPES:
-            yield around if part_of(around, "name") is not None else None
-        elif (receiver := part_of(around, "receiver")) is not None:
-            yield receiver
+        if around.type in scopes.TYPES:
+            if part_of(around, "name") is not None or not of_types:
+                yield around if around.type != "object_literal" else None, is_static and around.type != OBJECT
+            is_nested = around.parent is not None and around.parent.type.endswith("class_body")
+            is_static |= is_nested and around.type != "object_literal" and not has_modifier(around, "inner")
+        elif around.type == COMPANION:
+            is_static = True
+        elif not of_types and is_called_on_an_object(around):
+            yield None, False
+        elif not of_types and (receiver := part_of(around, "receiver")) is not None:
+            yield receiver, False
+
+
+def is_seen(member: Node | None, receiver: Node, is_static: bool) -> bool:
+    """Whether a member of Kotlin can be named there: those of companions, entries and types belong to no object."""
+    item = scopes.outermost(member)[1] if member is not None else None
+    inside = (
+        around.type for around in syntax.outward(item and item.parent) if around.type in {*scopes.TYPES, COMPANION}
+    )
+    of_no_object = item is not None and (item.type in {*scopes.TYPES, "enum_entry"} or next(inside, "") == COMPANION)
+    return of_no_object if is_static else receiver.type in scopes.TYPES or not of_no_object
+
+
+def has_modifier(item: Node, modifier: str) -> bool:
+    """Whether this stands before what Kotlin declares."""
+    return modifier in text_of(item.named_children[0]).split()
 
 
 def is_called_on_an_object(function: Node) -> bool:
@@ -236,12 +259,22 @@ def qualifier_node(node: Node) -> Node | None:
         return _composite(parent) if _is_key(parent) else None
     if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
         return struct_of(parent) if parent.named_children[0] == node else None
+    if parent.type == "user_type":
+        return parent if path_before(node) else None
     if parent.type in QUALIFIED:
         return parent.named_children[0] if parent.named_children[-1] == node else None
     if not any(node in parts_of(parent, field) for field in MEMBER_FIELDS):
         return None
     whole = next((child for field in QUALIFIER_FIELDS if (child := part_of(parent, field))), None)
     return whole if whole != node else None
+
+
+def path_before(node: Node) -> str:
+    """The `a.b` of the type `a.b.C` in Kotlin, for which there is no node."""
+    parent = node.parent
+    if parent is None or parent.type != "user_type":
+        return ""
+    return (parent.text or b"")[: node.start_byte - parent.start_byte].decode(errors="replace").rstrip(". \n")
 
 
 def _is_key(element: Node) -> bool:

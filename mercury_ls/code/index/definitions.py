@@ -314,7 +314,7 @@ def _in_scattered_package(
 def _is_private(definition: Declaration) -> bool:
     """Whether only its own file sees it in Kotlin."""
     _, item = scopes.outermost(definition.name)
-    return item is not None and b"private" in (item.named_children[0].text or b"").split()
+    return item is not None and symbols.has_modifier(item, "private")
 
 
 def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | None) -> Meaning:

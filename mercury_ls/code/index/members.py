@@ -6,7 +6,7 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.definitions import in_module
+from mercury_ls.code.index.definitions import Declaration, in_module
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.types import members, type_of_receiver
@@ -40,6 +40,8 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
             return UNKNOWN
         if not symbols.is_qualified(node):
             return _of_bare(kin, file, node)
+        if path := symbols.path_before(node):
+            return kin.of_class(file, path, file.offset_of_byte(node.start_byte))
     is_short = node.parent.type == "shorthand_field_initializer"
     if not symbols.is_qualified(node) and not is_short and _is_seen_bare(kin, file, node, own):
         return SAME
@@ -64,22 +66,20 @@ def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     offset = file.offset_of_byte(node.start_byte)
     if scopes.local_at(file, offset, (kin.name,)) is not None:
         return OTHER
-    is_open = False
-    for receiver in symbols.receivers(node):
-        verdict = kin.of_type(type_of_receiver(file, receiver)) if receiver is not None else UNKNOWN
-        if receiver is None or verdict is not OTHER:
+    is_open, of_types = False, kin.declared is not None and Declaration(kin.home, kin.declared).type is not None
+    for receiver, is_static in symbols.receivers(node, of_types):
+        if receiver is None:
+            return UNKNOWN
+        kind = type_of_receiver(file, receiver)
+        verdict = kin.of_type(kind) if symbols.is_seen(kin.declared, receiver, is_static) else OTHER
+        if verdict is not OTHER:
             return UNKNOWN if is_open else verdict
-        declared = members(kin.project, type_of_receiver(file, receiver), kin.name)
-        if declared:
+        declared = members(kin.project, kind, kin.name)
+        if any(symbols.is_seen(member.name, receiver, is_static) for member in declared or ()):
             return OTHER
-        # Only an inner class sees the object around it.
-        is_open |= declared is None or (receiver.type == "class_declaration" and not _is_inner(receiver))
+        is_open |= declared is None
     starts = [imported.start for imported in kin.project.imports(file) if imported.alias == kin.name]
     return SAME if any(_is_imported(kin, file, start) for start in starts) else OTHER
-
-
-def _is_inner(around: Node) -> bool:
-    return b"inner" in (around.named_children[0].text or b"").split()
 
 
 def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:

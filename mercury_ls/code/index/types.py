@@ -335,13 +335,15 @@ def of_receivers(
 ) -> list[Declaration] | None:
     """The member of an object that a bare name of Kotlin stands for; None if there may be others than are known."""
     offset = file.offset_of_byte(node.start_byte)
-    is_open = family(file.path) in traits.IMPLICIT_RECEIVERS and not symbols.is_type(name, file)
-    if not is_open or scopes.local_at(file, offset, (name,)) is not None:
+    if family(file.path) not in traits.IMPLICIT_RECEIVERS or scopes.local_at(file, offset, (name,)) is not None:
         return []
-    for receiver in symbols.receivers(node):
+    is_type = symbols.is_type(name, file)
+    for receiver, is_static in symbols.receivers(node, is_type):
         declared = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
-        if declared != []:
-            return declared
+        if receiver is None or (declared is None and not is_type):
+            return None
+        if seen := [member for member in declared or () if symbols.is_seen(member.name, receiver, is_static)]:
+            return seen
     return []
 
 

@@ -197,7 +197,8 @@ class Uses(Struct, dict=True):
             if family(self.snapshot.path) == "rust" and scopes.is_member(node):
                 return False
             module = symbols.qualifier_node(node)
-            path = _path_in_file(text_of(module), node) if module is not None else ""
+            path = symbols.path_before(node)
+            path = path or (_path_in_file(text_of(module), node) if module is not None else "")
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
