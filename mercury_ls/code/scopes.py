@@ -163,7 +163,23 @@ def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -
         for candidate in candidates
         if candidate.visible_from <= offset < candidate.end and not _is_outside(node, candidate.scope)
     ]
-    return min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
+    local = min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
+    is_hidden = local is not None and any(
+        local.start < start <= offset < end for start, end in _types_with(snapshot, (node.text or b"").decode())
+    )
+    return None if is_hidden else local
+
+
+@cached
+def _types_with(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
+    """The types with a member of this name, which hides a local of a function around them where no qualifier is due."""
+    language = find(snapshot.language, snapshot.path)
+    if language is None or language.id not in traits.BARE_MEMBERS:
+        return []
+    nodes = [node_at(snapshot, at) for at in mentions(snapshot, name)[:MOST]]
+    members = [node for node in nodes if node is not None and declares(node) and binding(snapshot, node) is None]
+    types = [innermost(node.parent and node.parent.parent, TYPES) for node in members]
+    return [range_of(snapshot, around) for around in types if around is not None]
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:

@@ -64,14 +64,17 @@ def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Nod
         if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
         owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
+        is_of_object = owner is not None and family(file.path) in traits.IMPLICIT_RECEIVERS  # see `types.of_receivers`
+        if is_of_object and Declaration(file, node).type is None:
+            continue
         if owner is None or symbols.type_name(owner) != name:  # else it is a constructor
             by_scope.setdefault(local.reach if local is not None else _space_of(file, node), []).append(node)
     return by_scope
 
 
 def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
-    """The namespace in whose body something is declared, of a class in Java and anything in Kotlin the class around;
-    None is the file."""
+    """The namespace in whose body something is declared, of a class in Java and Kotlin the class around; None is the
+    file."""
     item, is_type = declared.parent, Declaration(file, declared).type is not None
     if symbols.category(declared, file) or (family(file.path) == "java" and not is_type):
         return None

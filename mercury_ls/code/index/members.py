@@ -6,10 +6,10 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.definitions import Declaration, in_module
+from mercury_ls.code.index.definitions import Declaration, in_module, own_members
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.types import members, type_of_receiver
+from mercury_ls.code.index.types import Type, class_of, members, type_of_receiver, types_of
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import family, in_import
 from mercury_ls.code.parts import part_of
@@ -148,13 +148,24 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 
 def _of_named_argument(kin: Kinship, file: Snapshot, function: Node) -> Judgement:
     """Of one of Kotlin, which gives a value to a property that is a parameter of the constructor."""
-    if kin.declared is None or kin.declared.parent is None or kin.declared.parent.type != "class_parameter":
+    path, offset = text_of(function), file.offset_of_byte(function.start_byte)
+    copied = part_of(function, "object") if text_of(part_of(function, "name")) == "copy" else None
+    kinds = types_of(kin.project, file, copied) if copied is not None else (Type(file, path, offset),)
+    verdict = kin.of_object(file, copied) if copied is not None else kin.of_class(file, path, offset)
+    classes = [class_of(kin.project, kind) for kind in (kinds or ()) if verdict is SAME]
+    owners = [definition for definition in classes if definition is not None and definition.type is not None]
+    names = [name for owner in owners for name in _declared_by(kin, owner)] if owners else [kin.declared]
+    if not any(name and name.parent and name.parent.type == "class_parameter" for name in names):
         return OTHER
-    copied = part_of(function, "object")
-    if copied is not None and text_of(part_of(function, "name")) == "copy":
-        return kin.of_object(file, copied)
-    verdict = kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte))
-    return UNKNOWN if verdict is SAME and symbols.has_several_constructors(kin.owner) else verdict
+    is_several = copied is None and any(owner.type and symbols.has_several_constructors(owner.type) for owner in owners)
+    return UNKNOWN if is_several else verdict
+
+
+def _declared_by(kin: Kinship, owner: Declaration) -> list[Node | None]:
+    """The names of the member in the class itself, which may override that of the owner."""
+    if owner.type is not None and kin.is_of(owner.file, owner.type):
+        return [kin.declared]
+    return [member.name for member in own_members(kin.project, owner, kin.name)]
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:

@@ -143,12 +143,11 @@ class Uses(Struct, dict=True):
     @cached_property
     def _has_overloads(self) -> bool:
         """Whether several functions have the name of that whose parameter it is, or the class several constructors."""
-        function = self.function.symbol if self.function is not None else None
-        if function is None or function.node is None or family(self.home.path) not in traits.OVERLOADING:
+        symbol = self.function.symbol if self.function is not None else Symbol()
+        if symbol.node is None or symbol.node.parent is None or family(self.home.path) not in traits.OVERLOADING:
             return False
-        around = function.node.parent
-        is_several = len(declarations(text_of(function.node), self.home, function)) > 1
-        return is_several or (around is not None and symbols.has_several_constructors(around))
+        is_several = len(declarations(text_of(symbol.node), self.home, symbol)) > 1
+        return is_several or symbols.has_several_constructors(symbol.node.parent)
 
     def _is_another_function(self, node: Node) -> bool:
         """Whether a call of Kotlin is not of the local, which is no function."""
