@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator, Iterable, Set
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 
 from msgspec.structs import replace
@@ -52,9 +52,10 @@ def note_of(
     if not places and (kept := assigned_by_its_old_name(rule, home, project)):
         where = listed_places(named_from(home, home, at) for at in kept)
         return f"{rule.before} keeps its name where it is assigned: {where}"
+    if not places and not places_offered:
+        return _why_nothing(rule, home, files, project)
     if not places:
-        several = not places_offered and is_one_of_several(rule, home, project)
-        return f"{rule.before} is declared several times, and nothing tells which of them was meant" if several else ""
+        return ""
     noun = "more place" if places_offered else "place"
     count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
     if len(places) > MOST_PLACES:
@@ -63,6 +64,17 @@ def note_of(
     if taken:
         notes.append(f"the name {rule.after} is taken at {listed_places(named_from(home, *place) for place in taken)}")
     return "; ".join(notes)
+
+
+def _why_nothing(rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project) -> str:
+    """Empty if nothing else has the name, or no declaration got a new one."""
+    if is_one_of_several(rule, home, project):
+        return f"{rule.before} is declared several times, and nothing tells which of them was meant"
+    symbol = renamed_symbol(rule, home)
+    if rule.age or symbol.node is None or symbol.local is not None or not scopes.declares(symbol.node):
+        return ""
+    others = chain((scopes.mentions(file, rule.before) for file in files), project.mentioning(rule.before, home.path))
+    return f"nothing says that other places with the name {rule.before} refer to it" if any(others) else ""
 
 
 def listed_places(names: Iterable[str]) -> str:
