@@ -221,13 +221,22 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
             else within or [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
         )
     if own or named:
-        answers = (_imported(project, file, imported, name, renamed, steps - 1) for imported in named)
+        answers = [_imported(project, file, imported, name, renamed, steps - 1) for imported in named]
+        if own and scopes.node_at(file, offset) not in nodes and all(_is_overloaded(definition) for definition in own):
+            answers.append(_in_package(project, file, name, renamed))
         return Meaning.joined([Meaning(tuple(own)), *answers])
     in_package = _in_package(project, file, name, renamed)
     stars = [imported for imported in project.imports(file) if imported.name == "*"]
     if stars and in_package == NOTHING:
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
     return in_package
+
+
+def _is_overloaded(definition: Declaration) -> bool:
+    """Whether another file of the package may declare a function of the name with other parameters, as in Kotlin."""
+    is_function = definition.item is not None and definition.type is None
+    is_scattered = family(definition.file.path) in traits.SCATTERED_PACKAGES
+    return is_scattered and is_function and scopes.binding(definition.file, definition.name) is None
 
 
 def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
