@@ -11,6 +11,7 @@ SUFFIX = {
     "c": "c",
     "cpp": "cpp",
     "java": "java",
+    "kotlin": "kt",
     "html": "html",
 }
 

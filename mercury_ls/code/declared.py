@@ -13,6 +13,7 @@ from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
+from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.syntax import outward
 
 LONGEST_TEXT = 160
@@ -36,8 +37,8 @@ OWN = frozenset({"attribute", "member_expression"})
 ASSIGNING = "assignment_expression"
 """Languages in which a name must be declared before it is assigned to, unless it is a member."""
 LEAF = re.compile(r"(?:identifier|identifier_pattern|name|constant|word)\Z")
-ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
-CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
+ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_entry|_member)|const_")
+CLASSES = re.compile(r"class|struct|enum|interface|object_|trait|record|union|type")
 MODULES = re.compile(r"namespace|module|mod_item|import")
 FUNCTIONS = re.compile(r"function|method|constructor|arrow|lambda|closure|macro")
 PATTERN = re.compile(r"declarator|_pattern\Z")
@@ -218,7 +219,7 @@ def _names_of(node: Node) -> Iterator[Node]:
         parts = node.named_children
     else:
         fields = scopes.BINDING_FIELDS.get(node.type, "").split() or NAME_FIELDS
-        parts = [child for field in fields for child in node.children_by_field_name(field)]
+        parts = [child for field in fields for child in parts_of(node, field)]
     if node.type == ASSIGNING:
         parts = [part for part in parts if part.type in OWN]
     for part in parts:
@@ -235,7 +236,7 @@ def _leaves(node: Node) -> Iterator[Node]:
         yield node
     elif node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type):
         fields = NOT_NAMES if node.type != "pair_pattern" else ("key",)
-        skipped = [child for field in fields for child in node.children_by_field_name(field)]
+        skipped = [child for field in fields for child in parts_of(node, field)]
         for child in node.named_children:
             if child not in skipped:
                 yield from _leaves(child)
@@ -249,22 +250,26 @@ def _owner(name: Node) -> str:
 
 def _declared(node: Node, name: Node, whose: str) -> Declared:
     kind = _kind_of(node, name, whose)
-    parameters = _part(node, ("parameters",)) if kind in ("function", "class") else ""
+    parameters = _part(node, ("parameters", "constructor")) if kind in ("function", "class") else ""
     if node.type in scopes.BINDING_LISTS and name.parent is not None:
         node = name.parent
-    annotation = _heading(node, name) if kind == "class" else _part(node, TYPE_FIELDS) or _made(node)
+    annotation = (
+        _heading(node, name) if kind == "class" else _part(node, TYPE_FIELDS) or _type_beside(name) or _made(node)
+    )
     return Declared(
         symbols.text_of(name), kind, whose, _tidy(parameters.strip("()|")), _tidy(annotation.lstrip(":-> "))
     )
 
 
 def _kind_of(node: Node, name: Node, whose: str) -> NameKind:
+    if scopes.is_property(node):
+        return "property"
     if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
         return "parameter"
-    value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
+    value = next((child for field in VALUE_FIELDS if (child := part_of(node, field))), None)
     if FUNCTIONS.search(node.type) or (value is not None and value.type in scopes.FUNCTIONS):
         return "function"
-    if any("function_declarator" in child.type for child in node.children_by_field_name("declarator")):
+    if any("function_declarator" in child.type for child in parts_of(node, "declarator")):
         return "function"
     if CLASSES.search(node.type) and not ENUMERATED.search(node.type):
         return "class"
@@ -277,37 +282,42 @@ def _kind_of(node: Node, name: Node, whose: str) -> NameKind:
 
 def _part(node: Node, fields: tuple[str, ...]) -> str:
     """The text of the first of these parts, which may belong to the node, its declarator or its value."""
-    near = [node, *node.children_by_field_name("declarator"), *node.children_by_field_name("value")]
+    near = [node, *parts_of(node, "declarator"), *parts_of(node, "value")]
     if node.parent is not None and "declarator" in node.type:
         near.append(node.parent)
     for parent in near:
         for field in fields:
-            if child := parent.child_by_field_name(field):
+            if child := part_of(parent, field):
                 return symbols.text_of(child)
     return ""
+
+
+def _type_beside(name: Node) -> str:
+    """The type in the pattern that a declaration of Kotlin has as its name."""
+    return _part(name.parent, ("type",)) if name.parent is not None and name.parent.type in scopes.PATTERNS else ""
 
 
 def _made(node: Node) -> str:
     """The type of an object constructed in its declaration, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
     constructs it, `foo()` of `foo(…)`."""
-    value = next((child for field in VALUE_FIELDS if (child := node.child_by_field_name(field))), None)
+    value = next((child for field in VALUE_FIELDS if (child := part_of(node, field))), None)
     while value is not None and (value.type in LISTS or value.type in ("reference_expression", "unary_expression")):
         value = value.named_children[-1] if value.named_children else None
     if value is None or value.type not in MAKING:
         return ""
-    callee = next((child for field in MADE_FIELDS if (child := value.child_by_field_name(field))), None)
+    callee = next((child for field in MADE_FIELDS if (child := part_of(value, field))), None)
     if callee is not None and callee.type == "scoped_identifier":  # `Foo::new(…)`
-        callee = callee.child_by_field_name("path")
+        callee = part_of(callee, "path")
     text = symbols.text_of(callee)
     return f"{text}()" if value.type in ("call", "call_expression") and NAMES.fullmatch(text) else text
 
 
 def _heading(node: Node, name: Node) -> str:
-    """The text between the name of a type and its body."""
-    body = node.child_by_field_name("body")
-    text = node.text or b""
+    """The text between the name of a type, or its constructor, and its body."""
+    body, constructor = part_of(node, "body"), part_of(node, "constructor")
+    text, start = node.text or b"", (constructor or name).end_byte
     end = body.start_byte if body is not None else min(node.end_byte, name.end_byte + LONGEST_TEXT)
-    return text[name.end_byte - node.start_byte : end - node.start_byte].decode(errors="replace")
+    return text[start - node.start_byte : end - node.start_byte].decode(errors="replace")
 
 
 def _tidy(text: str) -> str:

@@ -27,8 +27,8 @@ class Language(Struct, frozen=True, kw_only=True):
 
     `header` (a line that opens a scope, with its name) and `opening` (the end of a line that a body follows) are
     regular expressions. Like `quotes` and the comment marks, they also work on broken code, which is the normal state
-    of a file being typed. A node in `scopes` or `definitions` has its name and body in fields of these names, or in its
-    `declarator` and `value`.
+    of a file being typed. `interpolating` stands before a name in a string that is code. A node in `scopes` or
+    `definitions` has its name and body in fields of these names, or in its `declarator` and `value`.
     """
 
     id: str
@@ -42,6 +42,7 @@ class Language(Struct, frozen=True, kw_only=True):
     comments: tuple[str, ...] = ("comment",)
     strings: tuple[str, ...] = ()
     interpolations: tuple[str, ...] = ()
+    interpolating: str = ""
     blocks: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
@@ -266,6 +267,40 @@ JAVA = replace(
         + r"|[ \t]+(?P<method>[A-Z]\w*)[ \t]*\([^;]*\{$"
     ),
 )
+KOTLIN = replace(
+    BRACES,
+    id="kotlin",
+    aliases=("kt",),
+    extensions=(".kt", ".kts"),
+    quotes=(
+        Quote('"""', '"""', multiline=True, escapes=False, code="${"),
+        Quote('"', '"', code="${"),
+        SINGLE,
+    ),
+    comments=("block_comment", "line_comment", "shebang"),
+    strings=("character_literal", "multiline_string_literal", "string_literal"),
+    interpolations=("interpolation",),
+    interpolating="$",
+    blocks=("block", "class_body", "enum_class_body", "lambda_literal", "when_expression"),
+    scopes=kinds(
+        "anonymous_function class_declaration companion_object function_declaration lambda_literal object_declaration"
+        " object_literal secondary_constructor"
+    ),
+    imports=("import", "package_header"),
+    definitions=(
+        "class_declaration",
+        "function_declaration",
+        "object_declaration",
+        "property_declaration",
+        "type_alias",
+    ),
+    header=(
+        r"[ \t]*(?:(?!(?:fun|class|interface|object|val|var)\b)\w+[ \t]+)*"
+        r"(?P<kind>fun[ \t]+interface|fun|class|interface|object)[ \t]+(?:<[^>]*>[ \t]*)?"
+        r"(?:[\w<>?*, ]+\.)*(?P<name>\w+)"
+    ),
+    opening=BRACE_OPENING + r"|^\s*(?:[\w}]+\s+)*(?:when|fun|object|init)\b[^{}]*\{$|[\w)>]\s*\{(?:[^{}]*->)?$",
+)
 CSHARP = replace(
     BRACES,
     id="csharp",
@@ -415,6 +450,7 @@ LANGUAGES: tuple[Language, ...] = (
     C,
     CPP,
     JAVA,
+    KOTLIN,
     CSHARP,
     RUBY,
     PHP,

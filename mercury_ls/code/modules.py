@@ -1,6 +1,6 @@
 """Which file an import statement refers to, and which names it binds: pure.
 
-For Python, JavaScript and TypeScript, Go, Rust and Java. What cannot be determined with certainty is None.
+For Python, JavaScript and TypeScript, Go, Rust, Java and Kotlin. What cannot be determined with certainty is None.
 """
 
 import os
@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
-from mercury_ls.code import languages, scopes
+from mercury_ls.code import languages, scopes, traits
 from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
@@ -34,6 +35,7 @@ STATEMENTS = {
     "go": "(import_spec) @i",
     "rust": "(use_declaration) @i",
     "java": "(import_declaration) @i",
+    "kotlin": "(import) @i",
 }
 PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
@@ -142,12 +144,24 @@ class Project:
 
     def within(self, folder: str, name: str, near: str) -> list[Snapshot] | None:
         """The files of a folder that contain a name, in the language of the file `near`."""
+        files = self._containing(name, near, lambda path: dirname(path) == folder)
+        return None if files is None else [file for file in files if name in file.text]
+
+    def in_package(self, package: str, name: str, near: str) -> list[Snapshot] | None:
+        """The files that contain a name and say that they belong to a package, in the language of the file `near`."""
+        key = "package", package, name, family(near)
+        files = self.once(("containing", name, family(near)), lambda: self._containing(name, near))
+        return self.once(key, lambda: files and [file for file in files if package_of(file) == package])
+
+    def _containing(
+        self, name: str, near: str, fits: Callable[[str], bool] = lambda path: True
+    ) -> list[Snapshot] | None:
         mentioning = self._mentioning(name, near)
         if mentioning is None:
             return None
-        inside = {path for path in (*mentioning, *self._known, near) if dirname(path) == folder}
-        files = [self.file(path) for path in sorted(inside) if family(path) == family(near)]
-        return None if None in files else [file for file in files if file is not None and name in file.text]
+        paths = {path for path in (*mentioning, *self._known, near) if fits(path) and family(path) == family(near)}
+        files = [self.file(path) for path in sorted(paths)]
+        return None if None in files else [file for file in files if file is not None]
 
     def module(self, snapshot: Snapshot, named: str, roots: Sequence[str] | None = None) -> str | None:
         """The file to which a module name in a file refers: in Go the folder, in Java the class or folder. Modules of
@@ -175,13 +189,12 @@ class Project:
         return self.exists(join(folder, "__init__.py"))
 
     def share_a_package(self, first: Snapshot, second: Snapshot) -> bool:
-        """True if two files of Go or Java see each other's names without an import."""
-        left_package, right_package = PACKAGE.search(first.text), PACKAGE.search(second.text)
-        if left_package is None or right_package is None or left_package[1] != right_package[1]:
-            return False
-        if family(first.path) == "go":
-            return dirname(first.path) == dirname(second.path)
-        return family(first.path) == "java"
+        """True if two files of Go, Java or Kotlin see each other's names without an import."""
+        language, package = family(first.path), package_of(first)
+        if language in traits.SCATTERED_PACKAGES:
+            return package == package_of(second)
+        is_alike = bool(package) and package == package_of(second)
+        return is_alike and (language == "java" or (language == "go" and dirname(first.path) == dirname(second.path)))
 
     def _first(self, *paths: str) -> str | None:
         return next((path for path in paths if self.exists(path)), None)
@@ -284,6 +297,11 @@ class Project:
     def _text_of(self, path: str) -> str:
         snapshot = self.file(path) if self.exists(path) else None
         return snapshot.text if snapshot is not None else ""
+
+
+def package_of(snapshot: Snapshot) -> str:
+    package = PACKAGE.search(snapshot.text)
+    return package[1] if package is not None else ""
 
 
 def _modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
@@ -484,12 +502,23 @@ def _of_java(node: Node) -> Read:
         yield ".".join(parts), parts[-1], parts[-1], last, False
 
 
+def _of_kotlin(node: Node) -> Read:
+    """`import a.b.c as d` binds `d` to the `c` of a package or type."""
+    path, alias = part_of(node, "path"), part_of(node, "alias")
+    *qualifier, last = path.named_children if path is not None else [node]
+    if node.children[-1].type == "*":
+        yield text_of(path), "*", "*", last, False
+    else:
+        yield ".".join(map(text_of, qualifier)), text_of(last), text_of(alias or last), last, False
+
+
 READERS: dict[str, Callable[[Node], Read]] = {
     "python": _of_python,
     "javascript": _of_javascript,
     "go": _of_go,
     "rust": _of_rust,
     "java": _of_java,
+    "kotlin": _of_kotlin,
 }
 
 

@@ -11,24 +11,26 @@ from tree_sitter import Node
 from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find, kinds
+from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.syntax import innermost, outward
 
 MOST = 256
 SHORT = 3
 FUNCTIONS = frozenset(
     kinds("""
-    arrow_function closure_expression constructor_declaration func_literal function_declaration
-    function_definition function_expression function_item generator_function_declaration lambda
-    lambda_expression method method_declaration method_definition singleton_method
+    anonymous_function arrow_function closure_expression constructor_declaration func_literal function_declaration
+    function_definition function_expression function_item generator_function_declaration getter lambda
+    lambda_expression lambda_literal method method_declaration method_definition secondary_constructor singleton_method
     """)
 )
 BLOCKS = frozenset(
     kinds("""
-    block catch_clause communication_case compound_statement default_case enhanced_for_statement expression_case
+    anonymous_initializer block catch_block catch_clause communication_case compound_statement default_case
+    do_while_statement enhanced_for_statement expression_case
     expression_switch_statement for_expression for_in_statement for_range_loop for_statement foreach_statement
-    if_expression if_statement match_arm statement_block switch_body switch_block_statement_group switch_section
-    switch_statement try_with_resources_statement type_case type_switch_statement using_statement while_expression
-    while_statement
+    if_expression if_statement match_arm setter statement_block switch_body switch_block_statement_group switch_section
+    switch_statement try_with_resources_statement type_case type_switch_statement using_statement when_entry
+    when_expression while_expression while_statement
     """)
 )
 COMPREHENSIONS = frozenset(
@@ -38,8 +40,8 @@ TYPES = frozenset(
     kinds("""
     abstract_class_declaration annotation_type_declaration class class_declaration class_definition class_specifier
     enum_declaration enum_item enum_specifier impl_item interface_declaration object_creation_expression
-    record_declaration struct_declaration struct_item struct_specifier trait_item type_alias_declaration type_spec
-    union_item union_specifier
+    object_declaration object_literal record_declaration struct_declaration struct_item struct_specifier trait_item
+    type_alias_declaration type_spec union_item union_specifier
     """)
 )
 IMPORTS = frozenset({"aliased_import", "import_from_statement", "import_statement"})
@@ -48,9 +50,11 @@ BINDING_FIELDS = {
     "arrow_function": "parameter",
     "as_pattern": "alias",
     "assignment": "left",
+    "catch_block": "name",
     "catch_clause": "parameter",
     "catch_declaration": "name",
     "catch_formal_parameter": "name",
+    "class_parameter": "name",
     "const_spec": "name",
     "declaration": "declarator",
     "default_parameter": "name",
@@ -71,22 +75,33 @@ BINDING_FIELDS = {
     "optional_parameter": "pattern",
     "parameter": "pattern",
     "parameter_declaration": "name declarator",
+    "property_declaration": "name",
     "range_clause": "left",
     "receive_statement": "left",
     "required_parameter": "pattern",
     "resource": "name",
+    "setter": "pattern",
     "short_var_declaration": "left",
     "type_switch_statement": "alias",
     "typed_default_parameter": "name",
     "var_spec": "name",
     "variable_declarator": "name",
+    "when_subject": "name",
 }
 NAMING = re.compile(
-    r"(?:definition|declaration|declarator|_elem|enum_assignment|enum_body|enum_constant|enumerator|import_from_statement"
-    r"|import_statement|_item|_signature|_spec|_variant|specifier)\Z"
+    r"(?:definition|declaration|declarator|_elem|enum_assignment|enum_body|enum_constant|enum_entry|enumerator|import"
+    r"|import_from_statement|import_statement|_item|type_alias|_signature|_spec|_variant|specifier)\Z"
 )
 NAME_FIELDS = ("name", "declarator", "alias", "property")
-MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
+MEMBER_FIELDS = {
+    "argument": "name",
+    "attribute": "attribute",
+    "field_access": "field",
+    "infix_expression": "name",
+    "keyword_argument": "name",
+    "navigation_expression": "name",
+    "value_argument": "name",
+}
 CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
 NOT_LOCAL = frozenset({"global_statement", "nonlocal_statement"})
 VALUES = ("value", "right")
@@ -99,14 +114,15 @@ BINDING_LISTS = frozenset(
     method_parameters optional_type_parameter_declaration parameters type_parameter type_parameter_declaration
     """)
 )
+PARAMETER_LISTS = ("parameter_list", "class_parameters", "value_parameters")
 IMPORTED = frozenset({"aliased_import", "import_specifier", "use_as_clause"})
 """Names in imports that may get another one, which alone is declared then."""
 PATTERNS = frozenset(
     kinds("""
     array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list field_pattern
-    lifetime list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
-    pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern struct_pattern tuple_pattern
-    tuple_struct_pattern typed_parameter
+    lifetime list_pattern list_splat_pattern match_pattern multi_variable_declaration mut_pattern object_pattern
+    pair_pattern pattern_list pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern
+    struct_pattern tuple_pattern tuple_struct_pattern typed_parameter variable_declaration
     """)
 )
 
@@ -147,7 +163,23 @@ def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -
         for candidate in candidates
         if candidate.visible_from <= offset < candidate.end and not _is_outside(node, candidate.scope)
     ]
-    return min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
+    local = min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
+    is_hidden = local is not None and any(
+        local.start < start <= offset < end for start, end in _types_with(snapshot, (node.text or b"").decode())
+    )
+    return None if is_hidden else local
+
+
+@cached
+def _types_with(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
+    """The types with a member of this name, which hides a local of a function around them where no qualifier is due."""
+    language = find(snapshot.language, snapshot.path)
+    if language is None or language.id not in traits.BARE_MEMBERS:
+        return []
+    nodes = [node_at(snapshot, at) for at in mentions(snapshot, name)[:MOST]]
+    members = [node for node in nodes if node is not None and declares(node) and binding(snapshot, node) is None]
+    types = [innermost(node.parent and node.parent.parent, TYPES) for node in members]
+    return [range_of(snapshot, around) for around in types if around is not None]
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
@@ -178,7 +210,7 @@ def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
     """True if `offset` is in the parameter list of a function."""
     inside = takewhile(lambda node: node.type not in FUNCTIONS, outward(node_at(snapshot, offset)))
-    return any(node.type in BINDING_LISTS or node.type.endswith("parameter_list") for node in inside)
+    return any(node.type in BINDING_LISTS or node.type.endswith(PARAMETER_LISTS) for node in inside)
 
 
 @cached
@@ -192,7 +224,7 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
 @cached
 def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     """The offsets of the name; plain search for its letters comes first, because it is faster than a pattern."""
-    pattern, text = re.compile(whole(name)), snapshot.text
+    pattern, text = re.compile(whole_in(snapshot, name)), snapshot.text
     if len(name) < SHORT:
         return tuple(match.start() for match in pattern.finditer(text))
     offsets: list[int] = []
@@ -205,13 +237,19 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     return tuple(offsets)
 
 
-def whole(name: str) -> str:
+def whole_in(snapshot: Snapshot, name: str) -> str:
+    """A pattern for exactly this name, in strings as well: "$name" of Kotlin has it."""
+    language = find(snapshot.language, snapshot.path)
+    return whole(name, r"\w" if language is not None and language.interpolating else r"\w$")
+
+
+def whole(name: str, letter: str = r"\w$") -> str:
     """A pattern for exactly this name; a `$` that ends a pattern or string is not part of it.
 
     The lookbehind comes after the letters: a pattern that starts with letters is found twenty times faster.
     """
     letters = re.escape(name)
-    return rf"{letters}(?<![\w$]{letters})(?!\w|\$(?![\"'`/|]))"
+    return rf"{letters}(?<![{letter}]{letters})(?!\w|\$(?![\"'`/|]))"
 
 
 def declares(node: Node) -> bool:
@@ -221,7 +259,7 @@ def declares(node: Node) -> bool:
         return False
     if parent.type in IMPORTED and (alias := parent.child_by_field_name("alias")) is not None:
         return alias == child
-    named = NAMING.search(parent.type) and any(child in parent.children_by_field_name(field) for field in NAME_FIELDS)
+    named = NAMING.search(parent.type) and any(child in parts_of(parent, field) for field in NAME_FIELDS)
     return bool(named) or _declared_in(child, parent)
 
 
@@ -233,16 +271,16 @@ def is_member(node: Node) -> bool:
     if parent is not None and parent.type == "keyword_pattern":
         return parent.named_children[0] == node
     field = MEMBER_FIELDS.get(parent.type) if parent else None
-    return parent is not None and field is not None and parent.child_by_field_name(field) == node
+    return parent is not None and field is not None and part_of(parent, field) == node
 
 
 def names_it(node: Node, whole: Node) -> bool:
     """True if this identifier is the name of this function or type, and not something inside it."""
     if whole.type in BLOCKS:
         return False
-    named = whole.child_by_field_name("name") or whole.child_by_field_name("declarator")
+    named = part_of(whole, "name") or part_of(whole, "declarator")
     while named is not None and named != node:
-        named = named.child_by_field_name("declarator")
+        named = part_of(named, "declarator")
     return named is not None
 
 
@@ -259,7 +297,7 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
     if parent.type == "let_condition" and (consequence := scope.child_by_field_name("consequence")):
         end = snapshot.offset_of_byte(consequence.end_byte)
-    value = next((value_node for field in VALUES if (value_node := parent.child_by_field_name(field))), None)
+    value = next((value_node for field in VALUES if (value_node := part_of(parent, field))), None)
     behind = child if value is None or parent.type in BEFORE_VALUE else value
     return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
 
@@ -275,6 +313,8 @@ def _is_outside(node: Node, scope: Node) -> bool:
     Python evaluates before a function or comprehension starts."""
     if names_it(node, scope):
         return True
+    if part_of(scope, "constructor") and (declares(node) or not _initializes(node, scope)):
+        return node.parent is None or node.parent.type != "user_type"
     child, parent = node, node.parent
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
@@ -287,9 +327,22 @@ def _is_outside(node: Node, scope: Node) -> bool:
     return False
 
 
+def _initializes(node: Node, around: Node) -> bool:
+    """True if it is part of the primary constructor of a Kotlin class, whose parameters its methods do not see."""
+    inside = [ancestor.type for ancestor in takewhile(lambda ancestor: ancestor != around, outward(node))][::-1]
+    return not inside[0].endswith("class_body") or (
+        inside[1] in ("anonymous_initializer", "property_declaration") and inside[2] not in ("getter", "setter")
+    )
+
+
+def is_property(parameter: Node) -> bool:
+    """True for a parameter of a Kotlin constructor that is a property as well: `val size: Int`."""
+    return parameter.type == "class_parameter" and any(child.type in ("val", "var") for child in parameter.children)
+
+
 def _may_be_type_parameter(node: Node, function: Node) -> bool:
     """Also by a name that the parameter had until now, where types have names of their own."""
-    listed = function.child_by_field_name("type_parameters")
+    listed = part_of(function, "type_parameters")
     is_type = node.type == "type_identifier"
     return listed is not None and (is_type or node.text in re.findall(rb"\w+", listed.text or b""))
 
@@ -297,7 +350,7 @@ def _may_be_type_parameter(node: Node, function: Node) -> bool:
 def _binder(snapshot: Snapshot, node: Node) -> Node | None:
     """The function whose parameter or local this declares, or the block in languages where blocks are scopes."""
     child, parent = outermost(node)
-    if parent is None or is_member(node):
+    if parent is None or is_member(node) or is_property(parent):
         return None
     is_item = not _declared_in(child, parent)
     if is_item and not _names_item(node, parent):
@@ -321,13 +374,13 @@ def _names_item(node: Node, whole: Node) -> bool:
     """True if the node names a function or type with a body, or something that Python imports."""
     if whole.type in IMPORTS:
         return declares(node)
-    has_body = whole.child_by_field_name("body") is not None or whole.type == "type_spec"
+    has_body = part_of(whole, "body") is not None or whole.type == "type_spec"
     return (whole.type in FUNCTIONS or whole.type in TYPES) and has_body and names_it(node, whole)
 
 
 def _declared_elsewhere(scope: Node, node: Node) -> str:
     """The kind of statement, `global` or `nonlocal`, by which a Python function declares that a name is not its own."""
-    body = scope.child_by_field_name("body")
+    body = part_of(scope, "body")
     for statement in body.named_children if body is not None else ():
         if statement.type in NOT_LOCAL and any(name.text == node.text for name in statement.named_children):
             return statement.type
@@ -336,7 +389,7 @@ def _declared_elsewhere(scope: Node, node: Node) -> str:
 
 def _scope_of(node: Node | None, in_blocks: bool) -> Node | None:
     for ancestor in takewhile(lambda ancestor: ancestor.type not in TYPES, outward(node)):
-        if ancestor.type in TYPE_PARAMETERS:
+        if ancestor.type in TYPE_PARAMETERS or ancestor.type == "primary_constructor":
             return ancestor.parent
         if ancestor.type in FUNCTIONS or ancestor.type in COMPREHENSIONS:
             return ancestor
@@ -354,7 +407,7 @@ def _is_hoisted(declarator: Node) -> bool:
 def outermost(node: Node) -> tuple[Node, Node | None]:
     """The outermost pattern that contains this node, and that pattern's parent."""
     child, parent = node, node.parent
-    while parent is not None and parent.type in PATTERNS and parent.child_by_field_name("type") != child:
+    while parent is not None and parent.type in PATTERNS and part_of(parent, "type") != child:
         if parent.type == "field_pattern" and child.type == "field_identifier":
             break
         child, parent = parent, parent.parent
@@ -364,8 +417,10 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
 def _declared_in(child: Node, parent: Node) -> bool:
     if parent.type in CASES and _is_captured(child, parent):
         return True
+    if parent.type == "assignment" and parent.child_by_field_name("operator") is not None:
+        return False  # of Kotlin, where assignments declare nothing
     fields = BINDING_FIELDS.get(parent.type, "").split()
-    return parent.type in BINDING_LISTS or any(child in parent.children_by_field_name(field) for field in fields)
+    return parent.type in BINDING_LISTS or any(child in parts_of(parent, field) for field in fields)
 
 
 def _is_captured(child: Node, parent: Node) -> bool:

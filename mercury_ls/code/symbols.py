@@ -1,6 +1,7 @@
 """Names in syntax trees: what qualifies them, and which type or namespace they belong to."""
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 from tree_sitter import Node
@@ -8,12 +9,15 @@ from tree_sitter import Node
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
+from mercury_ls.code.parts import part_of, parts_of
 
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
 NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+KEYWORD_ARGUMENTS = frozenset({"keyword_argument", "value_argument"})
 QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
+OBJECT, COMPANION = "object_declaration", "companion_object"
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
 
@@ -28,7 +32,7 @@ def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "metho
     """The kind of a name that lives in a namespace of its own: a label, a package, a Rust macro, a Java method, `#x` in
     JavaScript."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
-    if node.type == "statement_identifier":
+    if node.type == "statement_identifier" or (parent is not None and part_of(parent, "label") == node):
         return "label"
     if node.type == "private_property_identifier":
         return "private"
@@ -51,9 +55,9 @@ def class_of_field(node: Node) -> Node | None:
     if not is_of_self(node) or node.parent is None:
         return None
     child, parent = scopes.outermost(node.parent)
-    if parent is None or parent.child_by_field_name("operator") is not None:
+    if parent is None or part_of(parent, "operator") is not None:
         return None
-    return enclosing(node) if child in map(parent.child_by_field_name, ("left", "alias")) else None
+    return enclosing(node) if child in (part_of(parent, "left"), part_of(parent, "alias")) else None
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
@@ -87,11 +91,12 @@ def owner_of(node: Node) -> Node | None:
     """The type whose body contains the node, outside functions; a Go method belongs to its receiver's type."""
     child, around = node, node.parent
     while around is not None:
-        if around.type in scopes.FUNCTIONS and not scopes.names_it(node, around):
+        is_parameter = around.type == "class_parameter" and not scopes.is_property(around)
+        if is_parameter or (around.type in scopes.FUNCTIONS and not scopes.names_it(node, around)):
             return None
-        if around.type == "method_declaration" and around.child_by_field_name("receiver"):
+        if around.type == "method_declaration" and part_of(around, "receiver"):
             return around
-        if around.type in scopes.TYPES and child not in around.children_by_field_name("name") and _is_scoped(around):
+        if around.type in scopes.TYPES and child not in parts_of(around, "name") and _is_scoped(around):
             return around
         child, around = around, around.parent
     return None
@@ -107,9 +112,91 @@ def enclosing(node: Node) -> Node | None:
     for around in syntax.outward(node.parent):
         if around.type in scopes.TYPES and _is_scoped(around):
             return around
-        if around.type in scopes.FUNCTIONS and type_name(around):
+        if part_of(around, "receiver") or (around.type in scopes.FUNCTIONS and type_name(around)):
             return around
     return None
+
+
+def receivers(node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
+    """What may have the member that a bare name of Kotlin stands for, from within outward: the types around, what
+    extensions extend, and None for the object that a lambda may be called on. Types are members of types alone. With
+    each goes whether only members are seen that need no object, as from a companion or a class that is not inner."""
+    is_static = False
+    for around in syntax.outward(node.parent):
+        if around.type in scopes.TYPES:
+            if part_of(around, "name") is not None or not of_types:
+                yield around if around.type != "object_literal" else None, is_static and around.type != OBJECT
+            is_nested = around.parent is not None and around.parent.type.endswith("class_body")
+            is_static |= is_nested and around.type != "object_literal" and not has_modifier(around, "inner")
+        elif around.type == COMPANION:
+            is_static = True
+        elif not of_types and is_called_on_an_object(around):
+            yield None, False
+        elif not of_types and (receiver := part_of(around, "receiver")) is not None:
+            yield receiver, False
+
+
+def is_seen(member: Node | None, receiver: Node, is_static: bool) -> bool:
+    """Whether a member of Kotlin can be named there: those of companions, entries and types belong to no object."""
+    item = scopes.outermost(member)[1] if member is not None else None
+    inside = (
+        around.type for around in syntax.outward(item and item.parent) if around.type in {*scopes.TYPES, COMPANION}
+    )
+    of_no_object = item is not None and (item.type in {*scopes.TYPES, "enum_entry"} or next(inside, "") == COMPANION)
+    return of_no_object if is_static else receiver.type in scopes.TYPES or not of_no_object
+
+
+def has_modifier(item: Node, modifier: str) -> bool:
+    """Whether this stands before what Kotlin declares."""
+    return modifier in text_of(item.named_children[0]).split()
+
+
+def is_called_on_an_object(function: Node) -> bool:
+    """True if a lambda of Kotlin may have a `this` of its own."""
+    whole = function.parent if function.type == "lambda_literal" else None
+    named = part_of(whole, "name") if whole is not None and whole.type == "property_declaration" else None
+    if whole is None or (named is not None and part_of(named, "type") is None):
+        return False
+    callee = syntax.innermost(whole, ("call_expression", "lambda_literal"))
+    while callee is not None and callee.type in ("call_expression", "lambda_literal"):
+        callee = name_of_callee(part_of(callee, "function"))
+    return text_of(callee) not in traits.GIVING_NO_RECEIVER
+
+
+def is_extension(declared: Node | None) -> bool:
+    """True if this names what Kotlin declares for objects of another type."""
+    around = scopes.outermost(declared)[1] if declared is not None else None
+    return around is not None and around.type.startswith(("function", "property")) and bool(part_of(around, "receiver"))
+
+
+def name_of_callee(callee: Node | None) -> Node | None:
+    """The last name of what is called."""
+    if callee is not None and callee.type == "user_type":
+        return next((child for child in reversed(callee.named_children) if child.type == "identifier"), None)
+    return callee and (part_of(callee, "attribute") or part_of(callee, "name") or callee)
+
+
+def has_several_constructors(around: Node) -> bool:
+    body = part_of(around, "body")
+    return body is not None and any(node.type == "secondary_constructor" for node in body.named_children)
+
+
+def parameters_in(listed: Node) -> list[Node]:
+    """The parameters that are listed, without what Kotlin has beside them: modifiers and defaults."""
+    return [
+        node
+        for node in listed.named_children
+        if "comment" not in node.type and not node.type.endswith("_modifiers") and not _is_default(node)
+    ]
+
+
+def _is_default(node: Node) -> bool:
+    return node.prev_sibling is not None and node.prev_sibling.type == "="
+
+
+def default_beside(parameter: Node) -> Node | None:
+    after = parameter.next_named_sibling
+    return after if after is not None and _is_default(after) else None
 
 
 def are_related(first: Node, second: Node) -> bool:
@@ -120,9 +207,13 @@ def are_related(first: Node, second: Node) -> bool:
 
 
 def heading(around: Node) -> set[str]:
-    """The words before the body."""
-    body = around.child_by_field_name("body")
-    text = (around.text or b"")[: (body.start_byte if body else around.end_byte) - around.start_byte]
+    """The words before the body, without the constructor of a Kotlin class."""
+    constructor, body = part_of(around, "constructor"), part_of(around, "body")
+    first, last = (
+        constructor.end_byte if constructor else around.start_byte,
+        body.start_byte if body else around.end_byte,
+    )
+    text = (around.text or b"")[first - around.start_byte : last - around.start_byte]
     return set(re.findall(r"\w+", text.decode(errors="replace")))
 
 
@@ -133,15 +224,15 @@ def is_interface_of_go(around: Node) -> bool:
 
 def type_name(around: Node) -> str:
     """The name of a type, or of the type that a function declares itself a method of."""
-    if receiver := around.child_by_field_name("receiver"):
-        words = re.findall(r"\w+", re.sub(r"\[.*", "", text_of(receiver)))
+    if receiver := part_of(around, "receiver"):
+        words = re.findall(r"\w+", re.sub(r"[\[<].*", "", text_of(receiver)))
         return words[-1] if words else ""
     if around.type in scopes.FUNCTIONS:
-        named = around.child_by_field_name("declarator")
+        named = part_of(around, "declarator")
         while named is not None and named.type != "qualified_identifier":
-            named = named.child_by_field_name("declarator")
-        return last_name(named.child_by_field_name("scope")) if named else ""
-    return last_name(around.child_by_field_name("type" if around.type == "impl_item" else "name"))
+            named = part_of(named, "declarator")
+        return last_name(part_of(named, "scope")) if named else ""
+    return last_name(part_of(around, "type" if around.type == "impl_item" else "name"))
 
 
 def is_qualified(node: Node) -> bool:
@@ -168,12 +259,22 @@ def qualifier_node(node: Node) -> Node | None:
         return _composite(parent) if _is_key(parent) else None
     if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
         return struct_of(parent) if parent.named_children[0] == node else None
+    if parent.type == "user_type":
+        return parent if path_before(node) else None
     if parent.type in QUALIFIED:
         return parent.named_children[0] if parent.named_children[-1] == node else None
-    if not any(node in parent.children_by_field_name(field) for field in MEMBER_FIELDS):
+    if not any(node in parts_of(parent, field) for field in MEMBER_FIELDS):
         return None
-    whole = next((child for field in QUALIFIER_FIELDS if (child := parent.child_by_field_name(field))), None)
+    whole = next((child for field in QUALIFIER_FIELDS if (child := part_of(parent, field))), None)
     return whole if whole != node else None
+
+
+def path_before(node: Node) -> str:
+    """The `a.b` of the type `a.b.C` in Kotlin, for which there is no node."""
+    parent = node.parent
+    if parent is None or parent.type != "user_type":
+        return ""
+    return (parent.text or b"")[: node.start_byte - parent.start_byte].decode(errors="replace").rstrip(". \n")
 
 
 def _is_key(element: Node) -> bool:
@@ -201,14 +302,13 @@ def called_with_keyword(node: Node) -> str:
 
 def nameless_parameters(function: Node) -> list[str] | None:
     """What tells a function of this name from others: its parameters without their names and modifiers."""
-    listed = function.parent and function.parent.child_by_field_name("parameters")
-    parameters = listed.named_children if listed is not None else ()
-    return None if listed is None else [_nameless(node) for node in parameters if "comment" not in node.type]
+    listed = function.parent and part_of(function.parent, "parameters")
+    return None if listed is None else [_nameless(node) for node in parameters_in(listed)]
 
 
 def _nameless(parameter: Node) -> str:
-    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
-    while named is not None and (inside := named.child_by_field_name("declarator")):
+    named = part_of(parameter, "name") or part_of(parameter, "declarator")
+    while named is not None and (inside := part_of(named, "declarator")):
         named = inside
     name = text_of(named) if named is not None and named.type == "identifier" else ""
     modifiers = text_of(next((child for child in parameter.children if child.type == "modifiers"), None))
@@ -218,10 +318,10 @@ def _nameless(parameter: Node) -> str:
 
 def function_of_keyword(node: Node) -> Node | None:
     parent = node.parent
-    if parent is None or parent.type != "keyword_argument" or parent.child_by_field_name("name") != node:
+    if parent is None or parent.type not in KEYWORD_ARGUMENTS or part_of(parent, "name") != node:
         return None
     call = parent.parent and parent.parent.parent
-    return call and call.child_by_field_name("function")
+    return call and part_of(call, "function")
 
 
 def last_name(node: Node | None) -> str:

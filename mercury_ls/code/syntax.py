@@ -14,6 +14,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import Language, Quote
+from mercury_ls.code.parts import part_of
 
 MAX_DEPTH = 3
 LONGEST_HEADER = 400
@@ -205,8 +206,16 @@ def _inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Lite
         if node.type in language.interpolations:
             return None
         if node.type in language.strings:
-            return "string"
+            return None if _is_name_in_string(snapshot, language, offset) else "string"
     return None
+
+
+def _is_name_in_string(snapshot: Snapshot, language: Language, offset: int) -> bool:
+    """True for the `a` of "$a" in Kotlin, if the mark is not escaped."""
+    mark = language.interpolating
+    before = re.search(rf"{re.escape(mark)}(?:[^\W\d]\w*)?\Z", snapshot.text[:offset]) if mark else None
+    marked = ancestors(snapshot, before.start() + len(mark)) if before is not None else []
+    return bool(marked) and marked[0].text == mark.encode()
 
 
 def _ends_with_line(comment: Node, language: Language) -> bool:
@@ -351,8 +360,8 @@ def _end_of_signature(snapshot: Snapshot, node: Node) -> int:
 
 
 def _body_of(node: Node) -> Node | None:
-    value = node.child_by_field_name("value")
-    return node.child_by_field_name("body") or (value and value.child_by_field_name("body"))
+    value = part_of(node, "value")
+    return part_of(node, "body") or (value and part_of(value, "body"))
 
 
 def _headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
@@ -404,9 +413,9 @@ def _name_of(node: Node) -> str:
     """The name of a definition; in C it is inside nested declarators."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
         inner = (
-            node.child_by_field_name("name")
-            or node.child_by_field_name("declarator")
-            or node.child_by_field_name("left")
+            part_of(node, "name")
+            or part_of(node, "declarator")
+            or part_of(node, "left")
             or next((child for child in node.named_children if child.type == "variable_declaration"), None)
             or next((child for child in node.named_children if child.type == "variable_declarator"), None)
         )
@@ -419,12 +428,12 @@ def _name_of(node: Node) -> str:
 def _is_listed(node: Node, name: str, around: list[Node]) -> bool:
     """True unless it is a variable that other files cannot see, or a C type without a body."""
     local = any(_is_function(outer) for outer in around)
-    if node.type in ("assignment", "field_declaration"):
+    if node.type in ("assignment", "field_declaration", "property_declaration"):
         return name[0].isupper() and not local
     if node.type == "variable_declarator":
         return name.isidentifier() and (not around or _body_of(node) is not None)
     if node.type.endswith("_specifier"):
-        return node.child_by_field_name("body") is not None
+        return part_of(node, "body") is not None
     return name.isprintable() and not name.startswith("(")
 
 

@@ -33,7 +33,14 @@ JAVA = """
 Boolean Character Class Double Enum Exception Float IllegalArgumentException IllegalStateException Integer Iterable Long
 Math Number Object Override Runnable RuntimeException String StringBuilder System Thread Throwable Void
 """
-LISTS = {"go": GO, "java": JAVA, "javascript": JAVASCRIPT, "rust": RUST}
+KOTLIN = """
+Any Array Boolean Byte Char CharSequence Collection Comparable Deprecated Double Exception Float Int Iterable
+IllegalArgumentException IllegalStateException JvmField JvmStatic Lazy List Long Map MutableList MutableMap MutableSet
+Nothing Number Pair Result Sequence Set Short String StringBuilder Suppress Throwable Triple Unit arrayOf buildList
+buildMap buildString check checkNotNull emptyList emptyMap error generateSequence lazy listOf mapOf maxOf minOf
+mutableListOf mutableMapOf mutableSetOf print println repeat require requireNotNull run runCatching sequence setOf with
+"""
+LISTS = {"go": GO, "java": JAVA, "javascript": JAVASCRIPT, "kotlin": KOTLIN, "rust": RUST}
 LISTS |= {"typescript": JAVASCRIPT + TYPES, "tsx": JAVASCRIPT + TYPES}
 MODULE_NAMES = ("__file__", "__name__", "__doc__", "__path__", "__package__", "__spec__", "__builtins__")
 

@@ -12,7 +12,8 @@ from tree_sitter import Node
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
-from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import
+from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.syntax import innermost, outward
 
 MOST = 4096
@@ -30,7 +31,7 @@ class Declaration(Struct, frozen=True):
     @classmethod
     def of(cls, file: Snapshot, around: Node) -> "Declaration | None":
         """That of a type."""
-        named = around.child_by_field_name("name") if around.type in scopes.TYPES else None
+        named = part_of(around, "name") if around.type in scopes.TYPES else None
         return cls(file, named) if named is not None else None
 
     @property
@@ -63,13 +64,17 @@ def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Nod
         if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
         owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
+        is_of_object = owner is not None and family(file.path) in traits.IMPLICIT_RECEIVERS  # see `types.of_receivers`
+        if is_of_object and Declaration(file, node).type is None:
+            continue
         if owner is None or symbols.type_name(owner) != name:  # else it is a constructor
             by_scope.setdefault(local.reach if local is not None else _space_of(file, node), []).append(node)
     return by_scope
 
 
 def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
-    """The namespace in whose body something is declared, of a class in Java the class around; None is the file."""
+    """The namespace in whose body something is declared, of a class in Java and Kotlin the class around; None is the
+    file."""
     item, is_type = declared.parent, Declaration(file, declared).type is not None
     if symbols.category(declared, file) or (family(file.path) == "java" and not is_type):
         return None
@@ -78,7 +83,7 @@ def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
 
 
 def _spaces(file: Snapshot) -> frozenset[str]:
-    return symbols.NAMESPACES | scopes.TYPES if family(file.path) == "java" else symbols.NAMESPACES
+    return symbols.NAMESPACES | scopes.TYPES if family(file.path) in traits.NESTING else symbols.NAMESPACES
 
 
 def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
@@ -108,7 +113,7 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
 
 def _is_body_of_type(node: Node) -> bool:
     parent = node.parent
-    return parent is not None and parent.type in scopes.TYPES and parent.child_by_field_name("body") == node
+    return parent is not None and parent.type in scopes.TYPES and part_of(parent, "body") == node
 
 
 def _evaluated(node: Node | None) -> Node | None:
@@ -181,6 +186,10 @@ def meaning_of(
     at_head = declared_at(file, qualifier[0], offset) if mark == "." else []
     if modules and all(_is_imported(project, file, node) for node in at_head):
         return Meaning.joined(in_module(project, file, module, name, renamed, steps) for module in modules)
+    if family(file.path) in traits.SCATTERED_PACKAGES and not at_head:
+        in_package = _in_scattered_package(project, file, mark.join(qualifier), name, renamed, steps)
+        if in_package.definitions:
+            return in_package
     outer = meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1)
     members = [tuple(own_members(project, definition, name)) for definition in outer.definitions]
     return Meaning.joined(map(Meaning, members)) if outer.is_known and members and all(members) else UNKNOWN
@@ -212,14 +221,22 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
             else within or [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
         )
     if own or named:
-        answers = (_imported(project, file, imported, name, renamed, steps - 1) for imported in named)
+        answers = [_imported(project, file, imported, name, renamed, steps - 1) for imported in named]
+        if own and scopes.node_at(file, offset) not in nodes and all(_is_overloaded(definition) for definition in own):
+            answers.append(_in_package(project, file, name, renamed))
         return Meaning.joined([Meaning(tuple(own)), *answers])
-    if renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition.file):
-        return Meaning((renamed.definition,))
+    in_package = _in_package(project, file, name, renamed)
     stars = [imported for imported in project.imports(file) if imported.name == "*"]
-    if stars:
+    if stars and in_package == NOTHING:
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
-    return _in_package(project, file, name)
+    return in_package
+
+
+def _is_overloaded(definition: Declaration) -> bool:
+    """Whether another file of the package may declare a function of the name with other parameters, as in Kotlin."""
+    is_function = definition.item is not None and definition.type is None
+    is_scattered = family(definition.file.path) in traits.SCATTERED_PACKAGES
+    return is_scattered and is_function and scopes.binding(definition.file, definition.name) is None
 
 
 def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
@@ -270,10 +287,12 @@ def _imported(
 def in_module(
     project: Project, file: Snapshot, module: str, name: str, renamed: Renamed | None, steps: int = MOST_STEPS
 ) -> Meaning:
+    language = family(file.path)
+    if language in traits.SCATTERED_PACKAGES:
+        return _in_scattered_package(project, file, module, name, renamed, steps)
     path = project.module(file, module)
     if path is None or not steps:
         return UNKNOWN
-    language = family(file.path)
     if language == "go":
         is_here = renamed is not None and renamed.name == name and dirname(renamed.definition.file.path) == path
         own = Meaning((renamed.definition,)) if renamed is not None and is_here else NOTHING
@@ -286,8 +305,36 @@ def in_module(
     return _of_name(project, source, name, len(source.text), renamed, steps)
 
 
-def _in_package(project: Project, file: Snapshot, name: str) -> Meaning:
-    """What other files of the package declare, which need no import in Go and Java."""
+def _in_scattered_package(
+    project: Project, file: Snapshot, package: str, name: str, renamed: Renamed | None, steps: int
+) -> Meaning:
+    """What the files of a package of Kotlin declare, or the type that the path leads to."""
+    files = project.in_package(package, name, file.path)
+    if files is None or not steps:
+        return UNKNOWN
+    all_declared = _among(files, name).definitions
+    if renamed is not None and renamed.name == name and package_of(renamed.definition.file) == package:
+        all_declared = (*all_declared, renamed.definition)
+    visible = [declared for declared in all_declared if declared.file.path == file.path or not _is_private(declared)]
+    if visible:
+        return Meaning(tuple(visible))
+    outer, _, type_named = package.rpartition(".")
+    around = _in_scattered_package(project, file, outer, type_named, None, steps - 1) if type_named else NOTHING
+    return Meaning.joined(Meaning(tuple(own_members(project, owner, name))) for owner in around.definitions)
+
+
+def _is_private(definition: Declaration) -> bool:
+    """Whether only its own file sees it in Kotlin."""
+    _, item = scopes.outermost(definition.name)
+    return item is not None and symbols.has_modifier(item, "private")
+
+
+def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | None) -> Meaning:
+    """What other files of the package declare, which need no import in Go, Java and Kotlin."""
+    if family(file.path) in traits.SCATTERED_PACKAGES:
+        return _in_scattered_package(project, file, package_of(file), name, renamed, 1)
+    if renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition.file):
+        return Meaning((renamed.definition,))
     if family(file.path) == "go":
         files = project.beside(file.path, name)
         return _among(files and [other for other in files if project.share_a_package(other, file)], name)

@@ -8,7 +8,7 @@ from itertools import takewhile
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import symbols, traits
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import MOST_STEPS, Declaration, definitions
@@ -28,6 +28,7 @@ from mercury_ls.code.index.types import (
     types_of,
 )
 from mercury_ls.code.modules import Project, family
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import outward
 
@@ -49,8 +50,9 @@ class Kinship(Struct, dict=True):
 
     def of_object(self, file: Snapshot, whose: Node) -> Judgement:
         around, receiver = symbols.enclosing(whose), text_of(whose)
-        if around is not None and (is_self(file, receiver) or receiver in SUPER):
-            if _is_of_another_object(whose, around):
+        is_extended = around is not None and around.type not in scopes.TYPES and part_of(around, "receiver") is not None
+        if around is not None and not is_extended and (is_self(file, receiver) or receiver in SUPER):
+            if _is_of_another_object(file, whose, around):
                 return UNKNOWN
             is_own = receiver not in SUPER and self.is_of(file, around)
             return SAME if is_own or self.is_derived(file, around) else UNKNOWN
@@ -189,10 +191,12 @@ class Kinship(Struct, dict=True):
         return frozenset(base.place for base in above)
 
 
-def _is_of_another_object(node: Node, around: Node) -> bool:
-    """Whether JavaScript's `this` is not the class's: in a plain function, or in the method of an object."""
+def _is_of_another_object(file: Snapshot, node: Node, around: Node) -> bool:
+    """Whether `this` is not the class's: in JavaScript in a plain function, or in the method of an object, in Kotlin in
+    a lambda."""
+    any_object = OF_ANY_OBJECT if family(file.path) == "javascript" else frozenset[str]()
     for inside in takewhile(lambda node: node != around, outward(node.parent)):
         in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
-        if in_object or inside.type in OF_ANY_OBJECT:
+        if in_object or inside.type in any_object or symbols.is_called_on_an_object(inside):
             return True
     return False

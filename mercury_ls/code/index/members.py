@@ -4,12 +4,15 @@ import re
 
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
+from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index.definitions import Declaration, in_module, own_members
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
+from mercury_ls.code.index.types import Type, class_of, members, type_of_receiver, types_of
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import family, in_import
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
@@ -25,11 +28,20 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     if node.type == "private_property_identifier":
         return SAME if is_home and (own or symbols.enclosing(node)) == kin.owner else OTHER
     if node.parent is None or in_import(node):
-        return OTHER
+        return SAME if _is_imported(kin, file, file.offset_of_byte(node.start_byte)) else OTHER
     if (kind := _type_of_object(node)) is not None:
         return kin.of_annotation(file, kind)
     if scopes.declares(node) and own is not None:
         return _of_declaration(kin, file, node, own)
+    if family(file.path) in traits.IMPLICIT_RECEIVERS:
+        if scopes.declares(node):
+            return OTHER
+        if symbols.is_extension(kin.declared):
+            return UNKNOWN
+        if not symbols.is_qualified(node):
+            return _of_bare(kin, file, node)
+        if path := symbols.path_before(node):
+            return kin.of_class(file, path, file.offset_of_byte(node.start_byte))
     is_short = node.parent.type == "shorthand_field_initializer"
     if not symbols.is_qualified(node) and not is_short and _is_seen_bare(kin, file, node, own):
         return SAME
@@ -39,7 +51,7 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         is_named = type_name(kin.owner) in re.findall(r"\w+", text_of(named))
         is_same = _of_qualified(kin, file, node) is SAME
         return SAME if is_same else UNKNOWN if is_named else OTHER
-    if node.parent.type == "keyword_argument":
+    if node.parent.type in symbols.KEYWORD_ARGUMENTS:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
@@ -49,11 +61,45 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     return UNKNOWN if around is not None and kin.may_derive(file, around) else OTHER
 
 
+def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    """Of a name that may be a member of what lambdas, extensions and the types around are called on."""
+    offset = file.offset_of_byte(node.start_byte)
+    if scopes.local_at(file, offset, (kin.name,)) is not None:
+        return OTHER
+    is_open, of_types = False, kin.declared is not None and Declaration(kin.home, kin.declared).type is not None
+    for receiver, is_static in symbols.receivers(node, of_types):
+        if receiver is None:
+            return UNKNOWN
+        kind = type_of_receiver(file, receiver)
+        verdict = kin.of_type(kind) if symbols.is_seen(kin.declared, receiver, is_static) else OTHER
+        if verdict is not OTHER:
+            return UNKNOWN if is_open else verdict
+        declared = members(kin.project, kind, kin.name)
+        if any(symbols.is_seen(member.name, receiver, is_static) for member in declared or ()):
+            return OTHER
+        is_open |= declared is None
+    starts = [imported.start for imported in kin.project.imports(file) if imported.alias == kin.name]
+    return SAME if any(_is_imported(kin, file, start) for start in starts) else OTHER
+
+
+def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:
+    """Whether an import of Kotlin names the member there: `import shop.Color.RED`."""
+    for imported in kin.project.imports(file):
+        package, _, owner = imported.module.removesuffix(".Companion").rpartition(".")
+        if imported.start == offset and family(file.path) in traits.SCATTERED_PACKAGES:
+            owners = in_module(kin.project, file, package, owner, None).definitions
+            return any(kin.of(whole) is SAME for whole in owners if whole.type is not None)
+    return False
+
+
 def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
-    """Whether it is the same overload: in Java a method with other parameters is another one, and a field none."""
-    if family(file.path) != "java" or kin.declared is None:
+    """Whether it is the same overload: a method with other parameters is another one, and in Java a field none."""
+    language = family(file.path)
+    if language not in traits.OVERLOADING & traits.CLASSES or kin.declared is None:
         return True
-    return symbols.nameless_parameters(kin.declared) == symbols.nameless_parameters(node) is not None
+    parameters = symbols.nameless_parameters(node)
+    is_overriding = parameters is not None or language in traits.OVERRIDING_FIELDS
+    return is_overriding and symbols.nameless_parameters(kin.declared) == parameters
 
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
@@ -93,9 +139,33 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     function = symbols.function_of_keyword(node)
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
+    if node.parent is not None and node.parent.type == "value_argument":
+        return _of_named_argument(kin, file, function)
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
         return SAME
     return UNKNOWN if symbols.last_name(function) in REPLACING else OTHER
+
+
+def _of_named_argument(kin: Kinship, file: Snapshot, function: Node) -> Judgement:
+    """Of one of Kotlin, which gives a value to a property that is a parameter of the constructor."""
+    path, offset = text_of(function), file.offset_of_byte(function.start_byte)
+    copied = part_of(function, "object") if text_of(part_of(function, "name")) == "copy" else None
+    kinds = types_of(kin.project, file, copied) if copied is not None else (Type(file, path, offset),)
+    verdict = kin.of_object(file, copied) if copied is not None else kin.of_class(file, path, offset)
+    classes = [class_of(kin.project, kind) for kind in (kinds or ()) if verdict is SAME]
+    owners = [definition for definition in classes if definition is not None and definition.type is not None]
+    names = [name for owner in owners for name in _declared_by(kin, owner)] if owners else [kin.declared]
+    if not any(name and name.parent and name.parent.type == "class_parameter" for name in names):
+        return OTHER
+    is_several = copied is None and any(owner.type and symbols.has_several_constructors(owner.type) for owner in owners)
+    return UNKNOWN if is_several else verdict
+
+
+def _declared_by(kin: Kinship, owner: Declaration) -> list[Node | None]:
+    """The names of the member in the class itself, which may override that of the owner."""
+    if owner.type is not None and kin.is_of(owner.file, owner.type):
+        return [kin.declared]
+    return [member.name for member in own_members(kin.project, owner, kin.name)]
 
 
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:

@@ -7,7 +7,9 @@ from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import declaring_type
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.scopes import Binding
+from mercury_ls.code.symbols import last_name, text_of
 from mercury_ls.code.syntax import innermost
 
 MOST_DECLARATIONS = 256
@@ -45,7 +47,7 @@ def symbol_at(before: str, after: str, home: Snapshot | None, offset: int) -> Sy
         path=home.path,
         local=local,
         owner=owner,
-        function=_function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
+        function=last_name(function_of_parameter(node)) if local and scopes.in_parameters(home, offset) else "",
         module_level=declared and not local and owner is None and not scopes.is_member(node),
     )
 
@@ -104,9 +106,10 @@ def _is_of_another_self(member: Node, node: Node) -> bool:
     return member_class is not None and node_class is not None and not symbols.are_related(member_class, node_class)
 
 
-def _function_of_parameter(node: Node) -> str:
-    """The function that takes this parameter; for a Python constructor, the class."""
-    around = innermost(node.parent, scopes.FUNCTIONS)
-    name = symbols.last_name(around.child_by_field_name("name")) if around is not None else ""
-    whole = symbols.enclosing(around) if around is not None and name == "__init__" else None
-    return symbols.type_name(whole) if whole is not None else name
+def function_of_parameter(node: Node) -> Node | None:
+    """The name of what is called to give this parameter a value: for a constructor, that of the class."""
+    around = innermost(node.parent, (*scopes.FUNCTIONS, "primary_constructor"))
+    named = part_of(around, "name") if around is not None else None
+    is_constructor = text_of(named) == "__init__" or (around is not None and around.type.endswith("_constructor"))
+    whole = symbols.enclosing(around) if around is not None and is_constructor else None
+    return part_of(whole, "name") if whole is not None else named

@@ -1,7 +1,7 @@
 """Of which types an expression may be: by annotations, values, constructors, results, members and elements."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -13,10 +13,11 @@ from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import MOST_STEPS, Declaration, declared_at, definitions, own_members
 from mercury_ls.code.modules import Project, family, in_import
 from mercury_ls.code.symbols import text_of, type_name
+from mercury_ls.code.syntax import outward
 
 PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 AROUND = re.compile(
-    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|mut|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
+    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|in|mut|out|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
 )
 """What stands beside the name of a type and changes nothing of its members."""
 GENERIC = re.compile(r"(?P<name>[\w.:]*)\s*[\[<](?P<arguments>.*)[\]>]", re.DOTALL)
@@ -31,13 +32,14 @@ AWAITED = frozenset({"Awaitable", "Coroutine", "Future", "Promise", "PromiseLike
 FIRST = frozenset({"AsyncContextManager", "AsyncGenerator", "ContextManager", "Generator"})
 LISTS = frozenset(
     {"Array", "ArrayList", "AsyncIterable", "AsyncIterator", "Collection", "Deque", "FrozenSet", "HashSet", "Iterable"}
-    | {"Iterator", "List", "MutableSequence", "ReadonlyArray", "Sequence", "Set", "Stream", "Vec", "VecDeque"}
+    | {"Iterator", "List", "MutableCollection", "MutableIterable", "MutableList", "MutableSequence", "MutableSet"}
+    | {"ReadonlyArray", "Sequence", "Set", "Stream", "Vec", "VecDeque"}
     | {"deque", "frozenset", "list", "set"}
 )
 """Generic types whose elements are of their argument."""
 MAPPINGS = frozenset(
-    {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMapping", "OrderedDict", "Record"}
-    | {"ReadonlyMap", "defaultdict", "dict"}
+    {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMap", "MutableMapping", "OrderedDict"}
+    | {"ReadonlyMap", "Record", "defaultdict", "dict"}
 )
 TAKING = frozenset({"get", "pop", "setdefault"})
 """Methods of a mapping or list that return what it holds."""
@@ -168,6 +170,8 @@ def _own_types(file: Snapshot, node: Node) -> Types:
     """The type around, for what its methods call their object; its bases, for `super`."""
     name = text_of(node)
     around = symbols.enclosing(node) if name in SUPER or is_self(file, name) else None
+    if around is not None and any(map(symbols.is_called_on_an_object, outward(node))):
+        return ()
     definition = Declaration.of(file, around) if around is not None else None
     if definition is not None:
         return tuple(bases(definition)) if name in SUPER else (Type(file, definition=definition),)
@@ -175,15 +179,25 @@ def _own_types(file: Snapshot, node: Node) -> Types:
 
 
 def is_self(file: Snapshot, text: str) -> bool:
-    return text in ("this", "super") if family(file.path) in ("java", "javascript") else text in symbols.SELVES
+    return text in ("this", "super") if family(file.path) in traits.THIS else text in symbols.SELVES
 
 
 def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: int) -> Types | None:
     path = text_of(node)
-    declared = definitions(project, file, path, offset, steps)
+    if family(file.path) in traits.IMPLICIT_RECEIVERS:
+        path = path.removesuffix(".Companion")
+    declared = _declared(project, file, node, path, steps)
     if declared is None:
         return _class_elsewhere(file, path, offset)
     return _union(_of_definition(project, definition, steps - 1, is_called=False) for definition in declared)
+
+
+def _declared(project: Project, file: Snapshot, node: Node, path: str, steps: int) -> Sequence[Declaration] | None:
+    """What a path of names stands for, in Kotlin also a member of what the code around is called on."""
+    in_receivers = of_receivers(project, file, node, path.partition(".")[0], steps)
+    if in_receivers == []:
+        return definitions(project, file, path, file.offset_of_byte(node.start_byte), steps)
+    return in_receivers if "." not in path else None
 
 
 def _of_definition(project: Project, definition: Declaration, steps: int, is_called: bool) -> Types | None:
@@ -219,7 +233,7 @@ def _of_function(project: Project, file: Snapshot, function: Node, stated: facts
 
 def _result(project: Project, file: Snapshot, callee: Node, steps: int) -> Types | None:
     path, offset = text_of(callee), file.offset_of_byte(callee.start_byte)
-    declared = definitions(project, file, path, offset, steps) if PATH.fullmatch(path) else None
+    declared = _declared(project, file, callee, path, steps) if PATH.fullmatch(path) else None
     if declared is not None:
         return _union(_of_definition(project, definition, steps, is_called=True) for definition in declared)
     made_of = facts.of_expression(file, callee)
@@ -314,3 +328,26 @@ def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -
         if inherited is None or inherited:
             return inherited
     return []
+
+
+def of_receivers(
+    project: Project, file: Snapshot, node: Node, name: str, steps: int = MOST_STEPS
+) -> list[Declaration] | None:
+    """The member of an object that a bare name of Kotlin stands for; None if there may be others than are known."""
+    offset = file.offset_of_byte(node.start_byte)
+    if family(file.path) not in traits.IMPLICIT_RECEIVERS or scopes.local_at(file, offset, (name,)) is not None:
+        return []
+    is_type = symbols.is_type(name, file)
+    for receiver, is_static in symbols.receivers(node, is_type):
+        declared = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
+        if receiver is None or (declared is None and not is_type):
+            return None
+        if seen := [member for member in declared or () if symbols.is_seen(member.name, receiver, is_static)]:
+            return seen
+    return []
+
+
+def type_of_receiver(file: Snapshot, receiver: Node) -> Type:
+    """Of a type that is declared around, or that an extension names."""
+    definition = Declaration.of(file, receiver)
+    return Type(file, text_of(receiver), file.offset_of_byte(receiver.start_byte), definition)

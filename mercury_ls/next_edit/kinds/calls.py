@@ -7,14 +7,13 @@ from itertools import pairwise
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, syntax
+from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.symbol import Symbol, is_alike, symbol_at
-from mercury_ls.code.languages import find
 from mercury_ls.code.lexemes import KEYWORDS
-from mercury_ls.code.modules import Project
+from mercury_ls.code.modules import Project, family
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import is_qualified, qualifier_of
 from mercury_ls.next_edit.examples import Piece
@@ -22,7 +21,7 @@ from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
 NAMED = re.compile(r"(?P<name>(?!lambda\b)[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
-SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument"})
+SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument", "spread_expression"})
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 BLOCK_COMMENT = r"/\*(?:[^*]|\*(?!/))*+\*/"
@@ -125,9 +124,9 @@ def _bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     return node if "argument" in node.type or "parameter" in node.type or node.type == "token_tree" else None
 
 
-def named_by(snapshot: Snapshot) -> bool:
-    language = find(snapshot.language, snapshot.path)
-    return language is not None and language.id == "python"
+def named_by(snapshot: Snapshot) -> str:
+    """What stands between the name of an argument and its value; empty if none are written by name."""
+    return traits.NAMED_BY.get(family(snapshot.path), "")
 
 
 def _given_name(argument: str) -> str:
@@ -156,7 +155,15 @@ def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
         is_spread = any(node is not None and node.type in SPREAD for node in nodes) or any(
             text.startswith("...") or text.endswith("...") for text in texts
         )
+        is_spread |= _is_followed_by_lambda(around)
         yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)), is_spread)
+
+
+def _is_followed_by_lambda(arguments: Node) -> bool:
+    """Whether a call of Kotlin has one more argument behind its brackets."""
+    call = arguments.parent
+    after = (node.next_sibling for node in (arguments, call) if node is not None)
+    return any(node is not None and node.type == "annotated_lambda" for node in after)
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:

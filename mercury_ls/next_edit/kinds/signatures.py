@@ -25,7 +25,19 @@ from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family, in_import, is_exported
-from mercury_ls.code.symbols import SELVES, enclosing, is_qualified, owner_of, qualifier_node, text_of, type_name
+from mercury_ls.code.parts import part_of, parts_of
+from mercury_ls.code.symbols import (
+    SELVES,
+    default_beside,
+    enclosing,
+    has_several_constructors,
+    is_qualified,
+    owner_of,
+    parameters_in,
+    qualifier_node,
+    text_of,
+    type_name,
+)
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
@@ -47,7 +59,9 @@ from mercury_ls.next_edit.suppress import never
 suppress = never
 
 RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
-LISTS = frozenset(kinds("formal_parameters method_parameters parameter_list parameters"))
+LISTS = frozenset(
+    kinds("class_parameters formal_parameters function_value_parameters method_parameters parameter_list parameters")
+)
 RESTS = frozenset(
     kinds("""
     dictionary_splat_pattern list_splat_pattern rest_pattern spread_parameter variadic_parameter
@@ -69,7 +83,9 @@ TRANSPARENT = re.compile(
     r"|staticmethod)\b"
 )
 """Decorators that pass on the arguments that they are given, and no others."""
-ASSIGNING = frozenset({"assignment", "const_item", "const_spec", "static_item", "var_spec", "variable_declarator"})
+ASSIGNING = frozenset(
+    kinds("assignment const_item const_spec property_declaration static_item var_spec variable_declarator")
+)
 
 
 class Parameter(Struct, frozen=True):
@@ -156,10 +172,10 @@ def _edited_lists(home: Snapshot, edit: Edit) -> Iterator[Node]:
 def _name_before(listed: Node) -> Node | None:
     """The name of the function whose parameters these are."""
     function = listed.parent
-    if function is not None and function.type in ("arrow_function", "function_expression"):
+    if function is not None and function.type in ("arrow_function", "function_expression", "primary_constructor"):
         function = function.parent
-    named = function and (function.child_by_field_name("name") or function.child_by_field_name("declarator"))
-    if function is None or named is None or function.child_by_field_name("result") == listed:
+    named = function and (part_of(function, "name") or part_of(function, "declarator"))
+    if function is None or named is None or part_of(function, "result") == listed:
         return None
     if function.parent is not None and function.parent.type == "object":
         return None  # nothing says which objects are like it
@@ -214,6 +230,9 @@ def _doubt(symbol: Symbol, home: Snapshot) -> str:
     declared = [node for node in nodes if node is not None and not _is_exported(node)]
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
         return f"{quoted(name)} is declared more than once"
+    around = symbol.node and symbol.node.parent
+    if around is not None and has_several_constructors(around):
+        return f"{quoted(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
     return "a decorator may change the arguments" if is_open else ""
 
@@ -269,29 +288,36 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
     """What stands before the brackets of a call, and what within them."""
     parameters: list[Parameter] = []
     passing = ""
-    nodes = [node for node in listed.named_children if "comment" not in node.type and text_of(node) != "void"]
+    nodes = [node for node in parameters_in(listed) if text_of(node) != "void"]
     receiver = _receiver(nodes, symbol, home)
     for node in nodes[bool(receiver) :]:
         if node.type == "positional_separator":
             parameters = [replace(parameter, passing="position") for parameter in parameters]
         elif node.type == "keyword_separator":
             passing = "name"
-        elif not RESTS.isdisjoint(inner.type for inner in (node, *node.named_children[:1])):
+        elif _is_rest(node):
             parameters.append(Parameter(text_of(node), "rest", is_required=False))
             passing = "name"
         else:
-            value = next(filter(None, map(node.child_by_field_name, DEFAULT_FIELDS)), None)
+            value = next(filter(None, (part_of(node, name) for name in DEFAULT_FIELDS)), default_beside(node))
             is_required, default = value is None and "optional" not in node.type, _literal(value)
             # `a, b int` of Go are two.
-            for named in node.children_by_field_name("name") or [node]:
+            for named in parts_of(node, "name") or [node]:
                 parameters.append(Parameter(_name_of(named) or text_of(named), passing, is_required, default))
     return receiver, tuple(parameters)
+
+
+def _is_rest(parameter: Node) -> bool:
+    """Whether it collects any number of arguments."""
+    modifiers = [node for node in (parameter.prev_sibling, *parameter.named_children[:1]) if node is not None]
+    is_rest = not RESTS.isdisjoint(node.type for node in (parameter, *parameter.named_children[:1]))
+    return is_rest or any(node.type.endswith("modifiers") and "vararg" in text_of(node).split() for node in modifiers)
 
 
 def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
     first = text_of(listed[0]) if listed else ""
-    if not named_by(home):
+    if family(home.path) != "python":
         return first if RECEIVER.match(first) else ""
     is_static = "@staticmethod" in _decorators(symbol)
     return first if symbol.owner is not None and not is_static and not first.startswith("*") else ""
@@ -300,7 +326,7 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 def _name_of(parameter: Node) -> str:
     """The name of a parameter, within declarators and types; empty if it is destructured."""
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
-    while inner := next((child for field in NAME_FIELDS if (child := named.child_by_field_name(field))), None):
+    while inner := next((child for field in NAME_FIELDS if (child := part_of(named, field))), None):
         named = inner
     return text_of(named) if WORD.fullmatch(text_of(named)) else ""
 
@@ -439,7 +465,7 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
 def _functions(rule: Signature, home: Snapshot) -> Iterator[tuple[str, Symbol]]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
     symbol = symbol_at(rule.function, rule.function, home, rule.named_at)
-    named = symbol.owner.child_by_field_name("name") if symbol.owner is not None else None
+    named = part_of(symbol.owner, "name") if symbol.owner is not None else None
     yield "constructor" if rule.function == text_of(named) else rule.function, symbol
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         name, at = text_of(named), home.offset_of_byte(named.start_byte)
@@ -489,10 +515,10 @@ def _arguments(
         else:
             is_in_row = is_in_row and passing == "name"
             if piece is not None:
-                moved.append((f"{name}=", piece))
+                moved.append((f"{name}{has_names}", piece))
             else:
                 before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
-                named.insert(before, (order[name], f"{name}={NAMED.sub('', value)}"))
+                named.insert(before, (order[name], f"{name}{has_names}{NAMED.sub('', value).lstrip()}"))
     return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
 
 
@@ -543,7 +569,7 @@ def _is_variable(node: Node | None) -> bool:
         return False
     if scopes.is_member(node) or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None:
         return False
-    value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
+    value = part_of(parent, "value") or part_of(parent, "right")
     return value is None or value.type not in scopes.FUNCTIONS
 
 
@@ -646,7 +672,7 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
     for at in scopes.mentions(file, uses.name):
         node = scopes.node_at(file, at)
         own = owner_of(node) if node is not None and scopes.declares(node) else None
-        listed = node and node.parent and node.parent.child_by_field_name("parameters")
+        listed = node and node.parent and part_of(node.parent, "parameters")
         if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
         _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)

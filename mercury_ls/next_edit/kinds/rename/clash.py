@@ -10,7 +10,7 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
-from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.modules import Project, family, in_import, package_of
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
@@ -73,12 +73,16 @@ def _had_before(rule: Rename, file: Snapshot, accepted: Sequence[Edit]) -> Itera
 
 
 def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project) -> Taken:
-    """Where other files of the package have it: in Go all that is not local, in Java a class."""
-    is_member = family(home.path) == "java" and symbols.owner_of(renamed) is not None
-    if family(home.path) not in ("go", "java") or is_member or _scope_of(home, renamed) is None:
+    """Where other files of the package have it: in Go all that is not local, in Java a class,
+    in Kotlin what is no member."""
+    language = family(home.path)
+    is_member = language in traits.NESTING and symbols.owner_of(renamed) is not None
+    if language not in traits.PACKAGED - {"rust"} or is_member or _scope_of(home, renamed) is None:
         return
-    files = project.beside(home.path, rule.after) or ()
-    beside = [file for file in files if file.path != home.path and project.share_a_package(home, file)]
+    is_scattered = language in traits.SCATTERED_PACKAGES
+    in_package = project.in_package(package_of(home), rule.after, home.path) if is_scattered else None
+    files = in_package if is_scattered else project.beside(home.path, rule.after)
+    beside = [file for file in files or () if file.path != home.path and project.share_a_package(home, file)]
     for file in beside:
         for at in scopes.mentions(file, rule.after)[:MOST]:
             node = scopes.node_at(file, at)

@@ -11,6 +11,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses
@@ -80,7 +81,8 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     old, new = _old_and_new(rule, home, project)
     if not any(_is_interface(home, at) for at in new):
         old = [at for at in old if not _is_interface(home, at)]
-    spaces = [{_space_at(home, at) for at in places if _has_body(home, at)} for places in (old, new)]
+    is_shared = family(home.path) in traits.IMPLICIT_RECEIVERS
+    spaces = [{_space_at(home, at) for at in places if _has_body(home, at) or is_shared} for places in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
 
 
@@ -135,4 +137,4 @@ def _has_body(snapshot: Snapshot, offset: int) -> bool:
     outside = around.parent
     decorated = outside is not None and outside.type == "decorated_definition"
     is_accessor = decorated or any(child.type in ("get", "set") for child in around.children)
-    return around.child_by_field_name("body") is not None and not is_accessor
+    return part_of(around, "body") is not None and not is_accessor

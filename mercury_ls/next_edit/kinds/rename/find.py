@@ -11,7 +11,7 @@ from mercury_ls.code.index.definitions import constructs, declares_at_top
 from mercury_ls.code.index.symbol import Symbol, is_alike
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
-from mercury_ls.code.scopes import whole
+from mercury_ls.code.scopes import whole, whole_in
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, qualifier_of
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
@@ -122,7 +122,7 @@ def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterat
 def _mentioned(rule: Rename, snapshot: Snapshot) -> list[Span]:
     """Where the old name stands; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
-    pattern = re.compile(_accessor(rule.before) + "|" + whole(rule.before) + given_anew)
+    pattern = re.compile(_accessor(rule.before) + "|" + whole_in(snapshot, rule.before) + given_anew)
     matches = matching(pattern, snapshot.text, scopes.mentions(snapshot, rule.before))
     return nearest([match.span() for match in matches], snapshot, rule, MOST_USES)
 

@@ -187,7 +187,7 @@ def is_in_doubt(uses: Uses, offset: int) -> bool:
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
     if node is None or syntax.inside(file, offset) == "comment":
         return False
-    if node.type in STRINGS:
+    if node.type in STRINGS and syntax.inside(file, offset) == "string":
         return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
@@ -217,7 +217,7 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     if called is not None and symbols.last_name(called) == "partial":
         given = called.parent and called.parent.child_by_field_name("arguments")
         called = given.named_children[0] if given is not None else None
-    last = called and (called.child_by_field_name("attribute") or called)
+    last = symbols.name_of_callee(called)
     function, declared = text_of(last), uses.symbol.node
     if called is None or last is None or declared is None:
         return False

@@ -13,12 +13,14 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import (
     MOST,
     Declaration,
     Meaning,
     Renamed,
     declared,
+    declares_at_top,
     in_module,
     meaning_of,
     own_members,
@@ -26,9 +28,17 @@ from mercury_ls.code.index.definitions import (
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at, overrides
-from mercury_ls.code.index.symbol import Symbol, is_alike, is_local_here, symbol_at
-from mercury_ls.code.index.types import PATH, ancestors
+from mercury_ls.code.index.symbol import (
+    Symbol,
+    declarations,
+    function_of_parameter,
+    is_alike,
+    is_local_here,
+    symbol_at,
+)
+from mercury_ls.code.index.types import PATH, ancestors, generic, of_receivers, types_of
 from mercury_ls.code.modules import Imported, Project, family, in_import
+from mercury_ls.code.parts import part_of
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import innermost, outward
@@ -61,6 +71,8 @@ class Uses(Struct, dict=True):
             return OTHER
         if self.symbol.local is not None and self.symbol.is_local_at(node):
             return SAME if self._is_same_local(node, self.symbol.local) else OTHER
+        if self._is_unreadable(node):
+            return UNKNOWN
         verdict = member_at(self.kin, self.snapshot, node) if self.kin is not None else self._of_name(node, offset)
         is_read = self._is_read and node.type not in PROSE and not _is_in_macro(node)
         return UNKNOWN if verdict is SAME and not is_read else verdict
@@ -83,6 +95,11 @@ class Uses(Struct, dict=True):
         is_bare = node is not None and not in_import(node) and not symbols.is_qualified(node)
         return is_bare and self.symbol.module_level and self._is_called(alias, offset)
 
+    def _is_unreadable(self, node: Node) -> bool:
+        """Whether an error hides what is around: the grammar of Kotlin does not read some bodies in a single line."""
+        is_open = family(self.snapshot.path) in traits.IMPLICIT_RECEIVERS
+        return is_open and any(around.is_error for around in outward(node))
+
     def is_of_another_kind(self, node: Node) -> bool:
         declared = self.symbol.node
         return declared is not None and symbols.category(declared, self.home) != symbols.category(node, self.snapshot)
@@ -103,11 +120,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
-        around = innermost(self.symbol.node, scopes.FUNCTIONS)
-        named = around and around.child_by_field_name("name")
-        if around is not None and named is not None and text_of(named) == "__init__":
-            whole = symbols.enclosing(around)
-            named = whole and whole.child_by_field_name("name")
+        named = self.symbol.node and function_of_parameter(self.symbol.node)
         if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
@@ -119,13 +132,33 @@ class Uses(Struct, dict=True):
     def _is_same_local(self, node: Node, local: Binding) -> bool:
         """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            return is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
-        function = symbols.function_of_keyword(node)
-        last = function and (function.child_by_field_name("attribute") or function)
-        if self.function is None or last is None or text_of(last) != self.function.name:
+            is_here = is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
+            return is_here and not self._is_another_function(node)
+        last = symbols.name_of_callee(symbols.function_of_keyword(node))
+        if self.function is None or last is None or text_of(last) != self.function.name or self._has_overloads:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
         return self.function.is_certain(at)
+
+    @cached_property
+    def _has_overloads(self) -> bool:
+        """Whether several functions have the name of that whose parameter it is, or the class several constructors."""
+        symbol = self.function.symbol if self.function is not None else Symbol()
+        if symbol.node is None or symbol.node.parent is None or family(self.home.path) not in traits.OVERLOADING:
+            return False
+        is_several = len(declarations(text_of(symbol.node), self.home, symbol)) > 1
+        return is_several or symbols.has_several_constructors(symbol.node.parent)
+
+    def _is_another_function(self, node: Node) -> bool:
+        """Whether a call of Kotlin is not of the local, which is no function."""
+        is_called = node.parent is not None and part_of(node.parent, "function") == node
+        if self.symbol.node is None or not is_called or family(self.snapshot.path) not in traits.IMPLICIT_RECEIVERS:
+            return False
+        stated = facts.of_name(self.home, self.symbol.node)
+        kinds = [text_of(kind) for kind in stated.get("type", ())]
+        is_literal = any("literal" in facts.of_expression(self.home, value) for value in stated.get("value", ()))
+        is_value = is_literal or any("->" not in kind for kind in kinds)
+        return is_value or declares_at_top(self.project, self.home, self.name)
 
     # Names in strings
 
@@ -155,13 +188,16 @@ class Uses(Struct, dict=True):
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
+        if symbols.is_extension(self.symbol.node) and not scopes.declares(node) and not in_import(node):
+            return symbols.is_qualified(node) and self._extends(node) and self._is_called(self.name, offset)
         if symbols.is_qualified(node):
             if self.is_home and self._is_in_the_same_file(node):
                 return symbols.is_in_path(node)
             if family(self.snapshot.path) == "rust" and scopes.is_member(node):
                 return False
             module = symbols.qualifier_node(node)
-            path = _path_in_file(text_of(module), node) if module is not None else ""
+            path = symbols.path_before(node)
+            path = path or (_path_in_file(text_of(module), node) if module is not None else "")
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
@@ -207,12 +243,13 @@ class Uses(Struct, dict=True):
 
     def _is_imported(self, node: Node, offset: int) -> bool:
         """Whether an import of the file that brings it, under its name, is among what is known of it there."""
-        if symbols.is_qualified(node):
+        is_extension = symbols.is_extension(self.symbol.node)
+        if symbols.is_qualified(node) and not is_extension:
             return False
         if in_import(node):
             return offset in self.import_sites
         meaning = self._meaning(self.name, offset)
-        if self.is_home and meaning.is_known:
+        if self.is_home and self._is_all(meaning) and not is_extension:
             return False
         return any(map(self._is_it, meaning.definitions))
 
@@ -229,7 +266,13 @@ class Uses(Struct, dict=True):
         return [imported for imported, meaning in zip(matching, meanings, strict=True) if self._is_all(meaning)]
 
     def _meaning(self, path: str, offset: int) -> Meaning:
-        return meaning_of(self.project, self.snapshot, path, offset, self._renamed)
+        """Where a member of an object hides it that Kotlin's code is called on, or may do so, it is not known."""
+        meaning = meaning_of(self.project, self.snapshot, path, offset, self._renamed)
+        node, head = scopes.node_at(self.snapshot, offset), path.partition(".")[0]
+        if node is None or (head == path and symbols.is_qualified(node)):
+            return meaning
+        hiding = of_receivers(self.project, self.snapshot, node, head)
+        return meaning if hiding == [] else Meaning(() if hiding else meaning.definitions, is_known=False)
 
     @property
     def _renamed(self) -> Renamed | None:
@@ -248,6 +291,14 @@ class Uses(Struct, dict=True):
     def _is_called(self, alias: str, offset: int) -> bool:
         """Whether `alias` in this file refers to it."""
         return self._is_all(self._meaning(alias, offset))
+
+    def _extends(self, node: Node) -> bool:
+        """Whether the object has the type that the extension of Kotlin names."""
+        extended = scopes.outermost(self.symbol.node)[1] if self.symbol.node is not None else None
+        whose = symbols.qualifier_node(node)
+        types = types_of(self.project, self.snapshot, whose) if whose is not None else None
+        names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types or ()}
+        return extended is not None and names == {symbols.type_name(extended)}
 
     def _has(self, path: str, name: str, offset: int) -> bool:
         """Whether a dotted path is a module that is the home, or has the name from it."""
