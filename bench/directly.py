@@ -97,7 +97,7 @@ async def _answered(model: str, url: str, rows: Sequence[FimRow]) -> list[Pair]:
 def _theirs(url: str, tokenizer: PretrainedTokenizer, question: ContinuationQuestion) -> str:
     prompt = question.prompt
     body = {
-        "prompt": [*map(int, question.ids), *tokenizer.encode(prompt.forced)],
+        "prompt": _with_forced(tokenizer, [*map(int, question.ids)], prompt.forced),
         "n_predict": prompt.most_tokens,
         "stop": list(prompt.stops),
         "temperature": 0,
@@ -107,6 +107,15 @@ def _theirs(url: str, tokenizer: PretrainedTokenizer, question: ContinuationQues
     request = urllib.request.Request(f"{url.rstrip('/')}/completion", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=SECONDS) as reply:
         return str(json.load(reply)["content"])
+
+
+def _with_forced(tokenizer: PretrainedTokenizer, ids: Sequence[int], forced: str) -> list[int]:
+    """The prompt with the begun word that ours takes back, in the tokens of a text that ends there."""
+    last = len(ids)
+    while last and (spelled := tokenizer.token_bytes[ids[last - 1]]) and b"\n" not in spelled:
+        last -= 1
+    line = b"".join(tokenizer.token_bytes[id] for id in ids[last:]).decode(errors="replace")
+    return [*ids[:last], *tokenizer.encode(line + forced)]
 
 
 def told(pairs: Sequence[Pair]) -> str:
