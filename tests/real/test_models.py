@@ -32,7 +32,7 @@ CODERS = ("qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct")
 DRAWN = Path(__file__).parents[1] / "mercury_ls/completion/rows"
 LANGUAGES = ("python", "typescript", "go", "rust")
 READ = (DRAWN / "python.txt").read_text(encoding="utf-8")[:600]
-CLEAR = {"int8": 0.5, "int4": 2.0}
+CLEAR = {"int8": 0.5, "int4": 2.5}
 """By how many nats a token has to be likelier than all others for the same one to be the likeliest after rounding."""
 MOST_DIVERGENCE = {"int8": 0.002, "int4": 0.1}
 """Nats, on average, from the reference, which has the weights of the file."""
