@@ -271,22 +271,24 @@ async def test_status_and_why_know_the_users_file_as_it_is(client):
     assert not (await client.request("mercury/status", {}))["result"]["problems"]
 
 
-async def test_settings_file_of_a_project_is_named_within_it(client):
-    (client.root / ".mercury.toml").write_text("suggest.enabled = 1\n", encoding="utf-8")
+async def problem_with(client, settings: str) -> str:
+    """The only one that the status tells of these settings of a project."""
+    (client.root / ".mercury.toml").write_text(settings, encoding="utf-8")
     await client.initialize(INLINE)
     client.open("a.py", TEXT)
     await client.until(lambda: shown(client))
     (problem,) = (await client.request("mercury/status", {}))["result"]["problems"]
+    return problem
+
+
+async def test_settings_file_of_a_project_is_named_within_it(client):
+    problem = await problem_with(client, "suggest.enabled = 1\n")
     assert problem == f"project file {client.root.name}/.mercury.toml: suggest.enabled = 1: must be true or false"
     assert shown(client) == [f"mercury: {problem}"]
 
 
 async def test_settings_of_a_project_show_nothing_that_is_not_there(client):
-    (client.root / ".mercury.toml").write_text('engine.effort = "a\\u001b[2J\\u202e"\n', encoding="utf-8")
-    await client.initialize(INLINE)
-    client.open("a.py", TEXT)
-    await client.until(lambda: shown(client))
-    (problem,) = (await client.request("mercury/status", {}))["result"]["problems"]
+    problem = await problem_with(client, 'engine.effort = "a\\u001b[2J\\u202e"\n')
     assert not {"\x1b", "\u202e"} & {*problem, *"".join(shown(client))}
 
 

@@ -49,13 +49,11 @@ def note_of(
 ) -> Generator[None, None, str]:
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
-    if not places and (kept := assigned_by_its_old_name(rule, home, project)):
-        where = listed_places(named_from(home, home, at) for at in kept)
-        return f"{rule.before} keeps its name where it is assigned: {where}"
-    if not places and not places_offered:
-        return _why_nothing(rule, home, files, project)
     if not places:
-        return ""
+        kept = listed_places(named_from(home, home, at) for at in assigned_by_its_old_name(rule, home, project))
+        if kept:
+            return f"{rule.before} keeps its name where it is assigned: {kept}"
+        return "" if places_offered else _why_nothing(rule, home, files, project)
     noun = "more place" if places_offered else "place"
     count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
     if len(places) > MOST_PLACES:
