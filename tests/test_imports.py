@@ -52,7 +52,7 @@ ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
         *("next_edit", "session", "lsp", "web", "team"),
-        *("complete", "own_lines", "tuning", "doctor", "editor", "cli", "manual", "__main__"),
+        *("complete", "tuning", "doctor", "editor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
         *(

@@ -73,19 +73,16 @@ async def comes_back(rows: Sequence[Row], texts: Sequence[str], wisdom: Wisdom, 
     async with setup(texts, options, MERCURY_RECORD_COUNTS="true") as (oracle, at):
         moments = [(AUTOMATIC, False)] * IGNORED + [(INVOKED, True)] * BY_HAND + [(AUTOMATIC, True)] * AFTERWARDS
         met_rows = zip(moments, cycle(rows), strict=False)
-        answers = [await _met(at, oracle, row, kind, right=right, knows=True) for (kind, right), row in met_rows]
+        answers = [await _met(at, oracle, row, kind, right=right) for (kind, right), row in met_rows]
         return sum(answer is not None for answer in answers[-AFTERWARDS:])
 
 
-async def _met(
-    at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: bool, knows: bool = False
-) -> Answer | None:
+async def _met(at: Desk, oracle: OracleServer, row: Row, kind: int, *, right: bool) -> Answer | None:
     """What is shown at a row. The user accepts what is right, and types the true text over what is not, or where there
-    is nothing. A model that `knows` is right about all lines that are hidden from it while the user reads."""
+    is nothing."""
     oracle.options.right, oracle.options.seed = float(right), len(at.opened)
     buffer = at.open_row(row)
     answers = await buffer.asked(len(row.before), kind)
-    oracle.options.right = max(oracle.options.right, float(knows))
     await asyncio.sleep(READING_SECONDS)
     if answers and _fits(row, answers[0]):
         buffer.accept(answers[0], len(row.before))

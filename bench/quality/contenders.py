@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-from bench.quality.editor import NO_FILE, Contender, Metered, introduced
+from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import LeftToRight
 from bench.quality.llama import LlamaPeer, dense_weights, write_gguf
 from mercury_engine import model_folders
@@ -43,7 +43,7 @@ async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
         client = InProcessClient(meter)
         try:
             await client.start()
-            yield await introduced(Contender(_short(name), client, meter))
+            yield Contender(_short(name), client, meter)
         finally:
             await client.close()
 

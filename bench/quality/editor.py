@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.next_edit.cases import Case
@@ -15,7 +15,6 @@ from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.engine import MercuryEngine
-from mercury_ls import own_lines
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
 from mercury_ls.completion.offers import Answer
@@ -97,12 +96,11 @@ def _work(engine: Engine) -> _WorkDone | None:
 
 
 class Contender(Struct, frozen=True):
-    """A contender: `client` for a session, the meter of its engine, and what is known of its model's answers."""
+    """A contender: `client` for a session, and the meter of its engine."""
 
     name: str
     client: Any
     meter: Metered
-    outcomes: Outcomes = field(default_factory=Outcomes)
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
@@ -161,22 +159,12 @@ async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     return NextEditAnswer(proposed.offer.edits, proposed.offer.p_accept, elapsed)
 
 
-async def introduced(contender: Contender) -> Contender:
-    """The contender, whose model has been judged as when it is added."""
-    session = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda *_: contender.client).session(
-        [], {}, lambda status: None
-    )
-    session.questions.outcomes = contender.outcomes
-    await own_lines.taught(session)
-    return contender
-
-
 def opened(
     contender: Contender, path: str, language: str, text: str, project: CheckedOutProject | None = None
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
     session = wiring.session([project.root] if project else [], {}, lambda status: None)
-    session.questions.settings, session.questions.outcomes = _steady(session.settings), contender.outcomes
+    session.questions.settings, session.questions.outcomes = _steady(session.settings), Outcomes()
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
     analysers = [project.analyser] if project else []  # for a single file, only what it contains is known

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, EngineError
-from mercury_ls.cli.given import UsageError, assigned, chosen_file, failed, load_settings, settings_in_effect
+from mercury_engine.api import EngineError
+from mercury_ls.cli.given import UsageError, chosen_file, failed, load_settings, settings_in_effect
 from mercury_ls.link import local
 from mercury_ls.link.wire import WireError
 from mercury_ls.models import choose, library, measure, overview, recommended
@@ -61,7 +61,6 @@ def add(options: argparse.Namespace) -> int:
                 agreed=_agreement(options.yes, progress),
                 report=progress.report,
                 open_made=lambda folder, record: added.made(folder, record, settings),
-                judged=lambda engine: _judged(engine, options, progress),
             )
     except KeyboardInterrupt:
         sys.stderr.write("interrupted: run the command again to continue\n")
@@ -75,24 +74,7 @@ def add(options: argparse.Namespace) -> int:
         return failed(options, f"{name} cannot be asked: {abbreviated(model.problem)}")
     if model.note and model.record.kind != "server":  # of a server it was said before
         print(one_line(f"it {model.note}"))
-    if model.quality:
-        print(model.quality)
     return 0
-
-
-def _judged(engine: Engine, options: argparse.Namespace, progress: "_AddProgress") -> str:
-    """How good a model is, remembered for when it suggests something."""
-    from mercury_ls import own_lines
-    from mercury_ls.session import stats
-
-    judged = own_lines.hidden_from(
-        engine,
-        progress.report,
-        arguments=assigned(options),
-        user_file=chosen_file(options),
-        stats_file=stats.default_file(),
-    )
-    return str(judged) if judged.asked else ""
 
 
 def _agreement(yes: bool, progress: "_AddProgress") -> Callable[[Plan], bool]:

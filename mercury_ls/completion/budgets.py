@@ -28,10 +28,6 @@ PAUSE_AFTER_MISS_MS = 500.0
 """A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
 USUAL_BAR = 0.25
 """For next edits, and for completions of other programs, many of which say nothing of how sure they are."""
-LEARNED_BAR = 0.65
-"""For completions by another model of this process, once its probability is no guess: seven in ten begin right."""
-ENOUGH_OUTCOMES = 20
-"""Until so many are known, it is one."""
 READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 """How many tokens of context to read where the first token comes within so many milliseconds."""
 USUAL_CONTEXT = 2048
@@ -102,9 +98,9 @@ class Budgets(Struct, frozen=True):
         )
 
 
-def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings, outcomes: int = 0) -> Budgets:
-    """What the settings say, and what they leave open by the engine's pace, and by how many `outcomes` of its model are
-    known. A small model gets little of everything: what it says later, or with more context, is hardly ever better."""
+def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> Budgets:
+    """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
+    what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
     tokens, context = _tokens_for(is_weak, pace), _context_for(info, pace, settings)
     reading_ms = info.reading_ms(info.awaited_tokens or context.tokens) if info else 0.0
@@ -117,21 +113,13 @@ def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings, o
         tokens=suggest.max_tokens or tokens,
         context=context,
         writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
-        bar=bar_of(settings, _usual_bar(info, outcomes)),
+        bar=bar_of(settings, info.bar if info else USUAL_BAR),
     )
 
 
 def bar_of(settings: Settings, usual: float = USUAL_BAR) -> float:
     chosen = settings.suggest.minimum_probability
     return usual if chosen < 0 else chosen
-
-
-def _usual_bar(info: EngineInfo | None, outcomes: int) -> float:
-    if info is not None and info.calibrated:
-        return info.bar
-    if info is None or info.address:
-        return USUAL_BAR
-    return LEARNED_BAR if outcomes >= ENOUGH_OUTCOMES else info.bar
 
 
 def _deadline_for(is_weak: bool, pace: EnginePace, tokens: int, reading_ms: float) -> float:

@@ -78,8 +78,8 @@ class Outcome(Struct, frozen=True):
 
 
 class Judge(Struct, frozen=True):
-    """Of the answers of one model, whose own word is `calibrated` or not. `corrections` are added to the coefficients
-    of a new model.
+    """Of the answers of one model, whose own word is `calibrated` or not, or `fitted` where it knows the probabilities
+    of tokens. `corrections` are added to the coefficients of a new model.
 
     >>> UNTAUGHT.chance(Evidence(0.4, calibrated=True))
     0.4
@@ -87,6 +87,7 @@ class Judge(Struct, frozen=True):
 
     corrections: tuple[float, ...] | None = None
     calibrated: bool = True
+    fitted: bool = False
 
     def evidence(self, filled: Filled, *, text: str | None = None, missed: bool = False) -> Evidence:
         """`text` is what is inserted, if that is not all of the answer."""
@@ -94,7 +95,7 @@ class Judge(Struct, frozen=True):
         logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in filled.confidence]
         return Evidence(
             p_accept=filled.p_accept,
-            calibrated=self.calibrated,
+            calibrated=self.calibrated or (self.fitted and bool(logs)),
             tokens=len(logs),
             total=round(sum(logs), 3),
             least=round(min(logs, default=0.0), 3),
@@ -111,6 +112,13 @@ class Judge(Struct, frozen=True):
         if self.corrections is None and evidence.calibrated:
             return evidence.p_accept
         return logistic(level(evidence) + inner(self.corrections or (), features(evidence)))
+
+    def word_for(self, chance: float) -> float:
+        """What the engine has to say of an answer of usual length that is this likely to be kept."""
+        if self.corrections is None or not (self.calibrated or self.fitted):
+            return chance
+        lower, steeper, *_ = self.corrections
+        return logistic((log_odds(chance) - lower) / (1.0 + steeper))
 
 
 UNTAUGHT = Judge()

@@ -64,7 +64,7 @@ class Question(Struct, frozen=True, kw_only=True):
     asked for several lines wherever they fit, `small` that it is asked for code alone, `grows` that its drafts only
     ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
     that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
-    `alternatives` how many answers it may have.
+    `alternatives` how many answers it may have. The `blind_bar` is for answers whose model tells no probabilities.
     """
 
     snapshot: Snapshot
@@ -76,6 +76,7 @@ class Question(Struct, frozen=True, kw_only=True):
     budget: ContextBudget
     session: str
     bar: float
+    blind_bar: float = USUAL_BAR
     invoked: bool = False
     seed: int = 0
     effort: Effort = "low"
@@ -199,7 +200,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         members=question.members,
         slots=question.slots,
         invoked=question.invoked,
-        bar=0.0 if question.invoked else question.bar,
+        bar=0.0 if question.invoked else question.judge.word_for(question.bar),
     )
 
 
@@ -224,17 +225,16 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     evidence = question.judge.evidence(filled, missed=question.missed)
     p_accept, unsure = question.judge.chance(evidence), ""
     answer = replace(answer, evidence=evidence)
-    if not question.invoked and p_accept < question.bar:
-        unsure = f"{UNSURE}: {p_accept:.0%} likely to be kept, under the bar of {question.bar:.0%}"
+    bar = question.bar if evidence.calibrated else question.blind_bar
+    if not question.invoked and p_accept < bar:
+        unsure = f"{UNSURE}: {p_accept:.0%} likely to be kept, under the bar of {bar:.0%}"
         if not draft.final:
             return replace(answer, silence=unsure)
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())
-    if not (unsure or question.invoked or filled.complete) and saved < LEAST_SAVING * min(
-        question.bar / USUAL_BAR, 1.0
-    ):
+    if not (unsure or question.invoked or filled.complete) and saved < LEAST_SAVING * min(bar / USUAL_BAR, 1.0):
         unsure = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
     base = {edit.uri: question.snapshot}
     offer = Offer((edit,), p_accept, base, tokens=len(filled.confidence), evidence=evidence)

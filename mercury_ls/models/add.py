@@ -79,12 +79,11 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class AddedModel(Struct, frozen=True):
-    """`note` says whether it understands its prompts, `problem` why it could not be asked, `quality` how good it is."""
+    """`note` says whether it understands its prompts, `problem` why it could not be asked."""
 
     record: ModelRecord
     note: str = ""
     problem: str = ""
-    quality: str = ""
 
 
 OpenMade = Callable[[Path, ModelRecord], AbstractContextManager[Engine]]
@@ -98,10 +97,8 @@ def add(
     agreed: Callable[[Plan], bool],
     report: Report,
     open_made: OpenMade,
-    judged: Callable[[Engine], str],
 ) -> AddedModel | None:
-    """None if the user did not agree. `network`: whether prompts may go to other machines. `judged` finds out how good
-    a model is.
+    """None if the user did not agree. `network`: whether prompts may go to other machines.
 
     What describes the model is read in a draft, a temporary folder; nothing is written anywhere else before the user
     agrees. A model is asked in its format before it is there.
@@ -127,7 +124,7 @@ def add(
             folder = supply.gather(place, report)
             made = places.empty(place, library.MADE)
             added.convert(folder, made, plan.record, report)
-            model = _examined_made(made, plan.record, order, open_made, judged, report)
+            model = _examined_made(made, plan.record, order, open_made, report)
             gc.collect()  # an engine may have its files open, which keeps Windows from moving them
             library.finish(model.record, made, place)
             return model
@@ -138,7 +135,6 @@ def _examined_made(
     record: ModelRecord,
     order: AddOrder,
     open_made: OpenMade,
-    judged: Callable[[Engine], str],
     report: Report,
 ) -> AddedModel:
     asking = f"asking {record.name} known questions"
@@ -149,10 +145,7 @@ def _examined_made(
             verdict = canary.judged(engine, formats, lambda prompt: added.asked_in(engine, record, False, prompt))
             model = AddedModel(*_in_its_format(record, record, verdict, order))
             report(1.0, asking)
-            if model.record.prompt == record.prompt:
-                return replace(model, quality=judged(engine))
-            with added.asked_in(engine, record, False, model.record.prompt) as fitting:
-                return replace(model, quality=judged(fitting))
+            return model
     except EngineError as error:
         return AddedModel(record, problem=str(error))
 

@@ -11,7 +11,6 @@ from mercury_ls.completion.suggest import request
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import region
-from mercury_ls.session.hidden_lines import HiddenLines
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats
 
@@ -64,12 +63,10 @@ class Idle:
         self._files = questions.files
         self._stats = stats
         self._is_writing = is_writing
-        self._hidden_lines = HiddenLines(questions)
         self.add(READING, self._read_on)
         self.add("writing the counts", self._count)
         self.add("letting the engine encode ahead", self.warm)
         self.add("learning which names exist", self.look_ahead)
-        self.add("hiding lines from an unknown model", self._hide_lines)
 
     def add(self, name: str, work: Callable[[], object]) -> None:
         """Something to do, at once or as a coroutine."""
@@ -129,10 +126,6 @@ class Idle:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:
             log.debug("nothing was warmed: %s", error)
-
-    async def _hide_lines(self) -> None:
-        while self._hidden_lines.are_due and not self.active.is_set():
-            await self._hidden_lines.ask(self.active.is_set)
 
     def _place(self) -> tuple[str, int] | None:
         """Where the user was last, if suggestions may come there."""

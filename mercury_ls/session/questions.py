@@ -91,8 +91,7 @@ class Questions:
     def budgets(self) -> Budgets:
         info = self.engine.status.info
         self.pace.follow(info)
-        known = self.outcomes.count(info.model, "inline") if info and self.learns else 0
-        return budgets_for(info, self.pace, self.settings, known)
+        return budgets_for(info, self.pace, self.settings)
 
     def pause_ms(self, snapshot: Snapshot, offset: int) -> float:
         """How long to wait before the engine is asked about this place."""
@@ -135,6 +134,7 @@ class Questions:
         return replace(
             question,
             bar=self.budgets.bar,
+            blind_bar=bar_of(self.settings),
             deadline_ms=max(self.budgets.deadline_ms, 1000 * EXPLICIT_SECONDS if invoked else 0.0),
             members=self.names.about(snapshot, offset),
             judge=self.judge("inline"),
@@ -157,12 +157,13 @@ class Questions:
         return self.settings.suggest.adapt and self.outcomes.enabled
 
     def judge(self, kind: Kind) -> Judge:
-        """What decides how likely the model's answers are to be kept here."""
+        """What decides how likely the model's answers are to be kept here: completions are judged by a fit, if not to
+        this model."""
         info = self.engine.status.info
         if info is None:
             return UNTAUGHT
         judge = self.outcomes.judge(info.model, kind) if self.learns else UNTAUGHT
-        return replace(judge, calibrated=info.calibrated)
+        return replace(judge, calibrated=info.calibrated, fitted=kind == "inline")
 
     def lesson(self, kind: Kind, evidence: Evidence) -> Learn:
         """What to do once it is known whether the user kept an answer of which this was known."""

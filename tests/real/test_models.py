@@ -89,9 +89,8 @@ def coder(request: pytest.FixtureRequest, homes: None) -> Added:
     return Added(request.param, file, process.stdout)
 
 
-def test_added_model_understands_its_prompts_and_is_judged(coder):
+def test_added_model_understands_its_prompts(coder):
     assert "it answers in its format" in coder.printed
-    assert re.search(r"of \d+ hidden lines? it began \d+ right", coder.printed)
     assert "next edits   by rules alone" in coder.printed
 
 

@@ -1,5 +1,6 @@
 """One answer while it is decoded: its tokens, where it ends, what it says, and how sure the model is of it."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -8,15 +9,14 @@ from msgspec import Struct
 
 from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.confidence import Calibration, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 HOPELESS = 0.02
-EXPECTED_TOKENS = 16
-"""An answer that would be this unlikely to be accepted, even if as many more tokens were certain, is given up."""
+"""The probability of its tokens below which nothing that follows would be shown to somebody who types."""
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -103,8 +103,9 @@ class Continuation:
         self.is_finished = not spelled or bool(self._stop.search(text))
         self._is_enough = not self.is_finished and self._says_all(text)
 
-    def filled(self, calibration: Calibration) -> Filled:
-        """As it is now. Old text is replaced by a complete answer or not at all."""
+    def filled(self, calibration: Calibration, bar: float = 0.0) -> Filled:
+        """As it is now; of new text the start that is as likely as `bar`, if there is one. Old text is replaced by a
+        complete answer or not at all."""
         question = self.question
         if question.old and not self.done:
             return Filled(question.old)
@@ -115,9 +116,11 @@ class Continuation:
             text, complete = self.names.existing(text, complete=complete)
         if read.refused or (question.old and not complete):
             return Filled(question.old, complete=complete, refused=read.refused)
-        judged = self._judged(text)
-        chance = calibration.p_accept(judged, complete=complete) if text != question.old else 0.0
-        return Filled(text, tuple(judged), chance, complete)
+        if question.old or question.prompt.copied:
+            judged, rewriting = self._judged(text), calibration.rewriting or calibration
+            chance = rewriting.p_accept(judged, complete=complete) if text != question.old else 0.0
+            return Filled(text, tuple(judged), chance, complete)
+        return likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
 
     @property
     def slots(self) -> Iterator[Slot]:
@@ -126,13 +129,10 @@ class Continuation:
         slots = [(spelled[choice.token], choice.probability, True) for choice in self.choices]
         return slots_of(slots, bytes(self._forced))
 
-    def is_hopeless(self, calibration: Calibration) -> bool:
+    @property
+    def is_hopeless(self) -> bool:
         """Whether hardly anybody would accept it, however it goes on."""
-        if self.question.old:
-            return False
-        certain = [1.0] * min(EXPECTED_TOKENS, self.limit - len(self.choices))
-        judged = self._judged(self.text)
-        return bool(judged) and calibration.p_accept([*judged, *certain], complete=True) < HOPELESS
+        return not self.question.old and math.prod(self._judged(self.text)) < HOPELESS
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
@@ -143,14 +143,17 @@ class Continuation:
         copied."""
         if self.question.prompt.copied:
             return [self.choices[at].probability for at in self._departing()]
+        return [probability for _, probability in self._shown(text)]
+
+    def _shown(self, text: str) -> Iterator[tuple[int, float]]:
+        """Where each of the tokens shown ends, in bytes behind the forced start, and its probability; and the end's."""
         last = len(text.encode()) + (self.ended and text == self.text)
-        probabilities, start = [], -self._forced
+        start = -self._forced
         for choice in self.choices:
             stop = start + len(self._tokenizer.token_bytes[choice.token])
             if start < last and max(start + 1, stop) > 0:
-                probabilities.append(choice.probability)
+                yield stop, choice.probability
             start = stop
-        return probabilities
 
     def _departing(self) -> Iterator[int]:
         """Where tokens are new, or follow something that was left out."""

@@ -19,7 +19,7 @@ from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
-from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.decode.confidence import SHARED, Calibration
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
@@ -96,7 +96,7 @@ class AutoregressiveEngine:
         self._clock = clock
         self._talker = talker
         self._calibrated = calibration is not None
-        self._calibration = calibration or UNCALIBRATED
+        self._calibration = calibration or SHARED
         self._room = room = room or Room(runtime, record.name)
         self._places = Places()
         self._sessions = SessionPool(runtime.cache, room.caches, room.caches)
@@ -244,7 +244,7 @@ class AutoregressiveEngine:
 
     def _filled(self, decoding: AutoregressiveDecoding, request: InfillRequest) -> Filled:
         answer = decoding.answer
-        filled = answer.filled(self._calibration)
+        filled = answer.filled(self._calibration, request.bar)
         return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
 
     def _attempts(
@@ -300,7 +300,7 @@ class AutoregressiveEngine:
 
     def _goes_on(self, request: InfillRequest, decoding: AutoregressiveDecoding, started: float) -> bool:
         """Whether the answer is still of use, and one more forward fits before the deadline."""
-        if request.effort == "low" and not request.seed and decoding.answer.is_hopeless(self._calibration):
+        if request.effort == "low" and request.bar and not request.seed and decoding.answer.is_hopeless:
             return False
         if request.deadline_ms is None:
             return True

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Filled, Span, SpanMode
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident
+from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident, is_word_byte
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.tokens.layout import Hole, filled_text, until_end
@@ -207,8 +207,4 @@ class Presentation(Struct, frozen=True):
 
     def _inside_word(self, before: int, after: int) -> bool:
         last_byte, first_byte = self.tokenizer.token_bytes[before][-1:], self.tokenizer.token_bytes[after][:1]
-        return _is_word_byte(last_byte) and _is_word_byte(first_byte)
-
-
-def _is_word_byte(byte: bytes) -> bool:
-    return byte.isalnum() or byte == b"_" or byte >= b"\x80"
+        return all(map(is_word_byte, last_byte + first_byte)) and bool(last_byte and first_byte)

@@ -1,12 +1,14 @@
 """The probability that an answer is accepted (a logistic calibration, as in Platt scaling), and its confident part."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from mercury_engine.api import Filled
 from mercury_engine.decode.choice import Chosen
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
@@ -56,6 +58,12 @@ UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, length=
 """For models without recorded decisions: a mean log probability of -0.1, which separates good answers from bad ones
 in many models, gives 0.25, the default bar of suggestions."""
 
+SHARED = Calibration(
+    bias=1.32, mean=0.0, least=1.03, length=0.0, complete=0.89, joint=1.06, bar=0.72, rewriting=UNCALIBRATED
+)
+"""For models that are not calibrated themselves: of their completions by a fit to two others, Qwen2.5-Coder of 0.5 and
+1.5 B parameters, on 320 lines (docs/log/2026-Q4.md)."""
+
 
 def features(probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> tuple[float, ...]:
     """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the
@@ -66,6 +74,39 @@ def features(probabilities: Sequence[float], *, complete: bool, names: Names = N
     joint = sum(log for at, log in enumerate(logs) if at not in names)
     own, share = sum(max(name.own, LEAST_OWN) for name in chosen), sum(name.share for name in chosen)
     return sum(logs) / len(logs), min(logs), len(logs), complete, joint, len(chosen), own, share
+
+
+def likely_start(
+    text: str,
+    tokens: Sequence[tuple[int, float]],
+    calibration: Calibration,
+    *,
+    bar: float,
+    complete: bool,
+) -> Filled:
+    """Of the starts of whole words that are as likely as `bar`, the one that saves most keystrokes on average; else, or
+    without a bar, all of the text. `tokens`: the byte behind each, and its probability."""
+    spelled, probabilities = text.encode(), tuple(probability for _, probability in tokens)
+
+    def starts() -> Iterator[Filled]:
+        yield Filled(text, probabilities, calibration.p_accept(probabilities, complete=complete), complete)
+        for count, ((end, _), (following, _)) in enumerate(pairwise(tokens), 1):
+            if (
+                bar
+                and 0 < end < min(following, len(spelled))
+                and not all(map(is_word_byte, spelled[end - 1 : end + 1]))
+            ):
+                known = probabilities[:count]
+                chance = calibration.p_accept(known, complete=False)
+                yield Filled(spelled[:end].decode("utf-8", "ignore"), known, chance, complete=False)
+
+    whole, *shorter = starts()
+    likely = [start for start in (whole, *shorter) if start.p_accept >= bar]
+    return max(likely, key=lambda start: start.p_accept * len(start.text), default=whole)
+
+
+def is_word_byte(byte: int) -> bool:
+    return byte >= 0x80 or byte == ord("_") or chr(byte).isalnum()
 
 
 def confident(probabilities: Sequence[float], bar: float) -> int:

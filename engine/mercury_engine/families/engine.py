@@ -1,5 +1,6 @@
 """The engine for third-party diffusion models: each family infills, or continues, as it was trained to."""
 
+import math
 import re
 import time
 from collections import OrderedDict
@@ -25,7 +26,7 @@ from mercury_engine.api import (
 )
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
-from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.decode.confidence import SHARED, Calibration, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.families.blocks import encode, proceed
@@ -100,7 +101,7 @@ class FamilyEngine:
         self._tokens = tokenizer
         self._record = record
         self._calibrated = calibration is not None
-        self._judge = calibration or UNCALIBRATED
+        self._judge = calibration or SHARED
         self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
         self._room = room or Room(runtime, record.name)
         self._talker = talker
@@ -169,16 +170,15 @@ class FamilyEngine:
             if filled.complete or (request.effort == "instant" and filled.text):
                 return
             if self._is_hopeless(request, progress):
-                yield Filled(""), 0
                 return
             if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
                 return
 
     def _is_hopeless(self, request: InfillRequest, progress: FillProgress) -> bool:
         """True if hardly anyone would accept the answer, however it continues: no forward is spent on the rest."""
-        if request.effort != "low" or request.seed or not progress.at_best or progress.done:
+        if request.effort != "low" or request.seed or not request.bar:
             return False
-        return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
+        return math.prod(progress.at_best) < HOPELESS
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Generator[FillProgress]:
         if self._is_exact(request):
@@ -266,8 +266,8 @@ class FamilyEngine:
         )
         if names := KnownNames.of(self._tokens, request, text.typed.decode("utf-8", "replace")):
             text_kept, complete = names.existing(text_kept, complete=complete)
-        visible = self._covering(progress.settled, len(text.typed) + len(text_kept.encode())) if text_kept else ()
-        return Filled(text_kept, visible, self._judge.p_accept(visible, complete=complete), complete)
+        visible = [*self._covering(progress.settled, len(text.typed), len(text_kept.encode()))] if text_kept else []
+        return likely_start(text_kept, visible, self._judge, bar=request.bar, complete=complete)
 
     def _slots(self, text: Around, progress: FillProgress) -> Iterator[Slot]:
         """The slots, all settled: a token is never masked again, and those that resize a gap are gone by now."""
@@ -281,15 +281,14 @@ class FamilyEngine:
         goes_on = LAST_WORD.search(following[:1].decode("latin-1"))
         return LAST_WORD.sub("", answer) if goes_on and not progress.done else answer
 
-    def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
-        """The probabilities of the tokens that spell the first `size` bytes."""
-        values: list[float] = []
+    def _covering(self, settled: Sequence[Settled], typed: int, size: int) -> Iterator[tuple[int, float]]:
+        """Where each of the tokens that spell `size` bytes behind what is typed ends, and its probability."""
+        end = -typed
         for token, probability in settled:
-            if size <= 0:
-                break
-            size -= len(self._tokens.token_bytes[token])
-            values.append(probability)
-        return tuple(values)
+            if end >= size:
+                return
+            end += len(self._tokens.token_bytes[token])
+            yield end, probability
 
 
 def _key(request: InfillRequest, span: Span) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Filled, InfillRequest, Snippet, Span
-from mercury_engine.decode.confidence import UNCALIBRATED
+from mercury_engine.decode.confidence import SHARED, UNCALIBRATED, likely_start
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
@@ -143,8 +143,9 @@ def rewriting(
             return Filled(restored, complete=is_whole, refused=new.reason)
         if new is None or new == restored:
             return Filled(restored, complete=True)
-        probabilities = stream.probabilities(len(stream.text))
-        return Filled(new, probabilities, _p_accept(probabilities, is_whole=True), complete=True)
+        probabilities = tuple(probability for _, probability in stream.tokens(stream.text))
+        chance = UNCALIBRATED.p_accept(probabilities, complete=True) if probabilities else ASSUMED
+        return Filled(new, probabilities, chance, complete=True)
 
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
@@ -163,14 +164,11 @@ def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[S
         )
         if (hides and MASKS.search(text)) or has_marks(text, window.text):
             return Filled("", complete=True)
-        probabilities = stream.probabilities(len(text))
-        return Filled(text, probabilities, _p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)
+        if not (tokens := [*stream.tokens(text)]):
+            return Filled(text, (), ASSUMED if text else 0.0, is_whole)
+        return likely_start(text, tokens, SHARED, bar=true.bar, complete=is_whole)
 
     return show
-
-
-def _p_accept(probabilities: Sequence[float], *, is_whole: bool) -> float:
-    return UNCALIBRATED.p_accept(probabilities, complete=is_whole) if probabilities else ASSUMED
 
 
 def _refuse_specials(prompt: Prompt, address: str) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mercury_engine.addresses import is_own_network, why_not
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
+from mercury_engine.decode.confidence import SHARED
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
@@ -162,6 +163,7 @@ class RemoteEngine:
             notes=tuple(filter(None, notes)),
             answers=tuple(self._ways),
             calibrated=False,
+            bar=SHARED.bar,
             address=record.address,
             strong=True,
             grows=True,

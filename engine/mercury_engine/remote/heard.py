@@ -1,6 +1,7 @@
 """What a server has said so far: text that grows, with the log probabilities of its tokens."""
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 from mercury_engine.prompts.edits.asked import REJOINED_LINES
@@ -48,10 +49,9 @@ class StreamedText:
             return not self._said.startswith(self._forced)
         return not self._forced.startswith(self._said)
 
-    def probabilities(self, characters: int) -> tuple[float, ...]:
-        """Of the tokens in the first `characters` of the text."""
+    def tokens(self, text: str) -> Iterator[tuple[int, float]]:
+        """Of those in this start of the text: the byte behind each, and its probability."""
         first = len(self._forced)
-        new = (
-            token for start, end, token in self._tokens if first <= max(start, end - 1) and start < first + characters
-        )
-        return tuple(map(math.exp, new))
+        for start, end, log_prob in self._tokens:
+            if first <= max(start, end - 1) and start < first + len(text):
+                yield len(text[: end - first].encode()), math.exp(log_prob)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bench.harness.usage import Usage
 from bench.next_edit.cases import Case
 from bench.next_edit.measure import Outcome
-from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, introduced, next_edit
+from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, next_edit
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.measure import QualityRun, answered, ends_in_place, fim_set
 from bench.quality.tables import tables
@@ -191,22 +191,6 @@ def test_beginning_is_right_if_true_text_begins_with_it():
 )
 def test_answer_ends_where_code_behind_it_begins(answer, ended):
     assert ends_in_place(row("return $0\n\nprint(add(1, 2))\n", "a + b"), answer) is ended
-
-
-def test_unknown_contender_is_judged_before_it_is_measured():
-    async def introduced_to(info):
-        client = InProcessClient(FakeEngine(lambda before: "wrong()", info=info))
-        await client.start()
-        try:
-            return (await introduced(Contender("us", client, Metered(FakeEngine())))).outcomes.count(
-                info.model, "inline"
-            )
-        finally:
-            await client.close()
-
-    info = FakeEngine().info()
-    assert asyncio.run(introduced_to(info)) == 0
-    assert asyncio.run(introduced_to(replace(info, calibrated=False))) == 20
 
 
 def test_calibration_and_passes():

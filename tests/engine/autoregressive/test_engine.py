@@ -1,6 +1,5 @@
 """The engine for autoregressive models: where answers end, how sure they are, what is read again and what is not."""
 
-import math
 import re
 from itertools import count
 
@@ -14,6 +13,7 @@ from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
 from tests.engine.tiny import FLAT, STEEP, request
 
+BAR = 0.54
 LONG_FILE = "".join(f"a{number} = {number}\n" for number in range(80))
 
 
@@ -82,19 +82,22 @@ def test_several_spans_are_answered_one_after_the_other():
     assert [filled.text for filled in final(engine(runtime), asked).spans] == ["width", "height"]
 
 
-def test_mean_log_probability_decides_what_is_shown_by_default():
-    def chance(sure):
-        return final(engine(Scripted("self.width", sure=sure)), request("$0\n")).spans[0].p_accept
+def test_likely_start_of_an_answer_is_given_while_somebody_types():
+    def shown(sure, **fields):
+        filled = final(engine(Scripted("self.width", sure=sure)), request("$0\n", **fields)).spans[0]
+        return filled.text, filled.complete, filled.p_accept >= BAR
 
-    assert chance(math.exp(-0.1)) == pytest.approx(0.25, abs=0.001)
-    assert chance(0.95) > 0.25 > chance(0.85)
+    assert shown(0.9) == shown(0.9, bar=BAR) == ("self.width", True, True)
+    assert shown(0.6) == ("self.width", True, False)
+    assert shown(0.6, bar=BAR) == ("self", False, True)
 
 
-def test_hopeless_answer_is_given_up_unless_more_effort_is_asked_for():
+def test_hopeless_answer_is_given_up_while_somebody_types():
     def tokens(**fields):
         return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)
 
-    assert tokens() < tokens(effort="medium")
+    assert tokens(bar=0.75) < tokens()
+    assert tokens(bar=0.75) < tokens(bar=0.75, effort="medium")
 
 
 class Clock:

@@ -5,7 +5,14 @@ import math
 import pytest
 
 from mercury_engine.decode.choice import Chosen
-from mercury_engine.decode.confidence import UNCALIBRATED, Calibration, confident, read_calibration
+from mercury_engine.decode.confidence import (
+    SHARED,
+    UNCALIBRATED,
+    Calibration,
+    confident,
+    likely_start,
+    read_calibration,
+)
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.fitted import CALIBRATION_FILE
 
@@ -27,6 +34,23 @@ def test_uncalibrated_model_is_judged_by_its_mean_log_probability():
     assert likely(-0.1) == pytest.approx(0.25)
     assert likely(-0.1, count=50) == pytest.approx(0.25)
     assert likely(-0.099) > 0.25 > likely(-0.101)
+
+
+def test_start_is_of_whole_words_and_saves_most():
+    def start(text, *probabilities, bar=0.75, complete=True):
+        ends = [len("".join(text[: count + 1]).encode()) for count in range(len(text))]
+        filled = likely_start(
+            "".join(text), [*zip(ends, probabilities, strict=True)], SHARED, bar=bar, complete=complete
+        )
+        assert len(filled.confidence) == sum(end <= len(filled.text.encode()) for end in ends)
+        return filled.text
+
+    assert start(["self", ".", "wid", "th"], 0.99, 0.99, 0.99, 0.99) == "self.width"
+    assert start(["self", ".", "wid", "th"], 0.99, 0.99, 0.3, 0.99) == "self."
+    assert start(["self", ".", "wid", "th"], 0.99, 0.99, 0.99, 0.3) == "self.", "no word is cut"
+    assert start(["sé", "lf", " = 1"], 0.99, 0.3, 0.99) == "sélf = 1", "nothing is likely: all of it"
+    assert start(["é", " ", "= 1"], 0.99, 0.99, 0.2) == "é "
+    assert start(["self", ".", "wid", "th"], 0.99, 0.99, 0.3, 0.99, bar=0) == "self.width"
 
 
 def test_empty_answer_has_nothing_to_accept():

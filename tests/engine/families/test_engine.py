@@ -107,7 +107,7 @@ def test_unsure_answer_is_unlikely_to_be_accepted():
     engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr", 0.5))
     *_, last = engine.infill(request("a\n$0\n", budget=8, effort="high"))
     assert last.spans[0].text
-    assert last.spans[0].p_accept < 0.01
+    assert last.spans[0].p_accept < 0.1
     assert not engine.info().calibrated
 
 
@@ -115,9 +115,9 @@ def test_hopeless_answer_is_given_up():
     counts = []
     for effort in ("low", "medium"):
         engine, runtime = engine_of("open-dcoder", says("a\n" + "123456789" * 3, 0.5))
-        *_, last = engine.infill(request("a\n$0\n", budget=16, effort=effort))
+        *_, last = engine.infill(request("a\n$0\n", budget=16, effort=effort, bar=0.75))
         counts.append(len(runtime.rows))
-        assert last.spans[0].p_accept < 0.01
+        assert last.spans[0].p_accept < 0.1
     assert counts[0] < counts[1]
 
 

@@ -225,11 +225,13 @@ def test_begun_word_that_does_not_come_again_is_asked_from_the_cursor():
 
 
 def test_p_accept_follows_the_log_probabilities():
-    for prob, sure in ((-0.01, True), (-0.5, False)):
+    for prob, sure in ((-0.01, True), (-1.0, False)):
         with against({"/completion": llama(" w", " * h", prob=prob)}) as (_, engine):
             (filled,) = answer(engine).spans
-            assert (filled.p_accept > 0.25) == sure
+            assert (filled.p_accept > engine.info().bar) == sure
             assert len(filled.confidence) == 2
+            (start,) = answer(engine, replace(request(), bar=0.3)).spans
+            assert start.text == ("w * h" if sure else "w")
     with against(dict([SHAPES["ollama"]]), "ollama") as (_server, engine):
         assert 0.25 < answer(engine).spans[0].p_accept < 0.5
         assert not engine.info().calibrated

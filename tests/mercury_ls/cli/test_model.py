@@ -16,14 +16,15 @@ from bench.harness.tiny import checkpoint
 from mercury_engine import model_folders
 from mercury_engine.api import EngineInfo
 from mercury_engine.record import ModelRecord, write_record
-from mercury_ls import own_lines
 from mercury_ls.cli import main, model
 from mercury_ls.cli.given import LogFormatter
 from mercury_ls.cli.serve import print_engine_status
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.link.wire import Status
 from mercury_ls.models import canary, library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
+from mercury_ls.session.outcomes import Outcomes
 from tests.engine.remote.tls import CERTIFICATES, with_tls
 from tests.model_servers import tunnel
 
@@ -35,7 +36,6 @@ def home(home, monkeypatch):
     monkeypatch.setattr(library, "state_file", lambda: home / "state/models.json")
     monkeypatch.setattr(added, "running", list)
     monkeypatch.setattr(daemon, "stop", lambda: False)
-    monkeypatch.setattr(own_lines, "ENOUGH_OUTCOMES", 1)
     monkeypatch.setattr("mercury_ls.models.choose.switch", lambda name: "")
     return home
 
@@ -56,7 +56,6 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
     checkpoint(home / "Tiny-Coder")
     printed = check(capsys, "add ./Tiny-Coder --yes --int4", 0)
     assert "added tiny-coder; `mercury-ls model use tiny-coder` chooses it" in printed
-    assert "of 1 hidden line it began 0 right" in printed
     rows = json.loads(check(capsys, "list --json", 0))["models"]
     assert [(row["name"], row["in_use"]) for row in rows] == [("bootstrap", True), ("tiny-coder", False)]
     (home / "config/mercury-ls").mkdir(parents=True)
@@ -71,10 +70,11 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
 def test_removed_model_takes_along_what_was_learned_of_it(home, capsys):
     checkpoint(home / "tiny")
     check(capsys, "add ./tiny --yes --int4", 0)
-    outcomes = home / "state/mercury-ls/outcomes.jsonl"
-    assert '"model":"tiny"' in outcomes.read_text()
+    outcomes = Outcomes(home / "state/mercury-ls")
+    outcomes.settled("tiny", "inline", Evidence(0.5), True, True)
+    outcomes.write()
     check(capsys, "remove tiny", 0)
-    assert outcomes.read_text() == ""
+    assert (home / "state/mercury-ls/outcomes.jsonl").read_text() == ""
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
@@ -82,7 +82,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
     with pytest.raises(SystemExit):
         main(["model", "add", "./tiny", "--yes"])
     lines = capsys.readouterr().err.splitlines()
-    assert {line.split()[0] for line in lines} == {"converting", "asking", "hiding"}
+    assert {line.split()[0] for line in lines} == {"converting", "asking"}
     assert len(lines) <= 8
 
 

@@ -73,22 +73,18 @@ def test_delay_is_longer_only_for_a_strong_model_that_was_just_wrong():
 
 
 @pytest.mark.parametrize(
-    ("info", "outcomes", "bar"),
+    ("info", "bar"),
     [
-        (None, 0, 0.25),
-        (WEAK, 0, 0.78),
-        (replace(WEAK, bar=0.5), 500, 0.5),
-        (GUESSING, 0, 0.78),
-        (GUESSING, 19, 0.78),
-        (GUESSING, 20, 0.65),
-        (replace(GUESSING, address="http://127.0.0.1:8080"), 0, 0.25),
-        (replace(GUESSING, address="http://127.0.0.1:8080"), 20, 0.25),
+        (None, 0.25),
+        (WEAK, 0.78),
+        (replace(WEAK, bar=0.5), 0.5),
+        (replace(GUESSING, bar=0.77), 0.77),
     ],
 )
-def test_model_has_to_be_surer_until_it_is_known(info, outcomes, bar):
-    assert budgets_for(info, EnginePace(), Settings(), outcomes).bar == bar
+def test_bar_is_the_models_own(info, bar):
+    assert budgets_for(info, EnginePace(), Settings()).bar == bar
     chosen = Settings(suggest=SuggestSettings(minimum_probability=0.4))
-    assert budgets_for(info, EnginePace(), chosen, outcomes).bar == 0.4
+    assert budgets_for(info, EnginePace(), chosen).bar == 0.4
 
 
 def test_settings_win():

@@ -46,10 +46,10 @@ def stand_in(home, monkeypatch, tmp_path):
         yield served
 
 
-def add_model(source, *, agreed=lambda plan: True, open_made=None, network=False, judged=lambda engine: "", **order):
+def add_model(source, *, agreed=lambda plan: True, open_made=None, network=False, **order):
     order = AddOrder(source=str(source), **order)
     open_made = open_made or answers
-    return add(order, network=network, agreed=agreed, report=lambda *_: None, open_made=open_made, judged=judged)
+    return add(order, network=network, agreed=agreed, report=lambda *_: None, open_made=open_made)
 
 
 def made(source, *, agree=True, network=False, **order):
@@ -384,7 +384,7 @@ def test_long_steps_are_reported_before_they_begin(home, tmp_path):
         steps.append(f"{step} {share:.0%}")
 
     order = AddOrder(source=str(checkpoint(tmp_path / "tiny")))
-    add(order, network=False, agreed=agreed, report=report, open_made=open_made, judged=lambda engine: "")
+    add(order, network=False, agreed=agreed, report=report, open_made=open_made)
     asking = "asking tiny known questions"
     assert steps[0] == "agreed"
     assert steps[-4:] == ["converting 100%", f"{asking} 0%", "opened", f"{asking} 100%"]
@@ -558,11 +558,8 @@ def test_model_is_installed_in_format_that_it_answers_in(home, tmp_path, monkeyp
         assert not model_folders.added()
         return opened("zeta-2", record.prompt)
 
-    model = add_model(
-        checkpoint(tmp_path / "tiny"), open_made=open_made, judged=lambda engine: f"good in {engine.form.name}", **order
-    )
+    model = add_model(checkpoint(tmp_path / "tiny"), open_made=open_made, **order)
     assert model.record.prompt == prompt
-    assert model.quality == f"good in {prompt}"
     assert told in model.note
     record = read_record(model_folders.resolve("tiny"))
     assert (record.prompt, record.kind) == (prompt, "next-edit")
