@@ -69,9 +69,9 @@ def add(options: argparse.Namespace) -> int:
         sys.stderr.write("nothing was added\n")
         return 3
     name = model.record.name
-    print(f"added {name}; `mercury-ls model use {name}` chooses it")
     if model.problem:
-        return failed(options, f"{name} cannot be asked: {abbreviated(model.problem)}")
+        return failed(options, f"{name} was added, but cannot be asked: {abbreviated(model.problem)}")
+    print(f"added {name}; `mercury-ls model use {name}` chooses it")
     if model.note and model.record.kind != "server":  # of a server it was said before
         print(one_line(f"it {model.note}"))
     return 0

@@ -125,7 +125,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         float,
         Meta(
             description="Show only suggestions that are at least this likely to be accepted; -1 means 0.25, or for "
-            "completions by a model that tells the probabilities of its tokens 0.72, or what suits one that was "
+            "completions by a model that tells the probabilities of its tokens 0.74, or what suits one that was "
             "measured, such as those that come along.",
             ge=-1.0,
             le=1.0,
