@@ -94,8 +94,8 @@ def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
 
 def declarations(snapshot: Snapshot) -> Iterator[Declared]:
     """All declarations, as an iterator: a long file takes a while."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or snapshot.tree is None or not language.definitions:
+    language = snapshot.written_in
+    if snapshot.tree is None or not language.definitions:
         return
     yield from _imported(snapshot)
     inside = 0
@@ -143,8 +143,8 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
 
 
 def _given_by_name(snapshot: Snapshot) -> Iterator[Used]:
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or language.id not in CALLS or snapshot.tree is None:
+    language = snapshot.written_in
+    if language.id not in CALLS or snapshot.tree is None:
         return
     for _, parts in QueryCursor(languages.query(language, CALLS[language.id])).matches(snapshot.tree.root_node):
         owner_name, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
@@ -160,13 +160,12 @@ def _kind_by_spelling(name: str) -> NameKind:
 
 def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     """The parameters and locals usable at an offset, nearest first."""
-    language = languages.find(snapshot.language, snapshot.path)
-    around = _outermost_scope(snapshot, offset) if language is not None else None
-    if language is None or around is None:
+    around = _outermost_scope(snapshot, offset)
+    if around is None:
         return []
     nearest: dict[str, tuple[int, int, Declared]] = {}
     byte, left_out = snapshot.byte(offset), 0
-    for node in _declaring(language, around):
+    for node in _declaring(snapshot.written_in, around):
         if node.start_byte < left_out:
             continue
         if node.type in scopes.FUNCTIONS and not node.start_byte < byte <= node.end_byte:

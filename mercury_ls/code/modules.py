@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import islice
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
 
@@ -51,7 +50,6 @@ MODULE_OF_PYTHON = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
 )
 MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
-MOST_MENTIONS = 4096
 
 
 class Imported(Struct, frozen=True):
@@ -321,8 +319,7 @@ def hands_out(snapshot: Snapshot, name: str) -> bool:
     name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
         return True
-    nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
-    return any(node is not None and is_exported(node) for node in nodes)
+    return any(is_exported(node) for _, node in scopes.nodes_of(snapshot, name))
 
 
 def default_exports(snapshot: Snapshot) -> list[str]:
@@ -366,8 +363,8 @@ def family(path: str) -> str:
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or language.family not in STATEMENTS or snapshot.tree is None:
+    language = snapshot.written_in
+    if language.family not in STATEMENTS or snapshot.tree is None:
         return
     query, reader = languages.query(language, STATEMENTS[language.family]), READERS[language.family]
     nodes = QueryCursor(query).captures(snapshot.tree.root_node).get("i", [])

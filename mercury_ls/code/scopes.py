@@ -1,7 +1,7 @@
 """Scopes of locals and parameters: the function or block in which the syntax tree declares a name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -10,11 +10,12 @@ from tree_sitter import Node
 
 from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.code.languages import find, kinds
+from mercury_ls.code.languages import kinds
 from mercury_ls.code.parts import part_of, parts_of
 from mercury_ls.code.syntax import innermost, outward
 
-MOST = 256
+MOST = 4096
+"""Mentions of a name in a file: of a name with more, nothing is certain."""
 SHORT = 3
 FUNCTIONS = frozenset(
     kinds("""
@@ -141,10 +142,10 @@ class Binding(Struct, frozen=True):
 
 
 @cached
-def bindings(snapshot: Snapshot, names: tuple[str, ...], limit: int = MOST) -> list[Binding]:
+def bindings(snapshot: Snapshot, names: tuple[str, ...]) -> list[Binding]:
     """All parameters and locals with one of these names."""
     by_reach: dict[tuple[int, int], Binding] = {}
-    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), limit):
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), MOST):
         bound = binding(snapshot, node_at(snapshot, at))
         if bound is not None:
             first = by_reach.setdefault(bound.reach, bound)
@@ -173,11 +174,10 @@ def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -
 @cached
 def _types_with(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """The types with a member of this name, which hides a local of a function around them where no qualifier is due."""
-    language = find(snapshot.language, snapshot.path)
-    if language is None or language.id not in traits.BARE_MEMBERS:
+    if snapshot.written_in.id not in traits.BARE_MEMBERS:
         return []
-    nodes = [node_at(snapshot, at) for at in mentions(snapshot, name)[:MOST]]
-    members = [node for node in nodes if node is not None and declares(node) and binding(snapshot, node) is None]
+    nodes = (node for _, node in nodes_of(snapshot, name))
+    members = [node for node in nodes if declares(node) and binding(snapshot, node) is None]
     types = [innermost(node.parent and node.parent.parent, TYPES) for node in members]
     return [range_of(snapshot, around) for around in types if around is not None]
 
@@ -202,8 +202,7 @@ def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
-    language = find(snapshot.language, snapshot.path)
-    scope = _scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
+    scope = _scope_of(node_at(snapshot, offset), in_blocks=not snapshot.written_in.indents_blocks)
     return range_of(snapshot, scope) if scope is not None else None
 
 
@@ -237,10 +236,15 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     return tuple(offsets)
 
 
+def nodes_of(snapshot: Snapshot, name: str) -> Iterator[tuple[int, Node]]:
+    """Where the name stands in the syntax tree, with its nodes."""
+    nodes = ((at, node_at(snapshot, at)) for at in islice(mentions(snapshot, name), MOST))
+    return ((at, node) for at, node in nodes if node is not None)
+
+
 def whole_in(snapshot: Snapshot, name: str) -> str:
     """A pattern for exactly this name, in strings as well: "$name" of Kotlin has it."""
-    language = find(snapshot.language, snapshot.path)
-    return whole(name, r"\w" if language is not None and language.interpolating else r"\w$")
+    return whole(name, r"\w" if snapshot.written_in.interpolating else r"\w$")
 
 
 def whole(name: str, letter: str = r"\w$") -> str:
@@ -291,7 +295,8 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
         return None
     child, parent = outermost(node)
     start, end = range_of(snapshot, scope)
-    if parent is None or _hoists(snapshot) or not _declared_in(child, parent):
+    is_hoisted = snapshot.written_in.id not in traits.SEQUENTIAL_LOCALS
+    if parent is None or is_hoisted or not _declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
@@ -300,12 +305,6 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     value = next((value_node for field in VALUES if (value_node := part_of(parent, field))), None)
     behind = child if value is None or parent.type in BEFORE_VALUE else value
     return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
-
-
-def _hoists(snapshot: Snapshot) -> bool:
-    """True if a local is visible in its whole scope, not only after its declaration."""
-    language = find(snapshot.language, snapshot.path)
-    return language is None or language.id not in traits.SEQUENTIAL_LOCALS
 
 
 def _is_outside(node: Node, scope: Node) -> bool:
@@ -361,9 +360,8 @@ def _binder(snapshot: Snapshot, node: Node) -> Node | None:
         return None
     if parent.type == "as_pattern" and parent.parent is not None and parent.parent.type.startswith("except"):
         return parent.parent
-    language = find(snapshot.language, snapshot.path)
-    if language is None or not language.indents_blocks:
-        return _scope_of(parent, language is not None and not _is_hoisted(parent))
+    if not snapshot.written_in.indents_blocks:
+        return _scope_of(parent, in_blocks=not _is_hoisted(parent))
     scope = _scope_of(parent, in_blocks=False)
     while scope is not None and (statement := _declared_elsewhere(scope, node)):
         scope = _scope_of(scope.parent, in_blocks=False) if statement == "nonlocal_statement" else None

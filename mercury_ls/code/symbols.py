@@ -8,7 +8,6 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.languages import find
 from mercury_ls.code.parts import part_of, parts_of
 
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
@@ -31,7 +30,7 @@ def namespace_of(node: Node) -> str:
 def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
     """The kind of a name that lives in a namespace of its own: a label, a package, a Rust macro, a Java method, `#x` in
     JavaScript."""
-    parent, language = node.parent, find(snapshot.language, snapshot.path)
+    parent = node.parent
     if node.type == "statement_identifier" or (parent is not None and part_of(parent, "label") == node):
         return "label"
     if node.type == "private_property_identifier":
@@ -40,7 +39,7 @@ def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "metho
         return "macro"
     if parent is not None and parent.type == "package_clause":
         return "package"
-    if parent is None or language is None or language.id != "java":
+    if parent is None or snapshot.written_in.id != "java":
         return ""
     named = parent.type in ("method_declaration", "method_invocation") and parent.child_by_field_name("name") == node
     return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
@@ -63,14 +62,12 @@ def class_of_field(node: Node) -> Node | None:
 def is_type(name: str, snapshot: Snapshot) -> bool:
     """True if the name is spelled like a type: all capitals make a constant, and in some languages every public name
     begins with a capital."""
-    language = find(snapshot.language, snapshot.path)
     is_constant = len(name) > 1 and name.isupper()
-    return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
+    return is_capitalized(name) and not is_constant and snapshot.written_in.id not in ("csharp", "go")
 
 
 def allows_bare_members(snapshot: Snapshot) -> bool:
-    language = find(snapshot.language, snapshot.path)
-    return language is not None and language.id in traits.BARE_MEMBERS
+    return snapshot.written_in.id in traits.BARE_MEMBERS
 
 
 def is_in_path(node: Node) -> bool:

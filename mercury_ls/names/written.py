@@ -15,7 +15,6 @@ from mercury_ls.code.brackets import closing
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
-from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parameters import parameter_names
 from mercury_ls.names.builtin import builtin_names
@@ -115,9 +114,8 @@ class WrittenNames:
     def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
         """The names that may begin an expression: locals, nearest first, the file's names, those of its type where they
         need no qualifier, then the language's."""
-        language = find(snapshot.language, snapshot.path)
-        file = self._file(snapshot)
-        if language is None or file is UNREAD:
+        language, file = snapshot.written_in, self._file(snapshot)
+        if file is UNREAD:
             return NameList((), complete=False)
         own = file.owned.get(_enclosing_type(snapshot, offset), {}) if language.id in traits.BARE_MEMBERS else {}
         declarations_in_reach = (
@@ -156,13 +154,13 @@ class WrittenNames:
 
     def parameters(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
         """The parameters of the called function, without those already passed."""
-        language = find(snapshot.language, snapshot.path)
-        if language is None or not place.simple:
+        if not place.simple:
             return NameList((), complete=False)
+        language = snapshot.written_in.id
         function = self._called(snapshot, place, offset)
-        is_named = language.id in traits.KEYWORD_ARGUMENTS or snapshot.text[place.at - 1] == "{"
+        is_named = language in traits.KEYWORD_ARGUMENTS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
-        listed = parameter_names(function.parameters, language.id) if function is not None else ()
+        listed = parameter_names(function.parameters, language) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
         return NameList.of([*(Name(name, kind) for name in listed), *map(_named, used)], complete=False)
 

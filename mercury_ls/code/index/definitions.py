@@ -16,8 +16,6 @@ from mercury_ls.code.modules import Imported, Project, default_exports, family, 
 from mercury_ls.code.parts import part_of
 from mercury_ls.code.syntax import innermost, outward
 
-MOST = 4096
-"""Mentions of a name in a file: of a name with more, nothing is certain."""
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
 
@@ -58,10 +56,9 @@ class Declaration(Struct, frozen=True):
 @cached
 def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Node]]:
     """What declares a name that is no member, by the scopes that see it; None is the file."""
-    bindings, by_scope = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
-    for at in islice(scopes.mentions(file, name), MOST):
-        node = scopes.node_at(file, at)
-        if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
+    bindings, by_scope = scopes.bindings(file, (name,)), dict[tuple[int, int] | None, list[Node]]()
+    for at, node in scopes.nodes_of(file, name):
+        if scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
         owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
         is_of_object = owner is not None and family(file.path) in traits.IMPLICIT_RECEIVERS  # see `types.of_receivers`
@@ -94,7 +91,7 @@ def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
 
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
-    local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))
+    local = scopes.binding_at(file, offset, scopes.bindings(file, (name,)))
     by_scope, node = declared(file, name), scopes.node_at(file, offset)
     if local is not None:
         return by_scope.get(local.reach, [])
@@ -364,10 +361,9 @@ def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Dec
     is_spread = family(file.path) not in traits.CLASSES
     files = (project.beside(file.path, name) if family(file.path) == "go" else None) or [file]
     for source in files:
-        for at in scopes.mentions(source, name)[:MOST]:
-            node = scopes.node_at(source, at)
-            declaring = declaring_type(source, node) if node is not None else None
-            if node is None or declaring is None:
+        for _, node in scopes.nodes_of(source, name):
+            declaring = declaring_type(source, node)
+            if declaring is None:
                 continue
             is_same_name = is_spread and symbols.type_name(declaring) == symbols.type_name(around)
             if is_same_name or (source is file and declaring == around):

@@ -84,8 +84,7 @@ def _matches_of(query: Query | None, node: Node) -> list[Facts]:
 
 
 def _query_of(file: Snapshot) -> Query | None:
-    language = languages.find(file.language, file.path)
-    return _query(language) if language is not None else None
+    return _query(file.written_in)
 
 
 @cache

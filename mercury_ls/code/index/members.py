@@ -214,8 +214,7 @@ def _is_alone(kin: Kinship) -> bool:
 
 
 def _declares_member(snapshot: Snapshot, name: str) -> bool:
-    nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
-    return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
+    return any(scopes.is_member(node) and scopes.declares(node) for _, node in scopes.nodes_of(snapshot, name))
 
 
 def _object_around(node: Node) -> Node | None:

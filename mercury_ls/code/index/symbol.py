@@ -12,8 +12,6 @@ from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import last_name, text_of
 from mercury_ls.code.syntax import innermost
 
-MOST_DECLARATIONS = 256
-
 
 class Symbol(Struct, frozen=True):
     """`local` is the binding of a parameter or a local, `function` the function that a parameter belongs to.
@@ -88,10 +86,9 @@ def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
     owner = symbol.owner if symbol.local is None else None
     target = symbol.local and symbol.local.reach, owner and symbols.type_name(owner)
     offsets: list[int] = []
-    for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
-        node = scopes.node_at(home, at)
-        owner = declaring_type(home, node) if node is not None else None
-        if node is not None and (scopes.declares(node) or owner is not None):
+    for at, node in scopes.nodes_of(home, name):
+        owner = declaring_type(home, node)
+        if scopes.declares(node) or owner is not None:
             local = None if scopes.is_member(node) else scopes.binding_at(home, at, local_bindings)
             if (local and local.reach, None if local else owner and symbols.type_name(owner)) == target:
                 offsets.append(at)

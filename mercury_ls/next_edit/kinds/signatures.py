@@ -613,11 +613,10 @@ def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:
         return
     first, last = home.offset_of_byte(around.start_byte), home.offset_of_byte(around.end_byte)
     for name in rule.went:
-        for at in scopes.mentions(home, name):
-            node = scopes.node_at(home, at) if first < at < last and syntax.inside(home, at) is None else None
-            if node is None or scopes.is_member(node) or scopes.local_at(home, at, (name,)) is not None:
-                continue
-            yield at, name
+        for at, node in scopes.nodes_of(home, name):
+            is_code = first < at < last and syntax.inside(home, at) is None
+            if is_code and not scopes.is_member(node) and scopes.local_at(home, at, (name,)) is None:
+                yield at, name
 
 
 def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArguments | None:
@@ -631,9 +630,9 @@ def _unread(uses: Uses) -> Iterator[int]:
     file = uses.snapshot
     for name in (uses.name, *uses.other_names):
         called = {call.named_at for call in calls_by_name(name, file)}
-        for at in scopes.mentions(file, name):
-            node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
-            if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
+        for at, node in scopes.nodes_of(file, name):
+            is_read = at in called or syntax.inside(file, at) is not None or scopes.declares(node)
+            if is_read or in_import(node) or _is_exported(node):
                 continue
             if _is_value(node, uses) and _is_certain(uses, name, node):
                 yield at
@@ -669,11 +668,10 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
     owner, file = uses.symbol.owner, uses.snapshot
     if owner is None or rule.function in CONSTRUCTORS:
         return
-    for at in scopes.mentions(file, uses.name):
-        node = scopes.node_at(file, at)
-        own = owner_of(node) if node is not None and scopes.declares(node) else None
-        listed = node and node.parent and part_of(node.parent, "parameters")
-        if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
+    for at, node in scopes.nodes_of(file, uses.name):
+        own = owner_of(node) if scopes.declares(node) else None
+        listed = node.parent and part_of(node.parent, "parameters")
+        if own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
         _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)
         takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)

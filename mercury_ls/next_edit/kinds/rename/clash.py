@@ -20,7 +20,6 @@ from mercury_ls.next_edit.kinds.rename.uses import uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.next_edit.situation import typed_ranges
 
-MOST = 256
 MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
 IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import"})
@@ -65,10 +64,9 @@ def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[
 def _had_before(rule: Rename, file: Snapshot, accepted: Sequence[Edit]) -> Iterator[tuple[int, Node]]:
     """Where the file has the new name, and had it before the rename."""
     offered = [reach for _, reach in typed_ranges(file, accepted)]
-    for at in islice(scopes.mentions(file, rule.after), MOST):
-        node = scopes.node_at(file, at)
+    for at, node in scopes.nodes_of(file, rule.after):
         is_offered = any(start <= at < end for start, end in offered)
-        if node is not None and not is_offered and not _is_made_by_user(rule, file, at):
+        if not is_offered and not _is_made_by_user(rule, file, at):
             yield at, node
 
 
@@ -84,9 +82,8 @@ def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project)
     files = in_package if is_scattered else project.beside(home.path, rule.after)
     beside = [file for file in files or () if file.path != home.path and project.share_a_package(home, file)]
     for file in beside:
-        for at in scopes.mentions(file, rule.after)[:MOST]:
-            node = scopes.node_at(file, at)
-            if node is not None and _is_declared_beside(renamed, home, node, file):
+        for at, node in scopes.nodes_of(file, rule.after):
+            if _is_declared_beside(renamed, home, node, file):
                 yield file, at
 
 

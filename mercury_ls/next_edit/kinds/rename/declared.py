@@ -9,7 +9,6 @@ from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
-from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parts import part_of
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
@@ -17,8 +16,6 @@ from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses
 from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
-
-MOST_DECLARATIONS = 256
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -45,9 +42,9 @@ def _gives(rule: Rename, edit: Edit) -> bool:
 
 
 def _at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Iterator[Rename]:
-    for at in scopes.mentions(file, rule.after):
-        number, node = file.line_of(at), scopes.node_at(file, at)
-        if first <= number < first + lines and node is not None and scopes.declares(node):
+    for at, node in scopes.nodes_of(file, rule.after):
+        number = file.line_of(at)
+        if first <= number < first + lines and scopes.declares(node):
             column = at - file.line_start(number) + len(rule.after)
             places = tuple(dict.fromkeys((*rule.places, (file.path, number))))
             yield replace(rule, path=file.path, line=number, column=column, places=places)
@@ -99,16 +96,14 @@ def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 
 def _refers_to_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
-    use, places = rule.offset(home), scopes.mentions(home, rule.before)[:MOST_DECLARATIONS]
-    edited = scopes.node_at(home, use)
+    use, language = rule.offset(home), home.written_in.id
+    edited, is_given = scopes.node_at(home, use), defines(rule.left, rule.right)
     if edited is None or scopes.declares(edited):
         return False
-    language, is_given = find(home.language, home.path), defines(rule.left, rule.right)
-    if is_given and (language is None or language.id not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
+    if is_given and (language not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
         return False
-    nodes = ((at, scopes.node_at(home, at)) for at in places)
-    declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
-    if not declared and not is_given and language is not None and language.id in traits.EXPLICIT_NAMES:
+    declared = [at for at, node in scopes.nodes_of(home, rule.before) if scopes.declares(node)]
+    if not declared and not is_given and language in traits.EXPLICIT_NAMES:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at) for at in declared)
     uses = (Uses(rule.before, rule.after, symbol, home, home, project) for symbol in old)

@@ -15,7 +15,6 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import (
-    MOST,
     Declaration,
     Meaning,
     Renamed,
@@ -111,7 +110,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def _is_read(self) -> bool:
         """Whether the index knows the imports of the file, and all places of the name."""
-        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= MOST
+        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= scopes.MOST
 
     @cached_property
     def imports(self) -> tuple[Imported, ...]:
