@@ -11,9 +11,10 @@ from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.symbol import Symbol, is_alike, symbol_at
+from mercury_ls.code.index.symbol import Symbol, symbol_at
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, family
+from mercury_ls.code.parts import kind_of
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import is_qualified, qualifier_of
 from mercury_ls.next_edit.examples import Piece
@@ -101,7 +102,7 @@ def changed_at(rule: Rule, function: str, home: Snapshot) -> ArgumentChange | No
     and if the line has changed since."""
     at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
-    around = opening and _bracketed(home, opening.end() - 1)
+    around = opening and bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
     if opening is None or around is None or stale or argument.startswith(("*", "...")) or "parameter" in around.type:
         return None
@@ -116,8 +117,8 @@ def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
     return filter(None, (pattern.match(snapshot.text, at) for at in scopes.mentions(snapshot, name)))
 
 
-def _bracketed(snapshot: Snapshot, offset: int) -> Node | None:
-    """The arguments or parameters that the bracket at `offset` opens."""
+def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
+    """The arguments or parameters that the bracket at `offset` opens, if they can be read."""
     node = scopes.node_at(snapshot, offset)
     if node is None or node.start_byte != snapshot.byte(offset) or node.has_error:
         return None
@@ -143,7 +144,7 @@ def calls_of(change: ArgumentChange, snapshot: Snapshot, project: Project) -> It
 def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
     """All calls of anything of this name."""
     for match in called(name, snapshot):
-        around, node = _bracketed(snapshot, match.end() - 1), scopes.node_at(snapshot, match.start())
+        around, node = bracketed(snapshot, match.end() - 1), scopes.node_at(snapshot, match.start())
         if around is None or "parameter" in around.type or node is None or scopes.declares(node):
             continue
         if syntax.inside(snapshot, match.start()) is not None:
@@ -152,18 +153,15 @@ def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
         pieces = _split_arguments(snapshot, around, start, end)
         texts = [snapshot.text[a:b] for a, b in pieces]
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
-        is_spread = any(node is not None and node.type in SPREAD for node in nodes) or any(
-            text.startswith("...") or text.endswith("...") for text in texts
-        )
-        is_spread |= _is_followed_by_lambda(around)
+        has_dots = any(text.startswith("...") or text.endswith("...") for text in texts)
+        is_spread = has_dots or _is_followed_by_lambda(around) or any(kind_of(node) in SPREAD for node in nodes)
         yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)), is_spread)
 
 
 def _is_followed_by_lambda(arguments: Node) -> bool:
     """Whether a call of Kotlin has one more argument behind its brackets."""
-    call = arguments.parent
-    after = (node.next_sibling for node in (arguments, call) if node is not None)
-    return any(node is not None and node.type == "annotated_lambda" for node in after)
+    after = (node.next_sibling for node in (arguments, arguments.parent) if node is not None)
+    return any(kind_of(node) == "annotated_lambda" for node in after)
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:
@@ -171,7 +169,7 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: 
     symbol, node = change.symbol, scopes.node_at(snapshot, offset)
     if node is None or symbol.node is None or scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
         return False
-    if not is_alike(symbol, change.function, snapshot, offset):
+    if not symbol.is_alike(change.function, snapshot, offset):
         return False
     whose, own = qualifier_of(node), qualifier_of(symbol.node)
     modules = {imported.alias for imported in project.imports(snapshot) if not imported.name}
