@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, zip_longest
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -25,14 +25,6 @@ NAMED = re.compile(r"(?P<name>(?!lambda\b)[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument", "spread_expression"})
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
-BLOCK_COMMENT = r"/\*(?:[^*]|\*(?!/))*+\*/"
-LINE_COMMENT = r"(?://|\#)[^\r\n]*+"
-AFTER = rf"(?P<after>(?:[ \t]*{BLOCK_COMMENT})+(?=[ \t]*[\r\n])|[ \t]*{LINE_COMMENT}|)"
-BEFORE = rf"(?P<blank>\s*)(?P<before>(?:(?:{BLOCK_COMMENT}|{LINE_COMMENT})\s*)*)"
-OPENING = re.compile(AFTER + BEFORE)
-"""What stands before the first argument: a comment on the call, and those on the argument."""
-GAP = re.compile(rf"(?P<behind>(?:[ \t]*{BLOCK_COMMENT})*)(?P<comma>(?:\s*,)?)" + AFTER + BEFORE)
-"""What stands behind an argument: comments on it before and behind the comma, and those on the next argument."""
 
 Argument = int | str | tuple[str, int]
 """What a call is given: an argument that it has, by its number and behind another name perhaps, or a new text."""
@@ -196,21 +188,22 @@ def changed_arguments(
 def rewritten(
     text: str, call: CalledArguments, arguments: Sequence[Argument], within: Sequence[Place] = ()
 ) -> Place | None:
-    """The call with these arguments instead, separated as they are, and with what changes `within` them; None if a
-    comment would go that may be about what stays."""
+    """The call with these arguments instead, separated as they are, and with what changes `within` them; None if there
+    are comments beside those that move or go."""
     pieces = call.pieces
     least, kept = min(len(pieces), len(arguments)), [*range(len(pieces))]
     head = next((n for n in range(least) if arguments[n] != n), least)
     tail = next((n for n in range(least - head) if arguments[-n - 1] != kept[-n - 1]), least - head)
     went, came = pieces[head : len(pieces) - tail], arguments[head : len(arguments) - tail]
-    if went and len(went) == len(came):
-        return _rearranged(text, call, head, came, within)
     gaps = [text[a:b] for (_, a), (b, _) in pairwise([(call.start, call.start), *pieces, (call.end, call.end)])]
     usual = gaps[-2] if len(pieces) > 1 and gaps[-2].strip() == "," else ", "
     beside = gaps[head : head + len(went) + 1] if came else gaps[head + 1 : head + len(went)]
-    if went and any(gap.strip() not in ("", ",") for gap in beside):
+    is_moved = [*map(_number_of, came)] != [*range(head, head + len(went))]
+    if went and is_moved and any(gap.strip() not in ("", ",") for gap in beside):
         return None
-    written = usual.join(_written(text, argument, pieces, within) for argument in came)
+    separators = gaps[head + 1 : head + len(went)] if len(went) == len(came) else [usual] * (len(came) - 1)
+    texts = (_written(text, argument, pieces, within) for argument in came)
+    written = "".join(chain.from_iterable(zip_longest(texts, separators, fillvalue="")))
     if went and came:
         return Place(went[0][0], went[-1][1], written)
     if came and tail:
@@ -221,36 +214,6 @@ def rewritten(
         return Place(pieces[head - 1][1], went[-1][1], "")
     stop = pieces[-tail][0] if tail else call.end
     return Place(went[0][0], stop, "") if tail or (text[went[-1][1] : stop].strip() in ("", ",") and not head) else None
-
-
-def _rearranged(
-    text: str, call: CalledArguments, head: int, came: Sequence[Argument], within: Sequence[Place]
-) -> Place | None:
-    """As many arguments in place of those from number `head` on, each with the comments beside it; None if nothing
-    says whose those are, or if what follows one would be in it."""
-    ends = pairwise([(call.start, call.start), *call.pieces, (call.end, call.end)])
-    ranges = [(stop, start) for (_, stop), (start, _) in ends][head : head + len(came) + 1]
-    gaps = [(OPENING if a == call.start else GAP).fullmatch(text, a, b) for a, b in ranges]
-    if None in gaps:
-        return None
-    opening, *following = [match.groupdict() for match in gaps if match is not None]
-    befores = [opening["before"], *(gap["before"] for gap in following)]
-    comments = {head + n: (befores[n], gap["behind"], gap["after"]) for n, gap in enumerate(following)}
-    numbers = [_number_of(argument) for argument in came]
-    if any("".join(comments[number]) for number in comments.keys() - {*numbers}):
-        return None
-    written, separator, blank = "", "", ""
-    for argument, number, gap in zip(came, numbers, following, strict=True):
-        before, behind, after = comments.get(number, ("", "", ""))
-        if re.match(rf"[ \t]*{LINE_COMMENT}", after) and not re.match(r"[ \t]*[\r\n]", gap["blank"]):
-            return None
-        written += separator + blank + before + _written(text, argument, call.pieces, within) + behind
-        separator, blank = gap["comma"] + after, gap["blank"]
-    # What follows the last one stays where it is, unless it has a comment or gets one.
-    last = following[-1]
-    start, end = call.pieces[head][0] - len(befores[0]), call.pieces[head + len(came) - 1][1] + len(last["behind"])
-    rest = last["comma"] + last["after"]
-    return Place(start, end, written) if separator == rest else Place(start, end + len(rest), written + separator)
 
 
 def _number_of(argument: Argument) -> int:
