@@ -13,7 +13,7 @@ from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
-from mercury_ls.code.parts import part_of, parts_of
+from mercury_ls.code.parts import kind_of, part_of, parts_of
 from mercury_ls.code.syntax import outward
 
 LONGEST_TEXT = 160
@@ -94,15 +94,15 @@ def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
 
 def declarations(snapshot: Snapshot) -> Iterator[Declared]:
     """All declarations, as an iterator: a long file takes a while."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or snapshot.tree is None or not language.definitions:
+    language = snapshot.written_in
+    if snapshot.tree is None or not language.definitions:
         return
     yield from _imported(snapshot)
     inside = 0
     for node in _declaring(language, snapshot.tree.root_node):
         is_local = node.start_byte < inside
         for name in _names_of(node):
-            is_assigned = name.parent is not None and name.parent.type in OWN
+            is_assigned = kind_of(name.parent) in OWN
             if is_assigned == is_local and (declaration := _declared(node, name, _owner(name))).kind != "parameter":
                 yield declaration
         if node.type in scopes.FUNCTIONS:
@@ -143,8 +143,8 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
 
 
 def _given_by_name(snapshot: Snapshot) -> Iterator[Used]:
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or language.id not in CALLS or snapshot.tree is None:
+    language = snapshot.written_in
+    if language.id not in CALLS or snapshot.tree is None:
         return
     for _, parts in QueryCursor(languages.query(language, CALLS[language.id])).matches(snapshot.tree.root_node):
         owner_name, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
@@ -160,19 +160,18 @@ def _kind_by_spelling(name: str) -> NameKind:
 
 def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     """The parameters and locals usable at an offset, nearest first."""
-    language = languages.find(snapshot.language, snapshot.path)
-    around = _outermost_scope(snapshot, offset) if language is not None else None
-    if language is None or around is None:
+    around = _outermost_scope(snapshot, offset)
+    if around is None:
         return []
     nearest: dict[str, tuple[int, int, Declared]] = {}
     byte, left_out = snapshot.byte(offset), 0
-    for node in _declaring(language, around):
+    for node in _declaring(snapshot.written_in, around):
         if node.start_byte < left_out:
             continue
         if node.type in scopes.FUNCTIONS and not node.start_byte < byte <= node.end_byte:
             left_out = node.end_byte
         for name in _names_of(node):
-            local = None if name.parent is None or name.parent.type in OWN else scopes.binding(snapshot, name)
+            local = None if kind_of(name.parent) in OWN else scopes.binding(snapshot, name)
             if local is None or not (local.start <= offset <= local.end and local.visible_from <= offset):
                 continue
             declaration = _declared(node, name, "")
@@ -218,7 +217,7 @@ def _names_of(node: Node) -> Iterator[Node]:
     if node.type in scopes.BINDING_LISTS:
         parts = node.named_children
     else:
-        fields = scopes.BINDING_FIELDS.get(node.type, "").split() or NAME_FIELDS
+        fields = scopes.BINDING_FIELDS.get(node.type, NAME_FIELDS)
         parts = [child for field in fields for child in parts_of(node, field)]
     if node.type == ASSIGNING:
         parts = [part for part in parts if part.type in OWN]
@@ -243,9 +242,7 @@ def _leaves(node: Node) -> Iterator[Node]:
 
 
 def _owner(name: Node) -> str:
-    is_assigned = name.parent is not None and name.parent.type in OWN
-    around = symbols.enclosing(name) if is_assigned else symbols.owner_of(name)
-    return symbols.type_name(around) if around is not None else ""
+    return symbols.type_name(symbols.enclosing(name) if kind_of(name.parent) in OWN else symbols.owner_of(name))
 
 
 def _declared(node: Node, name: Node, whose: str) -> Declared:
@@ -266,10 +263,8 @@ def _kind_of(node: Node, name: Node, whose: str) -> NameKind:
         return "property"
     if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
         return "parameter"
-    value = next((child for field in VALUE_FIELDS if (child := part_of(node, field))), None)
-    if FUNCTIONS.search(node.type) or (value is not None and value.type in scopes.FUNCTIONS):
-        return "function"
-    if any("function_declarator" in child.type for child in parts_of(node, "declarator")):
+    is_function = FUNCTIONS.search(node.type) or kind_of(part_of(node, *VALUE_FIELDS)) in scopes.FUNCTIONS
+    if is_function or any("function_declarator" in child.type for child in parts_of(node, "declarator")):
         return "function"
     if CLASSES.search(node.type) and not ENUMERATED.search(node.type):
         return "class"
@@ -285,27 +280,23 @@ def _part(node: Node, fields: tuple[str, ...]) -> str:
     near = [node, *parts_of(node, "declarator"), *parts_of(node, "value")]
     if node.parent is not None and "declarator" in node.type:
         near.append(node.parent)
-    for parent in near:
-        for field in fields:
-            if child := part_of(parent, field):
-                return symbols.text_of(child)
-    return ""
+    return symbols.text_of(next(filter(None, (part_of(parent, *fields) for parent in near)), None))
 
 
 def _type_beside(name: Node) -> str:
     """The type in the pattern that a declaration of Kotlin has as its name."""
-    return _part(name.parent, ("type",)) if name.parent is not None and name.parent.type in scopes.PATTERNS else ""
+    return symbols.text_of(part_of(name.parent, "type")) if kind_of(name.parent) in scopes.PATTERNS else ""
 
 
 def _made(node: Node) -> str:
     """The type of an object constructed in its declaration, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
     constructs it, `foo()` of `foo(…)`."""
-    value = next((child for field in VALUE_FIELDS if (child := part_of(node, field))), None)
+    value = part_of(node, *VALUE_FIELDS)
     while value is not None and (value.type in LISTS or value.type in ("reference_expression", "unary_expression")):
         value = value.named_children[-1] if value.named_children else None
     if value is None or value.type not in MAKING:
         return ""
-    callee = next((child for field in MADE_FIELDS if (child := part_of(value, field))), None)
+    callee = part_of(value, *MADE_FIELDS)
     if callee is not None and callee.type == "scoped_identifier":  # `Foo::new(…)`
         callee = part_of(callee, "path")
     text = symbols.text_of(callee)

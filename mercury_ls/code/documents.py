@@ -74,6 +74,11 @@ class Snapshot:
         self._document = document
         self._lines = lines
 
+    @cached_property
+    def written_in(self) -> Language:
+        """The language that the editor or the file's name tells; one without an id if it is not supported."""
+        return languages.find(self.language, self.path) or languages.UNKNOWN
+
     @property
     def line_count(self) -> int:
         return len(self._lines)

@@ -463,6 +463,8 @@ LANGUAGES: tuple[Language, ...] = (
 )
 
 
+UNKNOWN = Language(id="")
+
 BY_ID = {id: language for language in LANGUAGES for id in (language.id, *language.aliases)}
 BY_NAME = {name: language for language in LANGUAGES for name in language.filenames}
 BY_EXTENSION = {extension: language for language in LANGUAGES for extension in language.extensions}

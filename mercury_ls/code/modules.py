@@ -6,9 +6,8 @@ For Python, JavaScript and TypeScript, Go, Rust, Java and Kotlin. What cannot be
 import os
 import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import islice
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from tree_sitter import Node, QueryCursor
 
 from mercury_ls.code import languages, scopes, traits
 from mercury_ls.code.documents import Document, Snapshot
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
@@ -30,13 +29,52 @@ EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".c
 CRATE_ROOTS = ("lib.rs", "main.rs")
 SOURCE_FOLDERS = ("src", "lib", "python")
 STATEMENTS = {
-    "python": "(import_statement) @i (import_from_statement) @i",
-    "javascript": "(import_statement) @i (export_statement source: (_)) @i (variable_declarator value: (_)) @i",
-    "go": "(import_spec) @i",
-    "rust": "(use_declaration) @i",
-    "java": "(import_declaration) @i",
-    "kotlin": "(import) @i",
+    "python": """
+        (import_statement name: (dotted_name) @module)
+        (import_statement name: (aliased_import name: (_) @module alias: (_) @alias))
+        (import_from_statement module_name: (_) @module name: (dotted_name) @name)
+        (import_from_statement module_name: (_) @module name: (aliased_import name: (_) @name alias: (_) @alias))
+        (import_from_statement module_name: (_) @module (wildcard_import) @all)
+        """,
+    "javascript": """
+        (import_statement (import_clause (identifier) @default) source: (_) @module)
+        (import_statement
+          (import_clause (named_imports (import_specifier name: (_) @name alias: (_)? @alias)))
+          source: (_) @module)
+        (import_statement (import_clause (namespace_import (_) @alias)) source: (_) @module)
+        (export_statement
+          (export_clause (export_specifier name: (_) @name alias: (_)? @alias))
+          source: (_) @module) @passed_on
+        (export_statement (namespace_export (_) @alias) source: (_) @module) @passed_on
+        (export_statement "*" @all source: (_) @module) @passed_on
+        (variable_declarator
+          name: [
+            (identifier) @alias
+            (object_pattern [
+              (shorthand_property_identifier_pattern) @name
+              (pair_pattern key: (_) @name value: (_) @alias)])]
+          value: (call_expression function: (identifier) @_called arguments: (arguments . (string) @module .))
+          (#eq? @_called "require"))
+        """,
+    "go": """
+        (import_spec !name path: (_) @module)
+        (import_spec name: [(package_identifier) (blank_identifier)] @alias path: (_) @module)
+        (import_spec name: (dot) @all path: (_) @module)
+        """,
+    "rust": "(use_declaration argument: (_) @used)",
+    "java": """
+        ((import_declaration (scoped_identifier name: (_) @name) @module . ";") @_import
+          (#not-match? @_import "^import +static "))
+        (import_declaration "static" . (scoped_identifier scope: (_) @module name: (_) @name) . ";")
+        (import_declaration (_) @module (asterisk) @all)
+        """,
+    "kotlin": """
+        ((import (qualified_identifier) @path . (identifier)? @alias) @_import (#not-match? @_import "[*]"))
+        (import (qualified_identifier) @module "*" @all)
+        """,
 }
+"""An `@alias`, or else its own name, is bound to a `@name` of a `@module`, `@all` of them, its `@default`, the module
+itself, or the last name of a `@path`."""
 PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
 EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
@@ -51,7 +89,6 @@ MODULE_OF_PYTHON = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
 )
 MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
-MOST_MENTIONS = 4096
 
 
 class Imported(Struct, frozen=True):
@@ -83,8 +120,6 @@ class Project:
         self.near = tuple(self._known)
         self._read, self._exists, self._mentioning, self._imported = read, exists, mentioning, imported
         self._said: dict[Hashable, Any] = {}
-        self._there: dict[str, bool] = {}
-        self._imports: dict[str, tuple[Imported, ...]] = {}
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
         return Project(snapshots, self._read, self._exists, self._mentioning, self._imported)
@@ -96,11 +131,7 @@ class Project:
         return self._said[key]
 
     def exists(self, path: str) -> bool:
-        if self._known.get(path) is not None:
-            return True
-        if path not in self._there:
-            self._there[path] = self._exists(path)
-        return self._there[path]
+        return self._known.get(path) is not None or self.once(("exists", path), lambda: self._exists(path))
 
     def file(self, path: str) -> Snapshot | None:
         if path not in self._known:
@@ -109,9 +140,7 @@ class Project:
         return self._known[path]
 
     def imports(self, snapshot: Snapshot) -> tuple[Imported, ...]:
-        if snapshot.path not in self._imports:
-            self._imports[snapshot.path] = tuple(imports_of(snapshot))
-        return self._imports[snapshot.path]
+        return self.once(("imports", snapshot.path), lambda: tuple(imports_of(snapshot)))
 
     def mentioning(self, name: str, near: str) -> Iterable[str]:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
@@ -189,7 +218,9 @@ class Project:
         return self.exists(join(folder, "__init__.py"))
 
     def share_a_package(self, first: Snapshot, second: Snapshot) -> bool:
-        """True if two files of Go, Java or Kotlin see each other's names without an import."""
+        """True if two files see each other's names without an import: one, or several of Go, Java or Kotlin."""
+        if first.path == second.path:
+            return True
         language, package = family(first.path), package_of(first)
         if language in traits.SCATTERED_PACKAGES:
             return package == package_of(second)
@@ -321,8 +352,7 @@ def hands_out(snapshot: Snapshot, name: str) -> bool:
     name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
         return True
-    nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
-    return any(node is not None and is_exported(node) for node in nodes)
+    return any(is_exported(node) for _, node in scopes.nodes_of(snapshot, name))
 
 
 def default_exports(snapshot: Snapshot) -> list[str]:
@@ -333,10 +363,9 @@ def default_exports(snapshot: Snapshot) -> list[str]:
 def is_exported(node: Node) -> bool:
     """True if the node is the `a` of `module.exports = { a }`."""
     listed = node.parent if node.type == "shorthand_property_identifier" else None
-    parent = listed.parent if listed is not None else None
-    if parent is None or parent.type != "assignment_expression":
-        return False
-    return text_of(parent.child_by_field_name("left")) in ("module.exports", "exports")
+    around = listed.parent if listed is not None else None
+    is_assigned = kind_of(around) == "assignment_expression"
+    return is_assigned and text_of(part_of(around, "left")) in ("module.exports", "exports")
 
 
 def in_import(node: Node) -> bool:
@@ -366,92 +395,36 @@ def family(path: str) -> str:
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or language.family not in STATEMENTS or snapshot.tree is None:
+    statements = STATEMENTS.get(snapshot.written_in.family)
+    if statements is None or snapshot.tree is None:
         return
-    query, reader = languages.query(language, STATEMENTS[language.family]), READERS[language.family]
-    nodes = QueryCursor(query).captures(snapshot.tree.root_node).get("i", [])
-    for node in sorted(nodes, key=lambda capture: capture.start_byte):
-        for module, name, alias, at, is_passed_on in reader(node):
-            yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), is_passed_on)
-            if name == alias and (statement := _again(at)):
-                yield Imported(module, name, alias, snapshot.offset_of_byte(statement.start_byte), is_passed_on)
+    query = languages.query(snapshot.written_in, statements)
+    captured = [match for _, match in QueryCursor(query).matches(snapshot.tree.root_node)]
+    bound = [(match, *names) for match in captured for names in _bound_by(match)]
+    for match, module, name, alias, at in sorted(bound, key=lambda names: names[-1].start_byte):
+        yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), "passed_on" in match)
 
 
-def _again(name: Node) -> Node | None:
-    """The second name of `a as a`, by which Python marks a re-export."""
-    alias = name.parent and name.parent.child_by_field_name("alias")
-    return alias if alias is not None and alias != name and alias.text == name.text else None
-
-
-Read = Iterator[tuple[str, str, str, Node, bool]]
-
-
-def _of_python(node: Node) -> Read:
-    module = node.child_by_field_name("module_name")
-    names = node.children_by_field_name("name")
-    for name in names:
-        named, alias = name, ""
-        if name.type == "aliased_import":
-            named = name.child_by_field_name("name") or name
-            alias = text_of(name.child_by_field_name("alias"))
-        if module is None:
-            yield text_of(named), "", alias or text_of(named), named, False
-        else:
-            yield text_of(module), text_of(named), alias or text_of(named), named, False
-    if module is not None and not names:
-        yield text_of(module), "*", "*", node, False
-
-
-def _of_javascript(node: Node) -> Read:
-    if node.type == "variable_declarator":
-        yield from _required(node)
-        return
-    source = _unquoted(node.child_by_field_name("source"))
-    has_names = False
-    clause = next((child for child in node.named_children if child.type == "import_clause"), None)
-    if clause is not None and (whole := clause.named_children[0]).type == "identifier":
-        yield source, "default", text_of(whole), whole, False
-    for descendant in _descendants(
-        node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")
-    ):
-        has_names = True
-        if descendant.type.startswith("namespace"):
-            named = descendant.named_children[0]
-            yield source, "", text_of(named), named, descendant.type == "namespace_export"
-            continue
-        named = descendant.child_by_field_name("name") or descendant
-        alias = text_of(descendant.child_by_field_name("alias")) or text_of(named)
-        yield source, text_of(named), alias, named, descendant.type == "export_specifier"
-    if node.type == "export_statement" and not has_names:
-        yield source, "*", "*", node, True
-
-
-def _required(node: Node) -> Read:
-    """`const { a, b: c } = require("./d")` and `const d = require("./d")`."""
-    match = re.fullmatch(r"require\([ ]*[\"']([^\"']+)[\"'][ ]*\)", text_of(node.child_by_field_name("value")))
-    name = node.child_by_field_name("name")
-    if match is None or name is None:
-        return
-    if name.type == "identifier":
-        yield match[1], "", text_of(name), name, False
-    for child in name.named_children if name.type == "object_pattern" else ():
-        if child.type == "shorthand_property_identifier_pattern":
-            yield match[1], text_of(child), text_of(child), child, False
-        elif child.type == "pair_pattern" and (key := child.child_by_field_name("key")):
-            yield match[1], text_of(key), text_of(child.child_by_field_name("value")), key, False
-
-
-def _of_go(node: Node) -> Read:
-    path = _unquoted(node.child_by_field_name("path"))
-    alias = text_of(node.child_by_field_name("name")) or path.rpartition("/")[2]
-    yield path, "*" if alias == "." else "", alias, node, False
-
-
-def _of_rust(node: Node) -> Read:
-    used = node.child_by_field_name("argument")
-    if used is not None:
-        yield from ((*entry, False) for entry in _used_by(used, ()))
+def _bound_by(match: Mapping[str, list[Node]]) -> Iterator[tuple[str, str, str, Node]]:
+    """The module, the name in it, the alias, and where the name stands, of each name that an import binds."""
+    nodes = {capture: captured[0] for capture, captured in match.items()}
+    texts = {capture: text_of(node).strip("\"'`") for capture, node in nodes.items()}
+    module, name, alias = (texts.get(capture, "") for capture in ("module", "name", "alias"))
+    if "used" in nodes:
+        yield from _used_by(nodes["used"], ())
+    elif "path" in nodes:
+        module, _, name = texts["path"].rpartition(".")
+        yield module, name, alias or name, nodes["path"].named_children[-1]
+    elif "all" in nodes:
+        yield module, "*", "*", nodes["all"]
+    elif "default" in nodes:
+        yield module, "default", texts["default"], nodes["default"]
+    elif "name" in nodes:
+        yield module, name, alias or name, nodes["name"]
+        if alias == name:  # by `a as a` Python marks a re-export
+            yield module, name, alias, nodes["alias"]
+    else:
+        yield module, "", alias or module.rpartition("/")[2], nodes.get("alias", nodes["module"])
 
 
 def _used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
@@ -469,12 +442,8 @@ def _used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, st
             for module, name, _, at in _used_by(path, around) if path is not None else ():
                 yield module, name, alias, at
         case "use_wildcard":
-            yield (
-                "::".join((*around, *_parts_of(node.named_children[0] if node.named_children else None))),
-                "*",
-                "*",
-                node,
-            )
+            path = node.named_children[0] if node.named_children else None
+            yield "::".join((*around, *_parts_of(path))), "*", "*", node
         case "self":
             yield "::".join(around[:-1]), around[-1] if around else "", around[-1] if around else "", node
         case _:
@@ -485,50 +454,3 @@ def _used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, st
 
 def _parts_of(node: Node | None) -> list[str]:
     return re.findall(r"\w+", text_of(node))
-
-
-def _of_java(node: Node) -> Read:
-    """`import a.B;` binds `B` of the class a.B; `import static a.B.c;` its `c`."""
-    path = next((child for child in node.named_children if child.type in ("scoped_identifier", "identifier")), None)
-    if path is None:
-        return
-    parts = text_of(path).split(".")
-    last = path.child_by_field_name("name") or path
-    if any(child.type == "asterisk" for child in node.children):
-        yield ".".join(parts), "*", "*", last, False
-    elif any(child.type == "static" for child in node.children):
-        yield ".".join(parts[:-1]), parts[-1], parts[-1], last, False
-    else:
-        yield ".".join(parts), parts[-1], parts[-1], last, False
-
-
-def _of_kotlin(node: Node) -> Read:
-    """`import a.b.c as d` binds `d` to the `c` of a package or type."""
-    path, alias = part_of(node, "path"), part_of(node, "alias")
-    *qualifier, last = path.named_children if path is not None else [node]
-    if node.children[-1].type == "*":
-        yield text_of(path), "*", "*", last, False
-    else:
-        yield ".".join(map(text_of, qualifier)), text_of(last), text_of(alias or last), last, False
-
-
-READERS: dict[str, Callable[[Node], Read]] = {
-    "python": _of_python,
-    "javascript": _of_javascript,
-    "go": _of_go,
-    "rust": _of_rust,
-    "java": _of_java,
-    "kotlin": _of_kotlin,
-}
-
-
-def _descendants(node: Node, types: Sequence[str]) -> Iterator[Node]:
-    for child in node.named_children:
-        if child.type in types:
-            yield child
-        else:
-            yield from _descendants(child, types)
-
-
-def _unquoted(node: Node | None) -> str:
-    return text_of(node).strip("\"'`")

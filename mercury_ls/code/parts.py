@@ -1,4 +1,7 @@
-"""The parts of a syntax node by name: the fields of its grammar, or where it has none, what stands in their place."""
+"""The parts of a syntax node by name: the fields of its grammar, or where it has none, what stands in their place.
+
+Where there is no node, there is no part of it, and its kind is empty.
+"""
 
 from tree_sitter import Node
 
@@ -43,13 +46,27 @@ PLACES = {
 behind (`=…`) or before (`…:`) one of these tokens."""
 
 
-def part_of(node: Node, name: str) -> Node | None:
-    field = node.child_by_field_name(name)
-    if field is not None or name not in (places := PLACES.get(node.type, {})):
-        return field
-    words = places[name].split()
-    numbered = enumerate(node.named_children)
-    return next((child for at, child in numbered if any(_is_at(child, at, word) for word in words)), None)
+def kind_of(node: Node | None) -> str:
+    return node.type if node is not None else ""
+
+
+def is_part(node: Node, name: str) -> bool:
+    """Whether it is what its parent has by this name."""
+    return part_of(node.parent, name) == node
+
+
+def part_of(node: Node | None, *names: str) -> Node | None:
+    """The first of these parts that it has."""
+    if node is None:
+        return None
+    places = PLACES.get(node.type, {})
+    for name in names:
+        part = node.child_by_field_name(name)
+        if part is None and name in places:
+            part = _placed(node, places[name])
+        if part is not None:
+            return part
+    return None
 
 
 def parts_of(node: Node, name: str) -> list[Node]:
@@ -57,9 +74,14 @@ def parts_of(node: Node, name: str) -> list[Node]:
     return fields or [child for child in (part_of(node, name),) if child is not None]
 
 
+def _placed(node: Node, places: str) -> Node | None:
+    words, numbered = places.split(), enumerate(node.named_children)
+    return next((child for at, child in numbered if any(_is_at(child, at, word) for word in words)), None)
+
+
 def _is_at(child: Node, number: int, place: str) -> bool:
     before, mark, after = place.partition("…")
     if not mark:
         return place in (child.type, str(number))
     token = child.prev_sibling if before else child.next_sibling
-    return token is not None and token.type == before + after
+    return kind_of(token) == before + after

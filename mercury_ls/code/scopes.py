@@ -1,20 +1,21 @@
 """Scopes of locals and parameters: the function or block in which the syntax tree declares a name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.code.languages import find, kinds
-from mercury_ls.code.parts import part_of, parts_of
+from mercury_ls.code.languages import kinds
+from mercury_ls.code.parts import is_part, kind_of, part_of, parts_of
 from mercury_ls.code.syntax import innermost, outward
 
-MOST = 256
+MOST = 4096
+"""Mentions of a name in a file: of a name with more, nothing is certain."""
 SHORT = 3
 FUNCTIONS = frozenset(
     kinds("""
@@ -46,47 +47,28 @@ TYPES = frozenset(
 )
 IMPORTS = frozenset({"aliased_import", "import_from_statement", "import_statement"})
 TYPE_PARAMETERS = frozenset({"template_parameter_list", "type_parameter_list", "type_parameters"})
+BINDING_PARTS = {
+    "alias": kinds("as_pattern type_switch_statement"),
+    "declarator": kinds("declaration for_range_loop init_declarator parameter_declaration"),
+    "left": kinds("""
+        assignment for_in_clause for_in_statement for_statement foreach_statement range_clause receive_statement
+        short_var_declaration
+        """),
+    "name": kinds("""
+        catch_block catch_declaration catch_formal_parameter class_parameter const_spec default_parameter
+        enhanced_for_statement formal_parameter named_expression parameter_declaration property_declaration resource
+        typed_default_parameter var_spec variable_declarator when_subject
+        """),
+    "parameter": kinds("arrow_function catch_clause"),
+    "parameters": kinds("lambda_expression"),
+    "pattern": kinds("""
+        for_expression let_condition let_declaration match_arm optional_parameter parameter required_parameter setter
+        """),
+}
+"""The nodes that declare the names in this part of them."""
 BINDING_FIELDS = {
-    "arrow_function": "parameter",
-    "as_pattern": "alias",
-    "assignment": "left",
-    "catch_block": "name",
-    "catch_clause": "parameter",
-    "catch_declaration": "name",
-    "catch_formal_parameter": "name",
-    "class_parameter": "name",
-    "const_spec": "name",
-    "declaration": "declarator",
-    "default_parameter": "name",
-    "enhanced_for_statement": "name",
-    "for_expression": "pattern",
-    "for_in_clause": "left",
-    "for_in_statement": "left",
-    "for_range_loop": "declarator",
-    "for_statement": "left",
-    "foreach_statement": "left",
-    "formal_parameter": "name",
-    "init_declarator": "declarator",
-    "lambda_expression": "parameters",
-    "let_condition": "pattern",
-    "let_declaration": "pattern",
-    "match_arm": "pattern",
-    "named_expression": "name",
-    "optional_parameter": "pattern",
-    "parameter": "pattern",
-    "parameter_declaration": "name declarator",
-    "property_declaration": "name",
-    "range_clause": "left",
-    "receive_statement": "left",
-    "required_parameter": "pattern",
-    "resource": "name",
-    "setter": "pattern",
-    "short_var_declaration": "left",
-    "type_switch_statement": "alias",
-    "typed_default_parameter": "name",
-    "var_spec": "name",
-    "variable_declarator": "name",
-    "when_subject": "name",
+    kind: [part for part, kinds_with_part in BINDING_PARTS.items() if kind in kinds_with_part]
+    for kind in chain.from_iterable(BINDING_PARTS.values())
 }
 NAMING = re.compile(
     r"(?:definition|declaration|declarator|_elem|enum_assignment|enum_body|enum_constant|enum_entry|enumerator|import"
@@ -104,7 +86,6 @@ MEMBER_FIELDS = {
 }
 CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
 NOT_LOCAL = frozenset({"global_statement", "nonlocal_statement"})
-VALUES = ("value", "right")
 BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
 """Declarations whose names are visible in their own values."""
 PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
@@ -141,10 +122,10 @@ class Binding(Struct, frozen=True):
 
 
 @cached
-def bindings(snapshot: Snapshot, names: tuple[str, ...], limit: int = MOST) -> list[Binding]:
+def bindings(snapshot: Snapshot, names: tuple[str, ...]) -> list[Binding]:
     """All parameters and locals with one of these names."""
     by_reach: dict[tuple[int, int], Binding] = {}
-    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), limit):
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), MOST):
         bound = binding(snapshot, node_at(snapshot, at))
         if bound is not None:
             first = by_reach.setdefault(bound.reach, bound)
@@ -152,15 +133,15 @@ def bindings(snapshot: Snapshot, names: tuple[str, ...], limit: int = MOST) -> l
     return list(by_reach.values())
 
 
-def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -> Binding | None:
-    """The innermost of these bindings that the name at `offset` can refer to."""
+def binding_at(snapshot: Snapshot, offset: int, names: tuple[str, ...], *others: Binding) -> Binding | None:
+    """The innermost binding of one of these names, or of the others, that the name at `offset` can refer to."""
     node = node_at(snapshot, offset)
     bound = binding(snapshot, node)
     if node is None or bound is not None:
         return bound
     around = [
         candidate
-        for candidate in candidates
+        for candidate in (*bindings(snapshot, names), *others)
         if candidate.visible_from <= offset < candidate.end and not _is_outside(node, candidate.scope)
     ]
     local = min(around, key=lambda candidate: candidate.end - candidate.start, default=None)
@@ -173,19 +154,18 @@ def binding_at(snapshot: Snapshot, offset: int, candidates: Iterable[Binding]) -
 @cached
 def _types_with(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """The types with a member of this name, which hides a local of a function around them where no qualifier is due."""
-    language = find(snapshot.language, snapshot.path)
-    if language is None or language.id not in traits.BARE_MEMBERS:
+    if snapshot.written_in.id not in traits.BARE_MEMBERS:
         return []
-    nodes = [node_at(snapshot, at) for at in mentions(snapshot, name)[:MOST]]
-    members = [node for node in nodes if node is not None and declares(node) and binding(snapshot, node) is None]
-    types = [innermost(node.parent and node.parent.parent, TYPES) for node in members]
+    nodes = (node for _, node in nodes_of(snapshot, name))
+    members = [node for node in nodes if declares(node) and binding(snapshot, node) is None]
+    types = (innermost(node.parent and node.parent.parent, TYPES) for node in members)
     return [range_of(snapshot, around) for around in types if around is not None]
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
     """The parameter or local with one of these names that is used or declared at `offset`."""
     node = node_at(snapshot, offset)
-    return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
+    return None if node is None or is_member(node) else binding_at(snapshot, offset, names)
 
 
 @cached
@@ -202,8 +182,7 @@ def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The range of the function around `offset`, or of the block in languages where blocks are scopes."""
-    language = find(snapshot.language, snapshot.path)
-    scope = _scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
+    scope = _scope_of(node_at(snapshot, offset), in_blocks=not snapshot.written_in.indents_blocks)
     return range_of(snapshot, scope) if scope is not None else None
 
 
@@ -237,10 +216,15 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     return tuple(offsets)
 
 
+def nodes_of(snapshot: Snapshot, name: str) -> Iterator[tuple[int, Node]]:
+    """Where the name stands in the syntax tree, with its nodes."""
+    nodes = ((at, node_at(snapshot, at)) for at in islice(mentions(snapshot, name), MOST))
+    return ((at, node) for at, node in nodes if node is not None)
+
+
 def whole_in(snapshot: Snapshot, name: str) -> str:
     """A pattern for exactly this name, in strings as well: "$name" of Kotlin has it."""
-    language = find(snapshot.language, snapshot.path)
-    return whole(name, r"\w" if language is not None and language.interpolating else r"\w$")
+    return whole(name, r"\w" if snapshot.written_in.interpolating else r"\w$")
 
 
 def whole(name: str, letter: str = r"\w$") -> str:
@@ -267,18 +251,17 @@ def is_member(node: Node) -> bool:
     """True if it is a member name or the name of a keyword argument."""
     if node.type in ("field_identifier", "private_property_identifier", "property_identifier"):
         return True
-    parent = node.parent
-    if parent is not None and parent.type == "keyword_pattern":
-        return parent.named_children[0] == node
-    field = MEMBER_FIELDS.get(parent.type) if parent else None
-    return parent is not None and field is not None and part_of(parent, field) == node
+    if node.parent is not None and node.parent.type == "keyword_pattern":
+        return node.parent.named_children[0] == node
+    field = MEMBER_FIELDS.get(kind_of(node.parent))
+    return field is not None and is_part(node, field)
 
 
 def names_it(node: Node, whole: Node) -> bool:
     """True if this identifier is the name of this function or type, and not something inside it."""
     if whole.type in BLOCKS:
         return False
-    named = part_of(whole, "name") or part_of(whole, "declarator")
+    named = part_of(whole, "name", "declarator")
     while named is not None and named != node:
         named = part_of(named, "declarator")
     return named is not None
@@ -291,21 +274,16 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
         return None
     child, parent = outermost(node)
     start, end = range_of(snapshot, scope)
-    if parent is None or _hoists(snapshot) or not _declared_in(child, parent):
+    is_hoisted = snapshot.written_in.id not in traits.SEQUENTIAL_LOCALS
+    if parent is None or is_hoisted or not _declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
     if parent.type == "let_condition" and (consequence := scope.child_by_field_name("consequence")):
         end = snapshot.offset_of_byte(consequence.end_byte)
-    value = next((value_node for field in VALUES if (value_node := part_of(parent, field))), None)
+    value = part_of(parent, "value", "right")
     behind = child if value is None or parent.type in BEFORE_VALUE else value
     return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
-
-
-def _hoists(snapshot: Snapshot) -> bool:
-    """True if a local is visible in its whole scope, not only after its declaration."""
-    language = find(snapshot.language, snapshot.path)
-    return language is None or language.id not in traits.SEQUENTIAL_LOCALS
 
 
 def _is_outside(node: Node, scope: Node) -> bool:
@@ -314,7 +292,7 @@ def _is_outside(node: Node, scope: Node) -> bool:
     if names_it(node, scope):
         return True
     if part_of(scope, "constructor") and (declares(node) or not _initializes(node, scope)):
-        return node.parent is None or node.parent.type != "user_type"
+        return kind_of(node.parent) != "user_type"
     child, parent = node, node.parent
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
@@ -359,11 +337,10 @@ def _binder(snapshot: Snapshot, node: Node) -> Node | None:
     parent = parent.parent if is_item and parent.type != "function_expression" else parent
     if parent is None:
         return None
-    if parent.type == "as_pattern" and parent.parent is not None and parent.parent.type.startswith("except"):
+    if parent.type == "as_pattern" and kind_of(parent.parent).startswith("except"):
         return parent.parent
-    language = find(snapshot.language, snapshot.path)
-    if language is None or not language.indents_blocks:
-        return _scope_of(parent, language is not None and not _is_hoisted(parent))
+    if not snapshot.written_in.indents_blocks:
+        return _scope_of(parent, in_blocks=not _is_hoisted(parent))
     scope = _scope_of(parent, in_blocks=False)
     while scope is not None and (statement := _declared_elsewhere(scope, node)):
         scope = _scope_of(scope.parent, in_blocks=False) if statement == "nonlocal_statement" else None
@@ -393,7 +370,7 @@ def _scope_of(node: Node | None, in_blocks: bool) -> Node | None:
             return ancestor.parent
         if ancestor.type in FUNCTIONS or ancestor.type in COMPREHENSIONS:
             return ancestor
-        if in_blocks and ancestor.type in BLOCKS and (ancestor.parent is None or ancestor.parent.type not in FUNCTIONS):
+        if in_blocks and ancestor.type in BLOCKS and kind_of(ancestor.parent) not in FUNCTIONS:
             return ancestor
     return None
 
@@ -417,15 +394,15 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
 def _declared_in(child: Node, parent: Node) -> bool:
     if parent.type in CASES and _is_captured(child, parent):
         return True
-    if parent.type == "assignment" and parent.child_by_field_name("operator") is not None:
+    if parent.type == "assignment" and part_of(parent, "operator"):
         return False  # of Kotlin, where assignments declare nothing
-    fields = BINDING_FIELDS.get(parent.type, "").split()
+    fields = BINDING_FIELDS.get(parent.type, ())
     return parent.type in BINDING_LISTS or any(child in parts_of(parent, field) for field in fields)
 
 
 def _is_captured(child: Node, parent: Node) -> bool:
     """True if a Python `case` binds the node: a name without dots that is not a keyword's."""
-    in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
+    in_case = parent.type != "as_pattern" or kind_of(parent.parent) == "case_pattern"
     is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
 

@@ -8,8 +8,7 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.languages import find
-from mercury_ls.code.parts import part_of, parts_of
+from mercury_ls.code.parts import is_part, kind_of, part_of, parts_of
 
 QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
@@ -24,26 +23,24 @@ SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w
 
 def namespace_of(node: Node) -> str:
     """The innermost namespace, or module within the file."""
-    around = syntax.innermost(node.parent, NAMESPACES)
-    return last_name(around.child_by_field_name("name")) if around is not None else ""
+    return last_name(part_of(syntax.innermost(node.parent, NAMESPACES), "name"))
 
 
 def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
     """The kind of a name that lives in a namespace of its own: a label, a package, a Rust macro, a Java method, `#x` in
     JavaScript."""
-    parent, language = node.parent, find(snapshot.language, snapshot.path)
-    if node.type == "statement_identifier" or (parent is not None and part_of(parent, "label") == node):
+    around = kind_of(node.parent)
+    if node.type == "statement_identifier" or is_part(node, "label"):
         return "label"
     if node.type == "private_property_identifier":
         return "private"
-    if parent is not None and parent.type in ("macro_definition", "macro_invocation"):
+    if around in ("macro_definition", "macro_invocation"):
         return "macro"
-    if parent is not None and parent.type == "package_clause":
+    if around == "package_clause":
         return "package"
-    if parent is None or language is None or language.id != "java":
-        return ""
-    named = parent.type in ("method_declaration", "method_invocation") and parent.child_by_field_name("name") == node
-    return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
+    is_named = around in ("method_declaration", "method_invocation") and is_part(node, "name")
+    is_method = is_named or (around == "method_reference" and node.next_sibling is None)
+    return "method" if is_method and snapshot.written_in.id == "java" else ""
 
 
 def is_of_self(node: Node) -> bool:
@@ -63,23 +60,18 @@ def class_of_field(node: Node) -> Node | None:
 def is_type(name: str, snapshot: Snapshot) -> bool:
     """True if the name is spelled like a type: all capitals make a constant, and in some languages every public name
     begins with a capital."""
-    language = find(snapshot.language, snapshot.path)
     is_constant = len(name) > 1 and name.isupper()
-    return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
+    return is_capitalized(name) and not is_constant and snapshot.written_in.id not in ("csharp", "go")
 
 
 def allows_bare_members(snapshot: Snapshot) -> bool:
-    language = find(snapshot.language, snapshot.path)
-    return language is not None and language.id in traits.BARE_MEMBERS
+    return snapshot.written_in.id in traits.BARE_MEMBERS
 
 
 def is_in_path(node: Node) -> bool:
     """True if the node is the `b` of `a::b`."""
-    if node.parent is not None and node.parent.type in PATHS:
-        return node.parent.child_by_field_name("name") == node
-    if node.parent is None or node.parent.type != "token_tree":
-        return False
-    return node.prev_sibling is not None and node.prev_sibling.type == "::"
+    in_path = kind_of(node.parent) in PATHS and is_part(node, "name")
+    return in_path or (kind_of(node.parent) == "token_tree" and kind_of(node.prev_sibling) == "::")
 
 
 def is_capitalized(name: str) -> bool:
@@ -107,9 +99,9 @@ def _is_scoped(around: Node) -> bool:
     return around.type != "enum_specifier" or any(child.type in ("class", "struct") for child in around.children)
 
 
-def enclosing(node: Node) -> Node | None:
+def enclosing(node: Node | None) -> Node | None:
     """The type that contains the node, in a method or not."""
-    for around in syntax.outward(node.parent):
+    for around in syntax.outward(node and node.parent):
         if around.type in scopes.TYPES and _is_scoped(around):
             return around
         if part_of(around, "receiver") or (around.type in scopes.FUNCTIONS and type_name(around)):
@@ -126,7 +118,7 @@ def receivers(node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
         if around.type in scopes.TYPES:
             if part_of(around, "name") is not None or not of_types:
                 yield around if around.type != "object_literal" else None, is_static and around.type != OBJECT
-            is_nested = around.parent is not None and around.parent.type.endswith("class_body")
+            is_nested = kind_of(around.parent).endswith("class_body")
             is_static |= is_nested and around.type != "object_literal" and not has_modifier(around, "inner")
         elif around.type == COMPANION:
             is_static = True
@@ -154,11 +146,11 @@ def has_modifier(item: Node, modifier: str) -> bool:
 def is_called_on_an_object(function: Node) -> bool:
     """True if a lambda of Kotlin may have a `this` of its own."""
     whole = function.parent if function.type == "lambda_literal" else None
-    named = part_of(whole, "name") if whole is not None and whole.type == "property_declaration" else None
+    named = part_of(whole, "name") if kind_of(whole) == "property_declaration" else None
     if whole is None or (named is not None and part_of(named, "type") is None):
         return False
     callee = syntax.innermost(whole, ("call_expression", "lambda_literal"))
-    while callee is not None and callee.type in ("call_expression", "lambda_literal"):
+    while kind_of(callee) in ("call_expression", "lambda_literal"):
         callee = name_of_callee(part_of(callee, "function"))
     return text_of(callee) not in traits.GIVING_NO_RECEIVER
 
@@ -166,14 +158,14 @@ def is_called_on_an_object(function: Node) -> bool:
 def is_extension(declared: Node | None) -> bool:
     """True if this names what Kotlin declares for objects of another type."""
     around = scopes.outermost(declared)[1] if declared is not None else None
-    return around is not None and around.type.startswith(("function", "property")) and bool(part_of(around, "receiver"))
+    return kind_of(around).startswith(("function", "property")) and part_of(around, "receiver") is not None
 
 
 def name_of_callee(callee: Node | None) -> Node | None:
     """The last name of what is called."""
     if callee is not None and callee.type == "user_type":
         return next((child for child in reversed(callee.named_children) if child.type == "identifier"), None)
-    return callee and (part_of(callee, "attribute") or part_of(callee, "name") or callee)
+    return part_of(callee, "attribute", "name") or callee
 
 
 def has_several_constructors(around: Node) -> bool:
@@ -191,7 +183,7 @@ def parameters_in(listed: Node) -> list[Node]:
 
 
 def _is_default(node: Node) -> bool:
-    return node.prev_sibling is not None and node.prev_sibling.type == "="
+    return kind_of(node.prev_sibling) == "="
 
 
 def default_beside(parameter: Node) -> Node | None:
@@ -218,21 +210,20 @@ def heading(around: Node) -> set[str]:
 
 
 def is_interface_of_go(around: Node) -> bool:
-    type_node = around.child_by_field_name("type") if around.type == "type_spec" else None
-    return type_node is not None and type_node.type == "interface_type"
+    return around.type == "type_spec" and kind_of(part_of(around, "type")) == "interface_type"
 
 
-def type_name(around: Node) -> str:
+def type_name(around: Node | None) -> str:
     """The name of a type, or of the type that a function declares itself a method of."""
     if receiver := part_of(around, "receiver"):
         words = re.findall(r"\w+", re.sub(r"[\[<].*", "", text_of(receiver)))
         return words[-1] if words else ""
-    if around.type in scopes.FUNCTIONS:
+    if kind_of(around) in scopes.FUNCTIONS:
         named = part_of(around, "declarator")
         while named is not None and named.type != "qualified_identifier":
             named = part_of(named, "declarator")
-        return last_name(part_of(named, "scope")) if named else ""
-    return last_name(part_of(around, "type" if around.type == "impl_item" else "name"))
+        return last_name(part_of(named, "scope"))
+    return last_name(part_of(around, "type" if kind_of(around) == "impl_item" else "name"))
 
 
 def is_qualified(node: Node) -> bool:
@@ -241,7 +232,7 @@ def is_qualified(node: Node) -> bool:
 
 def qualifier_of(node: Node) -> str:
     """The last name of the qualifier: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`; "?" for anything else."""
-    if node.parent is None or scopes.declares(node) or node.parent.type == "shorthand_field_initializer":
+    if scopes.declares(node) or kind_of(node.parent) == "shorthand_field_initializer":
         return ""
     whose = qualifier_node(node)
     return (last_name(whose) or "?") if whose is not None else ""
@@ -256,16 +247,16 @@ def qualifier_node(node: Node) -> Node | None:
         mark = node.prev_sibling
         return mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
     if parent.type == "literal_element":
-        return _composite(parent) if _is_key(parent) else None
+        return _composite(parent) if is_part(parent, "key") else None
     if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return struct_of(parent) if parent.named_children[0] == node else None
+        return _struct_of(parent) if parent.named_children[0] == node else None
     if parent.type == "user_type":
         return parent if path_before(node) else None
     if parent.type in QUALIFIED:
         return parent.named_children[0] if parent.named_children[-1] == node else None
     if not any(node in parts_of(parent, field) for field in MEMBER_FIELDS):
         return None
-    whole = next((child for field in QUALIFIER_FIELDS if (child := part_of(parent, field))), None)
+    whole = part_of(parent, *QUALIFIER_FIELDS)
     return whole if whole != node else None
 
 
@@ -277,22 +268,19 @@ def path_before(node: Node) -> str:
     return (parent.text or b"")[: node.start_byte - parent.start_byte].decode(errors="replace").rstrip(". \n")
 
 
-def _is_key(element: Node) -> bool:
-    """True for the `a` of `T{a: 1}` in Go."""
-    return element.parent is not None and element.parent.child_by_field_name("key") == element
-
-
-def struct_of(field: Node) -> Node | None:
+def _struct_of(field: Node) -> Node | None:
     """The type that a Rust literal or pattern names before its braces."""
-    around = syntax.innermost(field, ("struct_expression", "struct_pattern"))
-    return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
+    return part_of(syntax.innermost(field, ("struct_expression", "struct_pattern")), "name", "type")
 
 
-def _composite(node: Node) -> Node | None:
-    """The type of the Go literal whose key this is; None for a map's."""
-    around = syntax.innermost(node, ("composite_literal",))
-    type_node = around.child_by_field_name("type") if around is not None else None
-    return type_node if type_node is not None and type_node.type != "map_type" else None
+def _composite(key: Node) -> Node | None:
+    """The type of the Go literal whose key this is, or of the map's values that it is in; None for the map's own."""
+    type_node = part_of(syntax.innermost(key, ("composite_literal",)), "type")
+    if kind_of(type_node) != "map_type":
+        return type_node
+    literal = syntax.innermost(key, ("literal_value",))
+    is_own = kind_of(literal and literal.parent) == "composite_literal"
+    return None if is_own else part_of(type_node, "value")
 
 
 def called_with_keyword(node: Node) -> str:
@@ -302,15 +290,15 @@ def called_with_keyword(node: Node) -> str:
 
 def nameless_parameters(function: Node) -> list[str] | None:
     """What tells a function of this name from others: its parameters without their names and modifiers."""
-    listed = function.parent and part_of(function.parent, "parameters")
+    listed = part_of(function.parent, "parameters")
     return None if listed is None else [_nameless(node) for node in parameters_in(listed)]
 
 
 def _nameless(parameter: Node) -> str:
-    named = part_of(parameter, "name") or part_of(parameter, "declarator")
+    named = part_of(parameter, "name", "declarator")
     while named is not None and (inside := part_of(named, "declarator")):
         named = inside
-    name = text_of(named) if named is not None and named.type == "identifier" else ""
+    name = text_of(named) if kind_of(named) == "identifier" else ""
     modifiers = text_of(next((child for child in parameter.children if child.type == "modifiers"), None))
     text = text_of(parameter).removeprefix(modifiers)
     return re.sub(rf"\b{name}\b|\s+" if name else r"\s+", "", text)
@@ -318,10 +306,9 @@ def _nameless(parameter: Node) -> str:
 
 def function_of_keyword(node: Node) -> Node | None:
     parent = node.parent
-    if parent is None or parent.type not in KEYWORD_ARGUMENTS or part_of(parent, "name") != node:
+    if parent is None or parent.type not in KEYWORD_ARGUMENTS or not is_part(node, "name"):
         return None
-    call = parent.parent and parent.parent.parent
-    return call and part_of(call, "function")
+    return part_of(parent.parent and parent.parent.parent, "function")
 
 
 def last_name(node: Node | None) -> str:

@@ -92,8 +92,7 @@ def _begins_statement(text: str, snapshot: Snapshot, target: Target) -> bool:
 
 def _uses_undeclared_private(text: str, snapshot: Snapshot, target: Target) -> bool:
     """Whether it uses a `#name` of JavaScript that is nowhere else: a class must declare it, and others cannot."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or language.family != "javascript" or syntax.inside(snapshot, target.start) is not None:
+    if snapshot.written_in.family != "javascript" or syntax.inside(snapshot, target.start) is not None:
         return False
     written = snapshot.text[: target.start] + "\n" + snapshot.text[target.end :]
     head = snapshot.text[snapshot.line_start(snapshot.line_of(target.start)) : target.start]

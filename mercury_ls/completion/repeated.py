@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from mercury_ls.code import languages, traits
+from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import indentation
 from mercury_ls.completion.target import Target
@@ -56,8 +56,7 @@ def _is_declared(whole: str, snapshot: Snapshot, number: int) -> bool:
     declared = DECLARED.match(first.strip())
     if declared is None or _is_decorated(snapshot, number):
         return False
-    language = languages.find(snapshot.language, snapshot.path)
-    if declared[2] == "function" and language is not None and language.id in traits.OVERLOAD_SIGNATURES:
+    if declared[2] == "function" and snapshot.written_in.id in traits.OVERLOAD_SIGNATURES:
         return False
     key = declared[1]
     return any(

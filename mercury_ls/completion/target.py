@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mercury_ls.code import languages, syntax
+from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import is_word
 from mercury_ls.settings.schema import SuggestSettings
@@ -76,8 +76,7 @@ def _deeper(snapshot: Snapshot, offset: int) -> bool:
     """Whether a blank line is indented further than the line above, in a language whose blocks are indented."""
     line = snapshot.line_of(offset)
     head = snapshot.text[snapshot.line_start(line) : offset]
-    language = languages.find(snapshot.language, snapshot.path)
-    if line == 0 or not head or head.strip() or language is None or not language.indents_blocks:
+    if line == 0 or not head or head.strip() or not snapshot.written_in.indents_blocks:
         return False
     above = snapshot.line(line - 1)
     return bool(above.strip()) and len(head) > len(above) - len(above.lstrip())

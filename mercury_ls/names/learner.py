@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.languages import find
 from mercury_ls.names.analyser import Analyser
 from mercury_ls.names.known import NameList
 from mercury_ls.names.places import NamePlace, asked
@@ -112,8 +111,7 @@ class Learner:
     def _covers(self, query: Wanted) -> bool:
         if self.analyser.only_cursor and not query.place.is_cursor:
             return False
-        language = find(query.snapshot.language, query.snapshot.path)
-        return self.analyser.languages is None or (language is not None and language.id in self.analyser.languages)
+        return self.analyser.languages is None or query.snapshot.written_in.id in self.analyser.languages
 
     def _go_on(self) -> None:
         if self._wanted and (self._work is None or self._work.done()):

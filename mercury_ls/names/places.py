@@ -7,7 +7,7 @@ from keyword import iskeyword
 from msgspec import Struct
 
 from mercury_engine.api import NameRole
-from mercury_ls.code import languages, syntax
+from mercury_ls.code import syntax
 from mercury_ls.code.brackets import split, unquoted
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import family
@@ -85,8 +85,7 @@ def at_cursor(snapshot: Snapshot, offset: int) -> list[NamePlace]:
 
 
 def _import_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
-    language = languages.find(snapshot.language, snapshot.path)
-    pattern = language and IMPORTS.get(language.family)
+    pattern = IMPORTS.get(snapshot.written_in.family)
     match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
     if match is None:
         return None
@@ -184,10 +183,9 @@ def scope(snapshot: Snapshot, offset: int) -> str:
 @cached
 def _function_line(snapshot: Snapshot, offset: int) -> int | None:
     """The line where the function around an offset begins, by indentation: code that is being written parses badly."""
-    language = languages.find(snapshot.language, snapshot.path)
-    if language is None or not language.header:
+    if not snapshot.written_in.header:
         return None
-    header, line = syntax.header_pattern(language), snapshot.line_of(offset)
+    header, line = syntax.header_pattern(snapshot.written_in), snapshot.line_of(offset)
     head = snapshot.text[snapshot.line_start(line) : offset]
     inner = len(head) - len(head.lstrip())
     for above in range(line - 1, max(-1, line - LONGEST_FUNCTION), -1):

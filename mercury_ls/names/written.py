@@ -5,8 +5,9 @@ Names that are found exist; names that are not found may exist all the same, exc
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice, starmap
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -15,13 +16,14 @@ from mercury_ls.code.brackets import closing
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
-from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parameters import parameter_names
 from mercury_ls.names.builtin import builtin_names
 from mercury_ls.names.known import Name, NameList
 from mercury_ls.names.places import NamePlace, may_bind_behind
 from mercury_ls.project.workspace import Workspace
+
+T = TypeVar("T")
 
 MOST_FILES = 32
 AT_ONCE = 128
@@ -71,10 +73,7 @@ class WrittenNames:
     def __init__(self, index: Workspace) -> None:
         self._index = index
         self._files: OrderedDict[str, _FileNames] = OrderedDict()
-        self._declared: dict[str, tuple[Declared, ...]] = {}
-        self._modules: dict[tuple[str, str], str | None] = {}
-        self._uses: dict[tuple[str, str], list[Used]] = {}
-        self._outermost: dict[str, list[str]] = {}
+        self._others: dict[Hashable, Any] = {}
         """What is known of other files, as of the last reading."""
 
     def reading(self, snapshot: Snapshot, offset: int) -> Iterator[None]:
@@ -91,7 +90,7 @@ class WrittenNames:
             self._keep(snapshot, _by_owner(once(declared)))
 
     def _keep(self, snapshot: Snapshot, owned: dict[str, dict[str, Declared]]) -> None:
-        self._forget_others()
+        self._others.clear()
         elsewhere = {
             declaration.name: declaration
             for path in (self._index.beside(snapshot.path) if family(snapshot.path) in ("go", "java") else ())
@@ -106,7 +105,7 @@ class WrittenNames:
     def forget(self, uri: str = "") -> None:
         for key in [key for key in self._files if uri in ("", key)]:
             del self._files[key]
-        self._forget_others()
+        self._others.clear()
 
     def counted(self, snapshot: Snapshot) -> Counter[str]:
         """How often each name occurred in the text when it was last read."""
@@ -115,9 +114,8 @@ class WrittenNames:
     def in_scope(self, snapshot: Snapshot, offset: int) -> NameList:
         """The names that may begin an expression: locals, nearest first, the file's names, those of its type where they
         need no qualifier, then the language's."""
-        language = find(snapshot.language, snapshot.path)
-        file = self._file(snapshot)
-        if language is None or file is UNREAD:
+        language, file = snapshot.written_in, self._file(snapshot)
+        if file is UNREAD:
             return NameList((), complete=False)
         own = file.owned.get(_enclosing_type(snapshot, offset), {}) if language.id in traits.BARE_MEMBERS else {}
         declarations_in_reach = (
@@ -156,13 +154,13 @@ class WrittenNames:
 
     def parameters(self, snapshot: Snapshot, place: NamePlace, offset: int) -> NameList:
         """The parameters of the called function, without those already passed."""
-        language = find(snapshot.language, snapshot.path)
-        if language is None or not place.simple:
+        if not place.simple:
             return NameList((), complete=False)
+        language = snapshot.written_in.id
         function = self._called(snapshot, place, offset)
-        is_named = language.id in traits.KEYWORD_ARGUMENTS or snapshot.text[place.at - 1] == "{"
+        is_named = language in traits.KEYWORD_ARGUMENTS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
-        listed = parameter_names(function.parameters, language.id) if function is not None else ()
+        listed = parameter_names(function.parameters, language) if function is not None else ()
         used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
         return NameList.of([*(Name(name, kind) for name in listed), *map(_named, used)], complete=False)
 
@@ -175,9 +173,10 @@ class WrittenNames:
         names = map(_named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
         return NameList.of(names, complete=False)
 
-    def _forget_others(self) -> None:
-        for memory in (self._declared, self._modules, self._uses, self._outermost):
-            memory.clear()
+    def _once(self, key: Hashable, read: Callable[[], T]) -> T:
+        if key not in self._others:
+            self._others[key] = read()
+        return self._others[key]
 
     def _file(self, snapshot: Snapshot) -> _FileNames:
         return self._files.get(snapshot.uri, UNREAD)
@@ -209,16 +208,15 @@ class WrittenNames:
 
     def _modules_used(self, near: str) -> list[str]:
         """The outermost modules from which other files import something."""
-        key = family(near)
-        if key not in self._outermost:
+
+        def outermost() -> list[str]:
             parts = (JOINTS.split(module)[0].partition("/")[0] for module in self._index.modules(near))
-            self._outermost[key] = [part for part in dict.fromkeys(parts) if part.isidentifier()]
-        return self._outermost[key]
+            return [part for part in dict.fromkeys(parts) if part.isidentifier()]
+
+        return self._once(("modules", family(near)), outermost)
 
     def _used_of(self, module: str, origin: str, near: str) -> list[Used]:
-        if (module, origin) not in self._uses:
-            self._uses[module, origin] = self._index.used(module, origin, near)
-        return self._uses[module, origin]
+        return self._once(("used", module, origin), lambda: self._index.used(module, origin, near))
 
     def _in_sight(self, snapshot: Snapshot, at: int, name: str) -> Declared | None:
         file = self._file(snapshot)
@@ -272,16 +270,13 @@ class WrittenNames:
                     yield declared
 
     def _module(self, snapshot: Snapshot, module: str) -> str | None:
-        key = snapshot.path, module
-        if module and key not in self._modules:
-            project = Project((snapshot,), self._index.read, self._index.exists)
-            self._modules[key] = project.module(snapshot, module)
-        return self._modules.get(key)
+        if not module:
+            return None
+        project = Project((snapshot,), self._index.read, self._index.exists)
+        return self._once(("module", snapshot.path, module), lambda: project.module(snapshot, module))
 
     def _declared_in(self, path: str) -> tuple[Declared, ...]:
-        if path not in self._declared:
-            self._declared[path] = self._index.declared(path)
-        return self._declared[path]
+        return self._once(("declared", path), lambda: self._index.declared(path))
 
     def _elsewhere(self, snapshot: Snapshot, name: str) -> Iterator[Declared]:
         for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
@@ -351,8 +346,7 @@ def _enclosing_type(snapshot: Snapshot, offset: int) -> str:
     """The name of the type whose method or body is at the offset; judged by the lines above where the text does not
     parse."""
     node = scopes.node_at(snapshot, max(offset - 1, 0))
-    around = symbols.enclosing(node) if node is not None else None
-    if around is not None and (name := symbols.type_name(around)):
+    if name := symbols.type_name(symbols.enclosing(node)):
         return name
     for start, end in reversed(syntax.headers(snapshot, offset)):
         if match := next(filter(None, (pattern.match(snapshot.text, start, end) for pattern in HEADINGS)), None):

@@ -13,11 +13,9 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import is_part, kind_of, part_of
 from mercury_ls.code.syntax import innermost, outward
 
-MOST = 4096
-"""Mentions of a name in a file: of a name with more, nothing is certain."""
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
 
@@ -29,22 +27,22 @@ class Declaration(Struct, frozen=True):
     name: Node
 
     @classmethod
-    def of(cls, file: Snapshot, around: Node) -> "Declaration | None":
+    def of(cls, file: Snapshot, around: Node | None) -> "Declaration | None":
         """That of a type."""
-        named = part_of(around, "name") if around.type in scopes.TYPES else None
+        named = part_of(around, "name") if kind_of(around) in scopes.TYPES else None
         return cls(file, named) if named is not None else None
 
     @property
     def item(self) -> Node | None:
         """The function or type that it names."""
         parent = self.name.parent
-        is_item = parent is not None and (parent.type in scopes.TYPES or parent.type in scopes.FUNCTIONS)
-        return parent if is_item and parent is not None and scopes.names_it(self.name, parent) else None
+        if parent is None or parent.type not in scopes.TYPES | scopes.FUNCTIONS:
+            return None
+        return parent if scopes.names_it(self.name, parent) else None
 
     @property
     def type(self) -> Node | None:
-        item = self.item
-        return item if item is not None and item.type in scopes.TYPES else None
+        return self.item if kind_of(self.item) in scopes.TYPES else None
 
     @property
     def offset(self) -> int:
@@ -58,12 +56,11 @@ class Declaration(Struct, frozen=True):
 @cached
 def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Node]]:
     """What declares a name that is no member, by the scopes that see it; None is the file."""
-    bindings, by_scope = scopes.bindings(file, (name,), MOST), dict[tuple[int, int] | None, list[Node]]()
-    for at in islice(scopes.mentions(file, name), MOST):
-        node = scopes.node_at(file, at)
-        if node is None or scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
+    by_scope = dict[tuple[int, int] | None, list[Node]]()
+    for at, node in scopes.nodes_of(file, name):
+        if scopes.is_member(node) or not (scopes.declares(node) or scopes.binding(file, node)):
             continue
-        owner, local = symbols.owner_of(node), scopes.binding_at(file, at, bindings)
+        owner, local = symbols.owner_of(node), scopes.local_at(file, at, (name,))
         is_of_object = owner is not None and family(file.path) in traits.IMPLICIT_RECEIVERS  # see `types.of_receivers`
         if is_of_object and Declaration(file, node).type is None:
             continue
@@ -94,7 +91,7 @@ def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
 
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
-    local = scopes.binding_at(file, offset, scopes.bindings(file, (name,), MOST))
+    local = scopes.binding_at(file, offset, (name,))
     by_scope, node = declared(file, name), scopes.node_at(file, offset)
     if local is not None:
         return by_scope.get(local.reach, [])
@@ -112,8 +109,7 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
 
 
 def _is_body_of_type(node: Node) -> bool:
-    parent = node.parent
-    return parent is not None and parent.type in scopes.TYPES and part_of(parent, "body") == node
+    return kind_of(node.parent) in scopes.TYPES and is_part(node, "body")
 
 
 def _evaluated(node: Node | None) -> Node | None:
@@ -206,20 +202,13 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
     if renamed is not None:
         here = scopes.node_at(file, offset)
         nodes = [node for node in nodes if _may_be(renamed.definition, file, node, is_here=node == here)]
-    own = [Declaration(file, node) for node in nodes if not _is_imported(project, file, node)]
-    if len(own) < len(nodes):
-        offsets = (
-            file.offset_of_byte(node.start_byte)
-            for node in nodes
-            if node not in [declaration.name for declaration in own]
-        )
+    aliases = [node for node in nodes if _is_imported(project, file, node)]
+    own = [Declaration(file, node) for node in nodes if node not in aliases]
+    if nodes:
+        offsets = (file.offset_of_byte(node.start_byte) for node in aliases)
         named = [imported for at in offsets for imported in _last_before(at, named)]
     else:
-        named = (
-            []
-            if nodes
-            else within or [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
-        )
+        named = within or [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
     if own or named:
         answers = [_imported(project, file, imported, name, renamed, steps - 1) for imported in named]
         if own and scopes.node_at(file, offset) not in nodes and all(_is_overloaded(definition) for definition in own):
@@ -239,11 +228,6 @@ def _is_overloaded(definition: Declaration) -> bool:
     return is_scattered and is_function and scopes.binding(definition.file, definition.name) is None
 
 
-def _is_beside(project: Project, file: Snapshot, home: Snapshot) -> bool:
-    """Whether a file sees the names of another without an import."""
-    return file.path == home.path or project.share_a_package(file, home)
-
-
 def _may_be(definition: Declaration, file: Snapshot, node: Node, is_here: bool) -> bool:
     """Whether a name stands for a thing of the same kind, and for no member, unless that is what it declares."""
     is_alike = symbols.category(node, file) == symbols.category(definition.name, definition.file)
@@ -254,8 +238,7 @@ def _may_be(definition: Declaration, file: Snapshot, node: Node, is_here: bool) 
 
 def constructs(node: Node, declared: Node) -> bool:
     """Whether it is the name of a constructor of the type that is declared by another name."""
-    around, parent = symbols.owner_of(node), node.parent
-    is_function = parent is not None and parent.type in (*scopes.FUNCTIONS, "function_declarator")
+    around, is_function = symbols.owner_of(node), kind_of(node.parent) in {*scopes.FUNCTIONS, "function_declarator"}
     return is_function and around is not None and scopes.names_it(declared, around)
 
 
@@ -333,7 +316,7 @@ def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | 
     """What other files of the package declare, which need no import in Go, Java and Kotlin."""
     if family(file.path) in traits.SCATTERED_PACKAGES:
         return _in_scattered_package(project, file, package_of(file), name, renamed, 1)
-    if renamed is not None and renamed.name == name and _is_beside(project, file, renamed.definition.file):
+    if renamed is not None and renamed.name == name and project.share_a_package(file, renamed.definition.file):
         return Meaning((renamed.definition,))
     if family(file.path) == "go":
         files = project.beside(file.path, name)
@@ -351,8 +334,8 @@ def _among(files: Iterable[Snapshot] | None, name: str) -> Meaning:
     """What files declare by a name, as far as all of them are known."""
     if files is None:
         return UNKNOWN
-    nodes = [(file, node) for file in files for node in declared(file, name).get(None, ())]
-    top_level = [(file, node) for file, node in nodes if symbols.owner_of(node) is None and not in_import(node)]
+    nodes = ((file, node) for file in files for node in declared(file, name).get(None, ()))
+    top_level = ((file, node) for file, node in nodes if symbols.owner_of(node) is None and not in_import(node))
     return Meaning(tuple(Declaration(file, node) for file, node in top_level))
 
 
@@ -364,10 +347,9 @@ def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Dec
     is_spread = family(file.path) not in traits.CLASSES
     files = (project.beside(file.path, name) if family(file.path) == "go" else None) or [file]
     for source in files:
-        for at in scopes.mentions(source, name)[:MOST]:
-            node = scopes.node_at(source, at)
-            declaring = declaring_type(source, node) if node is not None else None
-            if node is None or declaring is None:
+        for _, node in scopes.nodes_of(source, name):
+            declaring = declaring_type(source, node)
+            if declaring is None:
                 continue
             is_same_name = is_spread and symbols.type_name(declaring) == symbols.type_name(around)
             if is_same_name or (source is file and declaring == around):

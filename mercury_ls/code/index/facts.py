@@ -5,6 +5,7 @@ captures say what gives a `@name` its type and what an `@expression` is made of;
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -25,27 +26,28 @@ Facts = dict[str, list[Node]]
 
 def of_name(file: Snapshot, name: Node) -> Facts:
     """What is stated where a name is declared."""
-    facts: Facts = {}
-    for around in islice(outward(name.parent), LEVELS):
-        for match in _matches(file, around):
-            if name in match.get("name", ()):
-                _add(facts, match)
-    return facts
+    matches = (match for around in islice(outward(name.parent), LEVELS) for match in _matches(file, around))
+    return _joined(match for match in matches if name in match.get("name", ()))
 
 
 def of_expression(file: Snapshot, node: Node) -> Facts:
     """What an expression is made of."""
+    return _joined(match for match in _matches(file, node) if "name" not in match)
+
+
+def _joined(matches: Iterable[Facts]) -> Facts:
     facts: Facts = {}
-    for match in _matches(file, node):
-        if "name" not in match:
-            _add(facts, match)
+    for match in matches:
+        for capture, nodes in match.items():
+            captured = facts.setdefault(capture, [])
+            captured += [node for node in nodes if node not in captured]
     return facts
 
 
 @cached
 def classes(file: Snapshot) -> tuple[Node, ...]:
     """The names of the classes of a file that name bases."""
-    query = _query_of(file)
+    query = _query(file.written_in)
     if query is None or file.tree is None:
         return ()
     matches = QueryCursor(query).matches(file.tree.root_node)
@@ -54,38 +56,22 @@ def classes(file: Snapshot) -> tuple[Node, ...]:
 
 def returned(file: Snapshot, function: Node) -> list[Node]:
     """What a function returns, as far as it is written in its body; nothing if it yields."""
-    query = _query_of(file)
+    query = _query(file.written_in)
     captures = QueryCursor(query).captures(function) if query is not None else {}
     if any(innermost(node, scopes.FUNCTIONS) == function for node in captures.get("yields", ())):
         return []
     return [node for node in captures.get("returned", ()) if innermost(node, scopes.FUNCTIONS) == function]
 
 
-def _add(facts: Facts, match: Facts) -> None:
-    for capture, nodes in match.items():
-        captured = facts.setdefault(capture, [])
-        captured += [node for node in nodes if node not in captured]
-
-
+@cached
 def _matches(file: Snapshot, node: Node) -> list[Facts]:
     """The patterns that this node begins."""
-    key = "facts", node.id
-    if key not in file.memory:
-        file.memory[key] = _matches_of(_query_of(file), node)
-    return file.memory[key]
-
-
-def _matches_of(query: Query | None, node: Node) -> list[Facts]:
+    query = _query(file.written_in)
     if query is None:
         return []
     cursor = QueryCursor(query)
     cursor.set_max_start_depth(0)
     return [match for _, match in cursor.matches(node)]
-
-
-def _query_of(file: Snapshot) -> Query | None:
-    language = languages.find(file.language, file.path)
-    return _query(language) if language is not None else None
 
 
 @cache

@@ -28,7 +28,7 @@ from mercury_ls.code.index.types import (
     types_of,
 )
 from mercury_ls.code.modules import Project, family
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import outward
 
@@ -50,7 +50,7 @@ class Kinship(Struct, dict=True):
 
     def of_object(self, file: Snapshot, whose: Node) -> Judgement:
         around, receiver = symbols.enclosing(whose), text_of(whose)
-        is_extended = around is not None and around.type not in scopes.TYPES and part_of(around, "receiver") is not None
+        is_extended = kind_of(around) not in scopes.TYPES and part_of(around, "receiver") is not None
         if around is not None and not is_extended and (is_self(file, receiver) or receiver in SUPER):
             if _is_of_another_object(file, whose, around):
                 return UNKNOWN
@@ -97,12 +97,12 @@ class Kinship(Struct, dict=True):
             return False
         if family(file.path) in traits.CLASSES:
             return file.path == self.home.path and around.start_byte == self.owner.start_byte
-        return file.path == self.home.path or self.project.share_a_package(file, self.home)
+        return self.project.share_a_package(file, self.home)
 
     def is_right_below(self, file: Snapshot, around: Node) -> bool:
         """Whether it is the first base of a class."""
         definition = Declaration.of(file, around)
-        above = [class_of(self.project, base) for base in bases(definition)[:1]] if definition is not None else []
+        above = [class_of(self.project, base) for base in bases(definition)[:1]]
         return any(base is not None and self._owns(base) for base in above)
 
     def of(self, definition: Declaration, steps: int = MOST_STEPS) -> Judgement:
@@ -122,7 +122,7 @@ class Kinship(Struct, dict=True):
             verdict = self._of_written(base, steps - 1)
             if verdict is not OTHER:
                 return verdict if is_first else UNKNOWN
-            if generic(base.text)[0].rpartition(".")[2] == "Protocol":
+            if base.name == "Protocol":
                 return UNKNOWN
             inherited = members(self.project, base, self.name)
             if inherited:
@@ -166,7 +166,7 @@ class Kinship(Struct, dict=True):
         is_alias = re.search(rf"\btype {re.escape(last)}\b", file.text) is not None
         if last == type_name(self.owner):
             # In Go and Rust methods of a type may stand where it is not declared.
-            is_near = file.path == self.home.path or self.project.share_a_package(file, self.home)
+            is_near = self.project.share_a_package(file, self.home)
             return SAME if is_near and family(file.path) not in traits.CLASSES else UNKNOWN
         if last in ANY or len(last) < 2 or is_alias:
             return UNKNOWN
@@ -180,15 +180,12 @@ class Kinship(Struct, dict=True):
         definition, owner = class_of(self.project, kind), Declaration.of(self.home, self.owner)
         if definition is not None:
             return definition.place in self._bases
-        named = {generic(base.text)[0].rpartition(".")[2] for base in bases(owner)} if owner is not None else ()
-        return generic(kind.text)[0].rpartition(".")[2] in named
+        return kind.name in {base.name for base in bases(owner)}
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
-        definition = Declaration.of(self.home, self.owner)
-        above = ancestors(self.project, definition) if definition is not None else ()
-        return frozenset(base.place for base in above)
+        return frozenset(base.place for base in ancestors(self.project, Declaration.of(self.home, self.owner)))
 
 
 def _is_of_another_object(file: Snapshot, node: Node, around: Node) -> bool:
@@ -196,7 +193,7 @@ def _is_of_another_object(file: Snapshot, node: Node, around: Node) -> bool:
     a lambda."""
     any_object = OF_ANY_OBJECT if family(file.path) == "javascript" else frozenset[str]()
     for inside in takewhile(lambda node: node != around, outward(node.parent)):
-        in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
+        in_object = inside.type == "method_definition" and kind_of(inside.parent) == "object"
         if in_object or inside.type in any_object or symbols.is_called_on_an_object(inside):
             return True
     return False

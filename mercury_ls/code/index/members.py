@@ -12,11 +12,12 @@ from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.types import Type, class_of, members, type_of_receiver, types_of
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import family, in_import
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import is_part, kind_of, part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 
-METHODS = frozenset({"method_declaration", "method_elem", "method_spec"})
+LITERALS = frozenset({"field_initializer", "field_pattern", "literal_element", "shorthand_field_initializer"})
+"""What has the name of a field in a literal or pattern of Go or Rust."""
 REPLACING = frozenset(kinds("_replace cls evolve partial replace"))
 """Functions of Python that take the names of fields as keywords."""
 STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
@@ -47,7 +48,7 @@ def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
         return SAME
     if (whole := _object_around(node)) is not None:
         return _of_key(kin, file, whole)
-    if (named := _type_of_literal(node)) is not None:
+    if node.parent.type in LITERALS and (named := symbols.qualifier_node(node)) is not None:
         is_named = type_name(kin.owner) in re.findall(r"\w+", text_of(named))
         is_same = _of_qualified(kin, file, node) is SAME
         return SAME if is_same else UNKNOWN if is_named else OTHER
@@ -108,11 +109,7 @@ def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judg
         return SAME
     if type_name(own) == type_name(kin.owner):
         return OTHER
-    if not symbols.are_related(own, kin.owner):
-        return UNKNOWN if kin.may_derive(file, own) else OTHER
-    is_implicit = type_name(kin.owner) not in symbols.heading(own) and type_name(own) not in symbols.heading(kin.owner)
-    is_method = node.parent is not None and node.parent.type in METHODS
-    return UNKNOWN if is_method or not is_implicit else OTHER
+    return UNKNOWN if symbols.are_related(own, kin.owner) or kin.may_derive(file, own) else OTHER
 
 
 def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
@@ -130,7 +127,7 @@ def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
     """Of a key of an object or pattern of JavaScript."""
     if whole.type == "object":
         return UNKNOWN if kin.owner.type in STRUCTURAL else OTHER
-    value = whole.parent and whole.parent.child_by_field_name("value")
+    value = part_of(whole.parent, "value")
     return UNKNOWN if value is None else kin.of_object(file, value)
 
 
@@ -139,7 +136,7 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     function = symbols.function_of_keyword(node)
     if function is None or b"def __init__" in (kin.owner.text or b""):
         return OTHER
-    if node.parent is not None and node.parent.type == "value_argument":
+    if kind_of(node.parent) == "value_argument":
         return _of_named_argument(kin, file, function)
     if kin.of_class(file, text_of(function), file.offset_of_byte(function.start_byte)) is SAME:
         return SAME
@@ -187,71 +184,47 @@ def _may_be_seen_bare(kin: Kinship, file: Snapshot, node: Node) -> bool:
     if around is not None and around != kin.owner and kin.may_derive(file, around):
         return True
     whole = kin.declared and kin.declared.parent
-    return whole is not None and whole.type in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
+    return kind_of(whole) in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
 
 
 def _is_in_chain(token: Node) -> bool:
     """Whether more stands before a token in a macro of Rust, which is not parsed."""
-    mark = token.prev_sibling if token.parent is not None and token.parent.type == "token_tree" else None
-    return mark is not None and mark.type in (".", "::")
+    return kind_of(token.parent) == "token_tree" and kind_of(token.prev_sibling) in (".", "::")
 
 
 def _is_the_packages_own(kin: Kinship, file: Snapshot, node: Node) -> bool:
     """Whether it is private to this package of Go, in which no other type has such a member: then it is the same,
     whatever qualifies it."""
-    is_go = family(file.path) == family(kin.home.path) == "go"
-    if not is_go or kin.name[:1].isupper() or node.parent is None or node.parent.type != "selector_expression":
+    is_private = family(kin.home.path) == "go" and not symbols.is_capitalized(kin.name)
+    if not is_private or kind_of(node.parent) != "selector_expression":
         return False
-    if file.path != kin.home.path and not kin.project.share_a_package(kin.home, file):
-        return False
-    return kin.project.once(("alone", kin.home.path, kin.name), lambda: _is_alone(kin))
+    is_near = kin.project.share_a_package(kin.home, file)
+    return is_near and kin.project.once(("alone", kin.home.path, kin.name), lambda: _is_alone(kin))
 
 
 def _is_alone(kin: Kinship) -> bool:
     """Whether no file of the package declares another member of the name."""
     files = kin.project.beside(kin.home.path, kin.name)
-    return files is not None and not any(_declares_member(file, kin.name) for file in files)
-
-
-def _declares_member(snapshot: Snapshot, name: str) -> bool:
-    nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
-    return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
+    nodes = (node for file in files or () for _, node in scopes.nodes_of(file, kin.name))
+    return files is not None and not any(scopes.is_member(node) and scopes.declares(node) for node in nodes)
 
 
 def _object_around(node: Node) -> Node | None:
     """The object or pattern of JavaScript of which it is a key."""
-    pair = node.parent if node.parent is not None and node.parent.type in ("pair", "pair_pattern") else None
-    is_key = pair is None or pair.child_by_field_name("key") == node
-    whole = pair.parent if pair is not None else node.parent
-    return whole if whole is not None and is_key and whole.type in ("object", "object_pattern") else None
-
-
-def _type_of_literal(node: Node) -> Node | None:
-    """The type of the struct that a literal or pattern of Go or Rust spells out, or of the list of such."""
-    parent = node.parent
-    if parent is not None and parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return symbols.struct_of(parent)
-    keyed = parent.parent if parent is not None and parent.type == "literal_element" else None
-    if keyed is None or keyed.child_by_field_name("key") != parent:
-        return None
-    around = innermost(keyed, ("composite_literal",))
-    return around.child_by_field_name("type") if around is not None else None
+    whole = node.parent
+    if whole is not None and whole.type in ("pair", "pair_pattern") and is_part(node, "key"):
+        whole = whole.parent
+    return whole if kind_of(whole) in ("object", "object_pattern") else None
 
 
 def _type_of_object(node: Node) -> Node | None:
     """The type of the object that a literal or pattern spells out, as far as it is named beside: `T` of
     `x: T = { a: 1 }`, `({ a }: T)`, `(): T => ({ a: 1 })` and `case T(a=1)`."""
-    parent = node.parent
-    if parent is not None and parent.type == "keyword_pattern":
-        around = innermost(parent, ("class_pattern",))
-        return around.named_children[0] if around is not None and parent.named_children[0] == node else None
-    is_key = (
-        parent is not None and parent.type in ("pair", "pair_pattern") and parent.child_by_field_name("key") == node
-    )
-    whole = parent.parent if parent is not None and is_key else parent
-    if whole is None or whole.type not in ("object", "object_pattern") or whole.parent is None:
-        return None
-    return whole.parent.child_by_field_name("type") or _type_of_result(whole)
+    if kind_of(node.parent) == "keyword_pattern":
+        around = innermost(node, ("class_pattern",))
+        return around.named_children[0] if around is not None else None
+    whole = _object_around(node)
+    return part_of(whole.parent, "type") or _type_of_result(whole) if whole is not None else None
 
 
 def _type_of_result(value: Node) -> Node | None:
@@ -259,10 +232,10 @@ def _type_of_result(value: Node) -> Node | None:
     function, around = innermost(value, scopes.FUNCTIONS), value.parent
     if around is not None and around.type == "parenthesized_expression":
         around = around.parent
-    if function is None or around is None or (around.type != "return_statement" and around != function):
+    if function is None or (around != function and kind_of(around) != "return_statement"):
         return None
-    stated = function.child_by_field_name("return_type")
+    stated = part_of(function, "return_type")
     if stated is None or not any(child.type == "async" for child in function.children):
         return stated
-    promised = stated.named_children[0].child_by_field_name("type_arguments")
+    promised = part_of(stated.named_children[0], "type_arguments")
     return promised.named_children[0] if promised is not None else None

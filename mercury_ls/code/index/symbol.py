@@ -7,12 +7,10 @@ from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import declaring_type
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import last_name, text_of
 from mercury_ls.code.syntax import innermost
-
-MOST_DECLARATIONS = 256
 
 
 class Symbol(Struct, frozen=True):
@@ -33,11 +31,52 @@ class Symbol(Struct, frozen=True):
         """Whether a name can only be the local there: a parameter that is a field as well is qualified as a field."""
         return self.local is not None and (self.owner is None or node is None or not symbols.is_qualified(node))
 
+    def is_same_local(self, name: str, snapshot: Snapshot, offset: int) -> bool:
+        """Whether a name of the symbol's file, which had this `name` until now, is the same local."""
+        node = scopes.node_at(snapshot, offset)
+        if node is None or self.local is None or self.path != snapshot.path or symbols.is_qualified(node):
+            return False
+        bound = scopes.binding_at(snapshot, offset, (name,), self.local)
+        return bound is not None and bound.reach == self.local.reach
 
-def symbol_at(before: str, after: str, home: Snapshot | None, offset: int) -> Symbol:
+    def is_alike(self, name: str, snapshot: Snapshot, offset: int) -> bool:
+        """Whether the name there looks like this one, whose declaration is not known: a local stays in its scope, a
+        member is none of another type's own object."""
+        node = scopes.node_at(snapshot, offset)
+        if node is None or self.node is None:
+            return scopes.binding_at(snapshot, offset, (name,)) is None
+        if symbols.category(self.node, snapshot) != symbols.category(node, snapshot):
+            return False
+        if self.is_local_at(node):
+            return self.is_same_local(name, snapshot, offset)
+        is_member, function = scopes.is_member(self.node), symbols.called_with_keyword(self.node)
+        if is_member != scopes.is_member(node) or function != symbols.called_with_keyword(node):
+            return False
+        whose, own = symbols.qualifier_of(node), symbols.qualifier_of(self.node)
+        if symbols.is_capitalized(whose) and symbols.is_capitalized(own):
+            return whose == own
+        if is_member:
+            return not _is_of_another_self(self.node, node)
+        return symbols.is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
+
+    def declarations(self, name: str, home: Snapshot) -> list[Node]:
+        """What the file declares by this name in the same function or type."""
+        owner = self.owner if self.local is None else None
+        target = self.local and self.local.reach, symbols.type_name(owner)
+        nodes: list[Node] = []
+        for at, node in scopes.nodes_of(home, name):
+            owner = declaring_type(home, node)
+            if scopes.declares(node) or owner is not None:
+                local = scopes.local_at(home, at, (name,))
+                if (local and local.reach, symbols.type_name(None if local else owner)) == target:
+                    nodes.append(node)
+        return nodes
+
+
+def symbol_at(before: str, after: str, home: Snapshot, offset: int) -> Symbol:
     """What the name at `offset` of `home` refers to."""
-    node = home and scopes.node_at(home, offset)
-    if home is None or node is None:
+    node = scopes.node_at(home, offset)
+    if node is None:
         return Symbol()
     local = scopes.local_at(home, offset, (before, after))
     declared, is_field = scopes.declares(node), "field" in facts.of_name(home, node)
@@ -52,52 +91,6 @@ def symbol_at(before: str, after: str, home: Snapshot | None, offset: int) -> Sy
     )
 
 
-def is_local_here(symbol: Symbol, local: Binding, name: str, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a name of the symbol's file, which had this `name` until now, is the same local."""
-    node = scopes.node_at(snapshot, offset)
-    if node is None or symbol.path != snapshot.path or symbols.is_qualified(node):
-        return False
-    bound = scopes.binding_at(snapshot, offset, (*scopes.bindings(snapshot, (name,)), local))
-    return bound is not None and bound.reach == local.reach
-
-
-def is_alike(symbol: Symbol, name: str, snapshot: Snapshot, offset: int) -> bool:
-    """Whether the name there looks like that of a symbol whose declaration is not known: a local stays in its scope, a
-    member is none of another type's own object."""
-    node = scopes.node_at(snapshot, offset)
-    if node is None or symbol.node is None:
-        return scopes.binding_at(snapshot, offset, scopes.bindings(snapshot, (name,))) is None
-    if symbols.category(symbol.node, snapshot) != symbols.category(node, snapshot):
-        return False
-    if symbol.local is not None and symbol.is_local_at(node):
-        return is_local_here(symbol, symbol.local, name, snapshot, offset)
-    is_member, function = scopes.is_member(symbol.node), symbols.called_with_keyword(symbol.node)
-    if is_member != scopes.is_member(node) or function != symbols.called_with_keyword(node):
-        return False
-    whose, own = symbols.qualifier_of(node), symbols.qualifier_of(symbol.node)
-    if symbols.is_capitalized(whose) and symbols.is_capitalized(own):
-        return whose == own
-    if is_member:
-        return not _is_of_another_self(symbol.node, node)
-    return symbols.is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
-
-
-def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
-    """The places where the file declares something of this name in the same function or type."""
-    local_bindings = scopes.bindings(home, (name,))
-    owner = symbol.owner if symbol.local is None else None
-    target = symbol.local and symbol.local.reach, owner and symbols.type_name(owner)
-    offsets: list[int] = []
-    for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
-        node = scopes.node_at(home, at)
-        owner = declaring_type(home, node) if node is not None else None
-        if node is not None and (scopes.declares(node) or owner is not None):
-            local = None if scopes.is_member(node) else scopes.binding_at(home, at, local_bindings)
-            if (local and local.reach, None if local else owner and symbols.type_name(owner)) == target:
-                offsets.append(at)
-    return offsets
-
-
 def _is_of_another_self(member: Node, node: Node) -> bool:
     """True if both are members of the objects whose methods use them, and these are of unrelated types."""
     if not symbols.is_of_self(member) or not symbols.is_of_self(node):
@@ -109,7 +102,7 @@ def _is_of_another_self(member: Node, node: Node) -> bool:
 def function_of_parameter(node: Node) -> Node | None:
     """The name of what is called to give this parameter a value: for a constructor, that of the class."""
     around = innermost(node.parent, (*scopes.FUNCTIONS, "primary_constructor"))
-    named = part_of(around, "name") if around is not None else None
-    is_constructor = text_of(named) == "__init__" or (around is not None and around.type.endswith("_constructor"))
-    whole = symbols.enclosing(around) if around is not None and is_constructor else None
+    named = part_of(around, "name")
+    is_constructor = text_of(named) == "__init__" or kind_of(around).endswith("_constructor")
+    whole = symbols.enclosing(around) if is_constructor else None
     return part_of(whole, "name") if whole is not None else named

@@ -74,10 +74,14 @@ class Type(Struct, frozen=True):
             return self._written(arguments[0]).alternatives
         return [self._written(parts[0])] if parts[0] == self.text else self._written(parts[0]).alternatives
 
+    @property
+    def name(self) -> str:
+        """The last name of what is written, without arguments."""
+        return generic(self.text)[0].rpartition(".")[2]
+
     def element(self, of_mapping: bool) -> "Type | None":
         """What it holds: the values of a mapping, or what an iteration goes over."""
-        name, arguments = generic(self.text)
-        name = name.rpartition(".")[2]
+        name, arguments = self.name, generic(self.text)[1]
         if name in MAPPINGS and len(arguments) == 2:
             return self._written(arguments[of_mapping])
         if name in LISTS and len(arguments) == 1:
@@ -87,11 +91,10 @@ class Type(Struct, frozen=True):
 
     def unwrapped(self, names: Iterable[str]) -> "Type | None":
         """The argument that one of these generic types wraps: the last of a coroutine."""
-        name, arguments = generic(self.text)
-        name = name.rpartition(".")[2]
-        if name not in names or not arguments:
+        _, arguments = generic(self.text)
+        if self.name not in names or not arguments:
             return None
-        return self._written(arguments[-1] if name == "Coroutine" else arguments[0])
+        return self._written(arguments[-1] if self.name == "Coroutine" else arguments[0])
 
     def _written(self, text: str) -> "Type":
         return Type(self.file, text.strip(), self.offset)
@@ -172,7 +175,7 @@ def _own_types(file: Snapshot, node: Node) -> Types:
     around = symbols.enclosing(node) if name in SUPER or is_self(file, name) else None
     if around is not None and any(map(symbols.is_called_on_an_object, outward(node))):
         return ()
-    definition = Declaration.of(file, around) if around is not None else None
+    definition = Declaration.of(file, around)
     if definition is not None:
         return tuple(bases(definition)) if name in SUPER else (Type(file, definition=definition),)
     return (Type(file, type_name(around), file.offset_of_byte(around.start_byte)),) if around is not None else ()
@@ -298,17 +301,19 @@ def class_of(project: Project, kind: Type, steps: int = MOST_STEPS) -> Declarati
     return classes[0] if is_sure and len(classes) == 1 else None
 
 
-def bases(definition: Declaration) -> list[Type]:
+def bases(definition: Declaration | None) -> list[Type]:
     """What a class derives from, in its own order."""
+    if definition is None:
+        return []
     file = definition.file
     stated = facts.of_name(file, definition.name).get("base", ())
     stated_bases = [Type(file, text_of(base), file.offset_of_byte(base.start_byte)) for base in stated]
     return [base for base in stated_bases if generic(base.text)[0] not in NEUTRAL]
 
 
-def ancestors(project: Project, definition: Declaration) -> list[Declaration]:
+def ancestors(project: Project, definition: Declaration | None) -> list[Declaration]:
     """The classes of the project from which a class derives, the nearest first."""
-    above, waiting = list[Declaration](), [definition]
+    above, waiting = list[Declaration](), [definition] if definition is not None else []
     for below in waiting:
         declared = [class_of(project, base) for base in bases(below)]
         above += [base for base in declared if base is not None and base not in above]

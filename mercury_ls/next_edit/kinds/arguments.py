@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterator
 
 from msgspec.structs import replace
 
-from mercury_ls.code import scopes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import is_qualified
@@ -40,12 +39,11 @@ def learn(example: Example) -> Iterator[Argument]:
 
 
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """The syntax tree says whether it was a declaration, since one without a body looks like a call."""
     change = changed_at(rule, rule.function, home) if home else None
-    declared = change and change.symbol.node
-    if change is None or (declared is not None and scopes.declares(declared)):
+    if change is None:
         return
-    if rule.count == 1 and rule.path != snapshot.path and declared is not None and is_qualified(declared):
+    called = change.symbol.node
+    if rule.count == 1 and rule.path != snapshot.path and called is not None and is_qualified(called):
         return  # `click.command` is no function of the file in which it was called
     argument = "" if rule.before.strip() else rule.after.strip(" \t,")
     for call in calls_of(change, snapshot, project):

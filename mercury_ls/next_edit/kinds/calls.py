@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, zip_longest
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -11,9 +11,10 @@ from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.brackets import split
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.symbol import Symbol, is_alike, symbol_at
+from mercury_ls.code.index.symbol import Symbol, symbol_at
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, family
+from mercury_ls.code.parts import kind_of
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import is_qualified, qualifier_of
 from mercury_ls.next_edit.examples import Piece
@@ -24,14 +25,6 @@ NAMED = re.compile(r"(?P<name>(?!lambda\b)[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument", "spread_expression"})
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
-BLOCK_COMMENT = r"/\*(?:[^*]|\*(?!/))*+\*/"
-LINE_COMMENT = r"(?://|\#)[^\r\n]*+"
-AFTER = rf"(?P<after>(?:[ \t]*{BLOCK_COMMENT})+(?=[ \t]*[\r\n])|[ \t]*{LINE_COMMENT}|)"
-BEFORE = rf"(?P<blank>\s*)(?P<before>(?:(?:{BLOCK_COMMENT}|{LINE_COMMENT})\s*)*)"
-OPENING = re.compile(AFTER + BEFORE)
-"""What stands before the first argument: a comment on the call, and those on the argument."""
-GAP = re.compile(rf"(?P<behind>(?:[ \t]*{BLOCK_COMMENT})*)(?P<comma>(?:\s*,)?)" + AFTER + BEFORE)
-"""What stands behind an argument: comments on it before and behind the comma, and those on the next argument."""
 
 Argument = int | str | tuple[str, int]
 """What a call is given: an argument that it has, by its number and behind another name perhaps, or a new text."""
@@ -101,7 +94,7 @@ def changed_at(rule: Rule, function: str, home: Snapshot) -> ArgumentChange | No
     and if the line has changed since."""
     at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
-    around = opening and _bracketed(home, opening.end() - 1)
+    around = opening and bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
     if opening is None or around is None or stale or argument.startswith(("*", "...")) or "parameter" in around.type:
         return None
@@ -116,8 +109,8 @@ def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
     return filter(None, (pattern.match(snapshot.text, at) for at in scopes.mentions(snapshot, name)))
 
 
-def _bracketed(snapshot: Snapshot, offset: int) -> Node | None:
-    """The arguments or parameters that the bracket at `offset` opens."""
+def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
+    """The arguments or parameters that the bracket at `offset` opens, if they can be read."""
     node = scopes.node_at(snapshot, offset)
     if node is None or node.start_byte != snapshot.byte(offset) or node.has_error:
         return None
@@ -143,7 +136,7 @@ def calls_of(change: ArgumentChange, snapshot: Snapshot, project: Project) -> It
 def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
     """All calls of anything of this name."""
     for match in called(name, snapshot):
-        around, node = _bracketed(snapshot, match.end() - 1), scopes.node_at(snapshot, match.start())
+        around, node = bracketed(snapshot, match.end() - 1), scopes.node_at(snapshot, match.start())
         if around is None or "parameter" in around.type or node is None or scopes.declares(node):
             continue
         if syntax.inside(snapshot, match.start()) is not None:
@@ -152,18 +145,15 @@ def calls_by_name(name: str, snapshot: Snapshot) -> Iterator[CalledArguments]:
         pieces = _split_arguments(snapshot, around, start, end)
         texts = [snapshot.text[a:b] for a, b in pieces]
         nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
-        is_spread = any(node is not None and node.type in SPREAD for node in nodes) or any(
-            text.startswith("...") or text.endswith("...") for text in texts
-        )
-        is_spread |= _is_followed_by_lambda(around)
+        has_dots = any(text.startswith("...") or text.endswith("...") for text in texts)
+        is_spread = has_dots or _is_followed_by_lambda(around) or any(kind_of(node) in SPREAD for node in nodes)
         yield CalledArguments(match.start(), start, end, tuple(pieces), tuple(map(_given_name, texts)), is_spread)
 
 
 def _is_followed_by_lambda(arguments: Node) -> bool:
     """Whether a call of Kotlin has one more argument behind its brackets."""
-    call = arguments.parent
-    after = (node.next_sibling for node in (arguments, call) if node is not None)
-    return any(node is not None and node.type == "annotated_lambda" for node in after)
+    after = (node.next_sibling for node in (arguments, arguments.parent) if node is not None)
+    return any(kind_of(node) == "annotated_lambda" for node in after)
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:
@@ -171,7 +161,7 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: 
     symbol, node = change.symbol, scopes.node_at(snapshot, offset)
     if node is None or symbol.node is None or scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
         return False
-    if not is_alike(symbol, change.function, snapshot, offset):
+    if not symbol.is_alike(change.function, snapshot, offset):
         return False
     whose, own = qualifier_of(node), qualifier_of(symbol.node)
     modules = {imported.alias for imported in project.imports(snapshot) if not imported.name}
@@ -198,21 +188,22 @@ def changed_arguments(
 def rewritten(
     text: str, call: CalledArguments, arguments: Sequence[Argument], within: Sequence[Place] = ()
 ) -> Place | None:
-    """The call with these arguments instead, separated as they are, and with what changes `within` them; None if a
-    comment would go that may be about what stays."""
+    """The call with these arguments instead, separated as they are, and with what changes `within` them; None if there
+    are comments beside those that move or go."""
     pieces = call.pieces
     least, kept = min(len(pieces), len(arguments)), [*range(len(pieces))]
     head = next((n for n in range(least) if arguments[n] != n), least)
     tail = next((n for n in range(least - head) if arguments[-n - 1] != kept[-n - 1]), least - head)
     went, came = pieces[head : len(pieces) - tail], arguments[head : len(arguments) - tail]
-    if went and len(went) == len(came):
-        return _rearranged(text, call, head, came, within)
     gaps = [text[a:b] for (_, a), (b, _) in pairwise([(call.start, call.start), *pieces, (call.end, call.end)])]
     usual = gaps[-2] if len(pieces) > 1 and gaps[-2].strip() == "," else ", "
     beside = gaps[head : head + len(went) + 1] if came else gaps[head + 1 : head + len(went)]
-    if went and any(gap.strip() not in ("", ",") for gap in beside):
+    is_moved = [*map(_number_of, came)] != [*range(head, head + len(went))]
+    if went and is_moved and any(gap.strip() not in ("", ",") for gap in beside):
         return None
-    written = usual.join(_written(text, argument, pieces, within) for argument in came)
+    separators = gaps[head + 1 : head + len(went)] if len(went) == len(came) else [usual] * (len(came) - 1)
+    texts = (_written(text, argument, pieces, within) for argument in came)
+    written = "".join(chain.from_iterable(zip_longest(texts, separators, fillvalue="")))
     if went and came:
         return Place(went[0][0], went[-1][1], written)
     if came and tail:
@@ -223,36 +214,6 @@ def rewritten(
         return Place(pieces[head - 1][1], went[-1][1], "")
     stop = pieces[-tail][0] if tail else call.end
     return Place(went[0][0], stop, "") if tail or (text[went[-1][1] : stop].strip() in ("", ",") and not head) else None
-
-
-def _rearranged(
-    text: str, call: CalledArguments, head: int, came: Sequence[Argument], within: Sequence[Place]
-) -> Place | None:
-    """As many arguments in place of those from number `head` on, each with the comments beside it; None if nothing
-    says whose those are, or if what follows one would be in it."""
-    ends = pairwise([(call.start, call.start), *call.pieces, (call.end, call.end)])
-    ranges = [(stop, start) for (_, stop), (start, _) in ends][head : head + len(came) + 1]
-    gaps = [(OPENING if a == call.start else GAP).fullmatch(text, a, b) for a, b in ranges]
-    if None in gaps:
-        return None
-    opening, *following = [match.groupdict() for match in gaps if match is not None]
-    befores = [opening["before"], *(gap["before"] for gap in following)]
-    comments = {head + n: (befores[n], gap["behind"], gap["after"]) for n, gap in enumerate(following)}
-    numbers = [_number_of(argument) for argument in came]
-    if any("".join(comments[number]) for number in comments.keys() - {*numbers}):
-        return None
-    written, separator, blank = "", "", ""
-    for argument, number, gap in zip(came, numbers, following, strict=True):
-        before, behind, after = comments.get(number, ("", "", ""))
-        if re.match(rf"[ \t]*{LINE_COMMENT}", after) and not re.match(r"[ \t]*[\r\n]", gap["blank"]):
-            return None
-        written += separator + blank + before + _written(text, argument, call.pieces, within) + behind
-        separator, blank = gap["comma"] + after, gap["blank"]
-    # What follows the last one stays where it is, unless it has a comment or gets one.
-    last = following[-1]
-    start, end = call.pieces[head][0] - len(befores[0]), call.pieces[head + len(came) - 1][1] + len(last["behind"])
-    rest = last["comma"] + last["after"]
-    return Place(start, end, written) if separator == rest else Place(start, end + len(rest), written + separator)
 
 
 def _number_of(argument: Argument) -> int:

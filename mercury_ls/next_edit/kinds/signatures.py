@@ -14,30 +14,19 @@ from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes, syntax
+from mercury_ls.code import scopes, symbols, syntax
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.index.definitions import Declaration
 from mercury_ls.code.index.judgement import SAME
-from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
+from mercury_ls.code.index.symbol import Symbol, symbol_at
 from mercury_ls.code.index.types import Type, members
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.code.modules import Project, family, in_import, is_exported
-from mercury_ls.code.parts import part_of, parts_of
-from mercury_ls.code.symbols import (
-    SELVES,
-    default_beside,
-    enclosing,
-    has_several_constructors,
-    is_qualified,
-    owner_of,
-    parameters_in,
-    qualifier_node,
-    text_of,
-    type_name,
-)
+from mercury_ls.code.parts import kind_of, part_of, parts_of
+from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost
 from mercury_ls.next_edit.examples import Example, example
 from mercury_ls.next_edit.kinds.calls import (
@@ -45,6 +34,7 @@ from mercury_ls.next_edit.kinds.calls import (
     Argument,
     CalledArguments,
     argument_of,
+    bracketed,
     callee,
     calls_by_name,
     named_by,
@@ -174,10 +164,10 @@ def _name_before(listed: Node) -> Node | None:
     function = listed.parent
     if function is not None and function.type in ("arrow_function", "function_expression", "primary_constructor"):
         function = function.parent
-    named = function and (part_of(function, "name") or part_of(function, "declarator"))
+    named = part_of(function, "name", "declarator")
     if function is None or named is None or part_of(function, "result") == listed:
         return None
-    if function.parent is not None and function.parent.type == "object":
+    if kind_of(function.parent) == "object":
         return None  # nothing says which objects are like it
     is_name = WORD.fullmatch(text_of(named).removeprefix("#")) is not None
     return named if named.end_byte <= listed.start_byte and is_name else None
@@ -226,12 +216,12 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
 def _doubt(symbol: Symbol, home: Snapshot) -> str:
     """Why nothing says which parameters calls have in mind: in C, declarations merely repeat each other."""
     name, is_member = text_of(symbol.node), symbol.node is not None and scopes.is_member(symbol.node)
-    nodes = [scopes.node_at(home, at) for at in declarations(name, home, symbol)] if family(home.path) != "c" else []
-    declared = [node for node in nodes if node is not None and not _is_exported(node)]
+    nodes = symbol.declarations(name, home) if family(home.path) != "c" else ()
+    declared = [node for node in nodes if not _is_exported(node)]
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
         return f"{quoted(name)} is declared more than once"
     around = symbol.node and symbol.node.parent
-    if around is not None and has_several_constructors(around):
+    if around is not None and symbols.has_several_constructors(around):
         return f"{quoted(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
     return "a decorator may change the arguments" if is_open else ""
@@ -258,7 +248,7 @@ def _given_since(function: str, new: Sequence[Parameter], edits: Iterable[Edit])
 
 def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[int, Node | None]]:
     """The age of each edit of the parameters whose bracket opens there, the latest first, and what they were before."""
-    now, listed, undone = home, _list_at(home, at), list[tuple[int, int]]()
+    now, listed, undone = home, bracketed(home, at), list[tuple[int, int]]()
     for age, edit in enumerate(reversed(edits)):
         line = edit.line - sum(grown for below, grown in undone if edit.line > below)
         first = now.line_of(at)
@@ -273,22 +263,15 @@ def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[in
         now = now.changed(TextEdit(start + change.start, start + change.end, change.text))
         at += sum(touch.end - touch.start - touch.new_end + touch.new_start for touch in touches)
         undone.append((edit.line, lines - edit.before.count("\n")))
-        listed = _list_at(now, at)
+        listed = bracketed(now, at)
         yield age, listed
-
-
-def _list_at(snapshot: Snapshot, at: int) -> Node | None:
-    """The parameters whose bracket opens there, if they can be read."""
-    node = scopes.node_at(snapshot, at)
-    is_list = node is not None and node.type in LISTS and node.start_byte == snapshot.byte(at) and not node.has_error
-    return node if is_list else None
 
 
 def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tuple[Parameter, ...]]:
     """What stands before the brackets of a call, and what within them."""
     parameters: list[Parameter] = []
     passing = ""
-    nodes = [node for node in parameters_in(listed) if text_of(node) != "void"]
+    nodes = [node for node in symbols.parameters_in(listed) if text_of(node) != "void"]
     receiver = _receiver(nodes, symbol, home)
     for node in nodes[bool(receiver) :]:
         if node.type == "positional_separator":
@@ -299,7 +282,7 @@ def _parameters(listed: Node, symbol: Symbol, home: Snapshot) -> tuple[str, tupl
             parameters.append(Parameter(text_of(node), "rest", is_required=False))
             passing = "name"
         else:
-            value = next(filter(None, (part_of(node, name) for name in DEFAULT_FIELDS)), default_beside(node))
+            value = part_of(node, *DEFAULT_FIELDS) or symbols.default_beside(node)
             is_required, default = value is None and "optional" not in node.type, _literal(value)
             # `a, b int` of Go are two.
             for named in parts_of(node, "name") or [node]:
@@ -326,7 +309,7 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 def _name_of(parameter: Node) -> str:
     """The name of a parameter, within declarators and types; empty if it is destructured."""
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
-    while inner := next((child for field in NAME_FIELDS if (child := part_of(named, field))), None):
+    while inner := part_of(named, *NAME_FIELDS):
         named = inner
     return text_of(named) if WORD.fullmatch(text_of(named)) else ""
 
@@ -365,8 +348,8 @@ def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
     (name, symbol), *constructed = _functions(signature, home)
     if symbol.local:
         return frozenset()
-    owner = {type_name(symbol.owner)} if symbol.owner is not None else set[str]()
-    return frozenset({name for name, _ in constructed} or {name, *owner})
+    names = {name for name, _ in constructed} or {name, type_name(symbol.owner)}
+    return frozenset(names - {""})
 
 
 def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
@@ -390,7 +373,7 @@ def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Projec
         for name in (uses.name, *sorted(uses.other_names), *CONSTRUCTORS.get(uses.name, ())):
             for call in calls_by_name(name, snapshot):
                 node = scopes.node_at(snapshot, call.named_at)
-                whose = qualifier_node(node) if node is not None else None
+                whose = symbols.qualifier_node(node) if node is not None else None
                 if node is None or (whose is not None and uses.kin and uses.kin.is_overridden(snapshot, whose)):
                     continue
                 certain = _is_certain(uses, name, node)
@@ -409,20 +392,20 @@ def _is_certain(uses: Uses, name: str, node: Node) -> bool:
 
 def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
     """Whether the class around is the one whose constructor it is, or with `super` one right below it."""
-    around = enclosing(node)
-    if around is None or is_qualified(node):
+    around = symbols.enclosing(node)
+    if around is None or symbols.is_qualified(node):
         return False
     if name == "super":
         return uses.kin is not None and uses.kin.is_right_below(uses.snapshot, around)
-    is_new = name != "this" or (node.parent is not None and node.parent.type == "new_expression")
+    is_new = name != "this" or kind_of(node.parent) == "new_expression"
     return is_new and around == uses.symbol.owner
 
 
 def _gives_receiver(rule: Signature, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
     is_of_class = rule.receiver.startswith("cls") or "@classmethod" in _decorators(uses.symbol)
-    whose = qualifier_node(node)
-    if not rule.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in SELVES:
+    whose = symbols.qualifier_node(node)
+    if not rule.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in symbols.SELVES:
         return False
     return uses.kin.of_class(uses.snapshot, text_of(whose), uses.offset_of(whose)) is SAME
 
@@ -465,7 +448,7 @@ def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArgume
 def _functions(rule: Signature, home: Snapshot) -> Iterator[tuple[str, Symbol]]:
     """What was edited, and the class if that was its constructor, which has the name of the class in Java."""
     symbol = symbol_at(rule.function, rule.function, home, rule.named_at)
-    named = part_of(symbol.owner, "name") if symbol.owner is not None else None
+    named = part_of(symbol.owner, "name")
     yield "constructor" if rule.function == text_of(named) else rule.function, symbol
     if named is not None and rule.function in (*CONSTRUCTORS, text_of(named)):
         name, at = text_of(named), home.offset_of_byte(named.start_byte)
@@ -556,7 +539,7 @@ def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
     """Whether a variable of this name has a value at the call."""
     places = scopes.mentions(snapshot, name)
     before = [at for at in places if at < call.named_at]
-    if (local := scopes.binding_at(snapshot, call.start - 1, scopes.bindings(snapshot, (name,)))) is not None:
+    if (local := scopes.binding_at(snapshot, call.start - 1, (name,))) is not None:
         return any(local.start <= at for at in before)
     first, _ = scopes.function_range(snapshot, call.named_at)
     return any(_is_variable(scopes.node_at(snapshot, at)) for at in (places if first else before))
@@ -564,13 +547,11 @@ def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
 
 def _is_variable(node: Node | None) -> bool:
     """Whether it declares a variable at the top of the file, and no function."""
-    _, parent = scopes.outermost(node) if node is not None else (None, None)
-    if node is None or parent is None or parent.type not in ASSIGNING or not scopes.declares(node):
+    parent = scopes.outermost(node)[1] if node is not None and scopes.declares(node) else None
+    if node is None or kind_of(parent) not in ASSIGNING or scopes.is_member(node):
         return False
-    if scopes.is_member(node) or innermost(parent, (*scopes.FUNCTIONS, *scopes.TYPES)) is not None:
-        return False
-    value = part_of(parent, "value") or part_of(parent, "right")
-    return value is None or value.type not in scopes.FUNCTIONS
+    value = part_of(parent, "value", "right")
+    return innermost(parent, scopes.FUNCTIONS | scopes.TYPES) is None and kind_of(value) not in scopes.FUNCTIONS
 
 
 def calls_left(
@@ -613,11 +594,10 @@ def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:
         return
     first, last = home.offset_of_byte(around.start_byte), home.offset_of_byte(around.end_byte)
     for name in rule.went:
-        for at in scopes.mentions(home, name):
-            node = scopes.node_at(home, at) if first < at < last and syntax.inside(home, at) is None else None
-            if node is None or scopes.is_member(node) or scopes.local_at(home, at, (name,)) is not None:
-                continue
-            yield at, name
+        for at, node in scopes.nodes_of(home, name):
+            is_code = first < at < last and syntax.inside(home, at) is None
+            if is_code and not scopes.is_member(node) and scopes.local_at(home, at, (name,)) is None:
+                yield at, name
 
 
 def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArguments | None:
@@ -631,29 +611,25 @@ def _unread(uses: Uses) -> Iterator[int]:
     file = uses.snapshot
     for name in (uses.name, *uses.other_names):
         called = {call.named_at for call in calls_by_name(name, file)}
-        for at in scopes.mentions(file, name):
-            node = scopes.node_at(file, at) if at not in called and syntax.inside(file, at) is None else None
-            if node is None or scopes.declares(node) or in_import(node) or _is_exported(node):
+        for at, node in scopes.nodes_of(file, name):
+            is_read = at in called or syntax.inside(file, at) is not None or scopes.declares(node)
+            if is_read or in_import(node) or _is_exported(node):
                 continue
             if _is_value(node, uses) and _is_certain(uses, name, node):
                 yield at
     if uses.name in CONSTRUCTORS:
-        classes = ((match.start(), scopes.node_at(file, match.start())) for match in CLASS_OF_SELF.finditer(file.text))
-        yield from (at for at, node in classes if node is not None and _is_within_kin(uses, node))
-    handed_on = (imported for imported in uses.imports if imported.is_passed_on and imported.name == uses.name)
-    for imported in handed_on:
-        is_renamed = imported.alias not in (uses.name, "*")
-        if is_renamed and imported in uses.importing:
+        for match in CLASS_OF_SELF.finditer(file.text):
+            node = scopes.node_at(file, match.start())
+            around = symbols.enclosing(node)
+            if around is not None and (around == uses.symbol.owner or uses.is_derived(around)):
+                yield match.start()
+    for imported in uses.importing:
+        if imported.is_passed_on and imported.name == uses.name != imported.alias:
             yield imported.start
 
 
-def _is_within_kin(uses: Uses, node: Node) -> bool:
-    around, kin = enclosing(node), uses.kin
-    return kin is not None and around is not None and (around == kin.owner or uses.is_derived(around))
-
-
 def _is_exported(node: Node) -> bool:
-    return is_exported(node) or (node.parent is not None and node.parent.type.startswith("export"))
+    return is_exported(node) or kind_of(node.parent).startswith("export")
 
 
 def _is_value(node: Node, uses: Uses) -> bool:
@@ -669,11 +645,10 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
     owner, file = uses.symbol.owner, uses.snapshot
     if owner is None or rule.function in CONSTRUCTORS:
         return
-    for at in scopes.mentions(file, uses.name):
-        node = scopes.node_at(file, at)
-        own = owner_of(node) if node is not None and scopes.declares(node) else None
-        listed = node and node.parent and part_of(node.parent, "parameters")
-        if node is None or own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
+    for at, node in scopes.nodes_of(file, uses.name):
+        own = symbols.owner_of(node) if scopes.declares(node) else None
+        listed = part_of(node.parent, "parameters")
+        if own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
             continue
         _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)
         takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)
@@ -687,7 +662,7 @@ def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
     kin = uses.kin if rule.function in CONSTRUCTORS else None
     for derived in kin.derived(uses.snapshot) if kin is not None else ():
         declared = members(uses.project, Type(derived.file, definition=derived), rule.function) or ()
-        if any(owner_of(member.name) == uses.symbol.owner for member in declared):
+        if any(symbols.owner_of(member.name) == uses.symbol.owner for member in declared):
             yield derived.offset
 
 

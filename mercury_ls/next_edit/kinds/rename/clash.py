@@ -11,6 +11,7 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Project, family, in_import, package_of
+from mercury_ls.code.parts import kind_of
 from mercury_ls.code.scopes import Binding, whole
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
@@ -20,7 +21,6 @@ from mercury_ls.next_edit.kinds.rename.uses import uses_in_family
 from mercury_ls.next_edit.places import named_from
 from mercury_ls.next_edit.situation import typed_ranges
 
-MOST = 256
 MOST_FILES = 48
 ALTERNATIVES = re.compile("else|elif|except|catch|case|_arm")
 IMPORTS = frozenset({"import_clause", "import_require_clause", "namespace_import"})
@@ -65,10 +65,9 @@ def _taken_here(rule: Rename, home: Snapshot, renamed: Node, accepted: Sequence[
 def _had_before(rule: Rename, file: Snapshot, accepted: Sequence[Edit]) -> Iterator[tuple[int, Node]]:
     """Where the file has the new name, and had it before the rename."""
     offered = [reach for _, reach in typed_ranges(file, accepted)]
-    for at in islice(scopes.mentions(file, rule.after), MOST):
-        node = scopes.node_at(file, at)
+    for at, node in scopes.nodes_of(file, rule.after):
         is_offered = any(start <= at < end for start, end in offered)
-        if node is not None and not is_offered and not _is_made_by_user(rule, file, at):
+        if not is_offered and not _is_made_by_user(rule, file, at):
             yield at, node
 
 
@@ -79,14 +78,14 @@ def _taken_beside(rule: Rename, home: Snapshot, renamed: Node, project: Project)
     is_member = language in traits.NESTING and symbols.owner_of(renamed) is not None
     if language not in traits.PACKAGED - {"rust"} or is_member or _scope_of(home, renamed) is None:
         return
-    is_scattered = language in traits.SCATTERED_PACKAGES
-    in_package = project.in_package(package_of(home), rule.after, home.path) if is_scattered else None
-    files = in_package if is_scattered else project.beside(home.path, rule.after)
+    if language in traits.SCATTERED_PACKAGES:
+        files = project.in_package(package_of(home), rule.after, home.path)
+    else:
+        files = project.beside(home.path, rule.after)
     beside = [file for file in files or () if file.path != home.path and project.share_a_package(home, file)]
     for file in beside:
-        for at in scopes.mentions(file, rule.after)[:MOST]:
-            node = scopes.node_at(file, at)
-            if node is not None and _is_declared_beside(renamed, home, node, file):
+        for at, node in scopes.nodes_of(file, rule.after):
+            if _is_declared_beside(renamed, home, node, file):
                 yield file, at
 
 
@@ -122,12 +121,8 @@ def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Nod
 
 def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
     """Whether both are declared in one scope that cannot hold them by one name."""
-    scope = _scope_of(home, renamed)
-    if (
-        scope is None
-        or scope != _scope_of(file, node)
-        or symbols.category(renamed, home) != symbols.category(node, file)
-    ):
+    scope, is_alike = _scope_of(home, renamed), symbols.category(renamed, home) == symbols.category(node, file)
+    if scope is None or not is_alike or scope != _scope_of(file, node):
         return False
     if (in_import(renamed) and in_import(node)) or _are_alternatives(renamed, node):
         return False
@@ -139,10 +134,8 @@ def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
     local, or declares nothing."""
     if (around := symbols.class_of_field(node)) is not None:
         return type_name(around), "", -1
-    is_import = node.parent is not None and node.parent.type in IMPORTS
-    if not (scopes.declares(node) or is_import) or (
-        not scopes.is_member(node) and scopes.binding(file, node) is not None
-    ):
+    is_local = not scopes.is_member(node) and scopes.binding(file, node) is not None
+    if is_local or not (scopes.declares(node) or kind_of(node.parent) in IMPORTS):
         return None
     owner = symbols.owner_of(node)
     if owner is None:
@@ -159,7 +152,7 @@ def _are_alternatives(first: Node, second: Node) -> bool:
     inner = [node for node in outward(second) if node.id not in around]
     common = inner[-1].parent if inner else None
     outer = next((node for node in around.values() if node.parent == common), None)
-    return any(node is not None and ALTERNATIVES.search(node.type) for node in (outer, inner[-1] if inner else None))
+    return any(ALTERNATIVES.search(kind_of(node)) for node in (outer, inner[-1] if inner else None))
 
 
 def _spaces(node: Node, file: Snapshot) -> set[str]:

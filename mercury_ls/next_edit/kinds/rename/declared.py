@@ -3,22 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
+from tree_sitter import Node
 
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index.symbol import Symbol, declarations, symbol_at
-from mercury_ls.code.languages import find
+from mercury_ls.code.index.symbol import Symbol, symbol_at
 from mercury_ls.code.modules import Project, family
-from mercury_ls.code.parts import part_of
+from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses
 from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
-
-MOST_DECLARATIONS = 256
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -45,9 +43,9 @@ def _gives(rule: Rename, edit: Edit) -> bool:
 
 
 def _at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Iterator[Rename]:
-    for at in scopes.mentions(file, rule.after):
-        number, node = file.line_of(at), scopes.node_at(file, at)
-        if first <= number < first + lines and node is not None and scopes.declares(node):
+    for at, node in scopes.nodes_of(file, rule.after):
+        number = file.line_of(at)
+        if first <= number < first + lines and scopes.declares(node):
             column = at - file.line_start(number) + len(rule.after)
             places = tuple(dict.fromkeys((*rule.places, (file.path, number))))
             yield replace(rule, path=file.path, line=number, column=column, places=places)
@@ -58,38 +56,37 @@ def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
     return symbol_at(rule.before, rule.after, home, rule.offset(home)) if home else Symbol()
 
 
-def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
+def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[Node], list[Node]]:
     """Where the file still declares it by its old name, and by the new one."""
 
-    def offsets() -> tuple[list[int], list[int]]:
+    def nodes() -> tuple[list[Node], list[Node]]:
         symbol = renamed_symbol(rule, home)
-        return declarations(rule.before, home, symbol), declarations(rule.after, home, symbol)
+        return symbol.declarations(rule.before, home), symbol.declarations(rule.after, home)
 
-    return project.once(("declarations", rule, home.path), offsets)
+    return project.once(("declarations", rule, home.path), nodes)
 
 
 def assigned_by_its_old_name(rule: Rename, home: Snapshot, project: Project) -> list[int]:
     """Where a local is still declared by its old name, of which only one assignment or use got a new one."""
     old, new = _old_and_new(rule, home, project)
-    is_local = renamed_symbol(rule, home).local is not None
-    return old if is_local and all(home.line_of(at) == rule.line for at in new) else []
+    if renamed_symbol(rule, home).local is None or any(_line_of(node, home) != rule.line for node in new):
+        return []
+    return [home.offset_of_byte(node.start_byte) for node in old]
 
 
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to. An
     interface of TypeScript that is left extends the class that was renamed."""
     old, new = _old_and_new(rule, home, project)
-    if not any(_is_interface(home, at) for at in new):
-        old = [at for at in old if not _is_interface(home, at)]
+    if not any(map(_is_interface, new)):
+        old = [node for node in old if not _is_interface(node)]
     is_shared = family(home.path) in traits.IMPLICIT_RECEIVERS
-    spaces = [{_space_at(home, at) for at in places if _has_body(home, at) or is_shared} for places in (old, new)]
+    spaces = [{namespace_of(node) for node in nodes if _has_body(node) or is_shared} for nodes in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
 
 
-def _is_interface(snapshot: Snapshot, offset: int) -> bool:
-    node = scopes.node_at(snapshot, offset)
-    is_named = node is not None and node.parent is not None and node.parent.type == "interface_declaration"
-    return is_named and family(snapshot.path) == "javascript"
+def _is_interface(node: Node) -> bool:
+    return kind_of(node.parent) == "interface_declaration"
 
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -99,42 +96,37 @@ def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 
 def _refers_to_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
-    use, places = rule.offset(home), scopes.mentions(home, rule.before)[:MOST_DECLARATIONS]
-    edited = scopes.node_at(home, use)
+    use, language = rule.offset(home), home.written_in.id
+    edited, is_given = scopes.node_at(home, use), defines(rule.left, rule.right)
     if edited is None or scopes.declares(edited):
         return False
-    language, is_given = find(home.language, home.path), defines(rule.left, rule.right)
-    if is_given and (language is None or language.id not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
+    if is_given and (language not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
         return False
-    nodes = ((at, scopes.node_at(home, at)) for at in places)
-    declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
-    if not declared and not is_given and language is not None and language.id in traits.EXPLICIT_NAMES:
+    declared = [at for at, node in scopes.nodes_of(home, rule.before) if scopes.declares(node)]
+    if not declared and not is_given and language in traits.EXPLICIT_NAMES:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at) for at in declared)
     uses = (Uses(rule.before, rule.after, symbol, home, home, project) for symbol in old)
     return any(of_declared.may_refer(use) for of_declared in uses)
 
 
-def _space_at(snapshot: Snapshot, offset: int) -> str:
-    node = scopes.node_at(snapshot, offset)
-    return namespace_of(node) if node is not None else ""
-
-
 def _is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
     old, new = _old_and_new(rule, home, project)
-    if not new or new[0] > min(old, default=len(home.text)):
+    if not new or any(node.start_byte < new[0].start_byte for node in old):
         return False
-    number = home.line_of(new[0])
+    number = _line_of(new[0], home)
     return any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
 
 
-def _has_body(snapshot: Snapshot, offset: int) -> bool:
+def _line_of(node: Node, home: Snapshot) -> int:
+    return home.line_of(home.offset_of_byte(node.start_byte))
+
+
+def _has_body(node: Node) -> bool:
     """Whether it names a function or a type with a body; the accessors of a property do not count."""
-    node = scopes.node_at(snapshot, offset)
-    around = node and node.parent
-    if node is None or around is None or not scopes.names_it(node, around):
+    around = node.parent
+    if around is None or not scopes.names_it(node, around):
         return False
-    outside = around.parent
-    decorated = outside is not None and outside.type == "decorated_definition"
-    is_accessor = decorated or any(child.type in ("get", "set") for child in around.children)
+    is_decorated = kind_of(around.parent) == "decorated_definition"
+    is_accessor = is_decorated or any(child.type in ("get", "set") for child in around.children)
     return part_of(around, "body") is not None and not is_accessor

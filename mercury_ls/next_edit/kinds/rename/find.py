@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.index.definitions import constructs, declares_at_top
-from mercury_ls.code.index.symbol import Symbol, is_alike
+from mercury_ls.code.index.symbol import Symbol
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
+from mercury_ls.code.parts import kind_of
 from mercury_ls.code.scopes import whole, whole_in
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, qualifier_of
 from mercury_ls.next_edit.kinds.rename.declared import (
@@ -84,13 +85,11 @@ def _likely_spans(
 ) -> list[Span]:
     """The nearest spans that may refer to the symbol, where its declaration was not renamed or is not known."""
     if home is None:
-        referring = [span for span in code if is_alike(symbol, rule.before, snapshot, span[0])]
-    else:
-        uses = Uses(rule.before, rule.after, symbol, home, snapshot, project)
-        referring = [span for span in code if uses.may_refer(span[0])]
-    if home is None:
-        referring = [span for span in referring if not _is_attribute(snapshot, span[0])]
-    elif rule.count == 1 and not defines(rule.left, rule.right):
+        alike = (span for span in code if symbol.is_alike(rule.before, snapshot, span[0]))
+        return nearest([span for span in alike if not _is_attribute(snapshot, span[0])], snapshot, rule)
+    uses = Uses(rule.before, rule.after, symbol, home, snapshot, project)
+    referring = [span for span in code if uses.may_refer(span[0])]
+    if rule.count == 1 and not defines(rule.left, rule.right):
         referring = [span for span in referring if not _is_of_another(symbol, snapshot, span[0])]
     return nearest(referring, snapshot, rule)
 
@@ -187,8 +186,8 @@ def _within(snapshot: Snapshot, start: int, end: int) -> str | None:
     in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
     node = scopes.node_at(snapshot, start) if enclosing == "string" and in_braces else None
     literal = node and node.parent
-    captured = literal is not None and literal.parent is not None and literal.parent.type == "token_tree"
-    return None if captured else enclosing
+    is_captured = kind_of(literal and literal.parent) == "token_tree"
+    return None if is_captured else enclosing
 
 
 def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
@@ -213,7 +212,7 @@ def _accessor(name: str) -> str:
 def _spelled(rule: Rename, snapshot: Snapshot, start: int, end: int, symbol: Symbol) -> str:
     """`{ name }` is short for `{ name: name }`: the half that was not renamed stays."""
     node = scopes.node_at(snapshot, start)
-    if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):
+    if node is not None and not SHORT.isdisjoint((node.type, kind_of(node.parent))):
         if symbol.owner is None and is_exported(node):
             return rule.after
         return f"{rule.after}: {rule.before}" if symbol.owner is not None else f"{rule.before}: {rule.after}"

@@ -17,6 +17,7 @@ from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.symbol import Symbol
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.modules import Project, family, in_import
+from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import assigned_by_its_old_name, is_one_of_several, renamed_symbol
@@ -161,7 +162,7 @@ def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, No
 def _is_fixture(declared: Node | None) -> bool:
     """Whether pytest gives what this function returns to parameters of its name."""
     around = declared and declared.parent and declared.parent.parent
-    return around is not None and around.type == "decorated_definition" and FIXTURE.match(text_of(around)) is not None
+    return kind_of(around) == "decorated_definition" and FIXTURE.match(text_of(around)) is not None
 
 
 def _gets_fixture(file: Snapshot, symbol: Symbol, home: Snapshot) -> bool:
@@ -174,8 +175,7 @@ def _asks_for_fixture(uses: Uses, node: Node) -> bool:
     """Whether it is a parameter as tests and fixtures have them, in a file that has no fixture of this name itself."""
     is_parameter = scopes.declares(node) and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
     function = innermost(node, scopes.FUNCTIONS) if is_parameter else None
-    named = function and function.child_by_field_name("name")
-    if function is None or named is None or innermost(function.parent, scopes.FUNCTIONS) is not None:
+    if function is None or not part_of(function, "name") or innermost(function.parent, scopes.FUNCTIONS) is not None:
         return False
     return uses.is_home or not declares_at_top(uses.project, uses.snapshot, uses.name)
 
@@ -199,7 +199,7 @@ def _is_path_in_string(uses: Uses, offset: int) -> bool:
     """Whether a string of Python has the path of the symbol, as far as its file is called so."""
     node = scopes.node_at(uses.snapshot, offset)
     stem = PurePath(uses.home.path).stem
-    path = _path_in(text_of(node), uses) if node is not None and node.type in STRINGS else None
+    path = _path_in(text_of(node), uses) if kind_of(node) in STRINGS else None
     return path is not None and stem in path.split(".")
 
 
@@ -213,7 +213,7 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
     called = symbols.function_of_keyword(node)
     if called is not None and symbols.last_name(called) == "partial":
-        given = called.parent and called.parent.child_by_field_name("arguments")
+        given = part_of(called.parent, "arguments")
         called = given.named_children[0] if given is not None else None
     last = symbols.name_of_callee(called)
     function, declared = text_of(last), uses.symbol.node
@@ -238,8 +238,7 @@ def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
 
 def _is_of_class_around(function: str, called: Node) -> bool:
     """Whether it is the class around that is called, or the constructor of its base."""
-    method = innermost(called, ("function_definition",))
-    listed = method and method.child_by_field_name("parameters")
+    listed = part_of(innermost(called, ("function_definition",)), "parameters")
     first = listed.named_children[0] if listed is not None and listed.named_children else None
     is_cls = text_of(called) == text_of(first) == "cls"
     return is_cls or function == "__init__" or text_of(called) in ("self.__class__", "type(self)")
@@ -255,8 +254,7 @@ def _is_variable(uses: Uses, called: Node) -> bool:
 
 def _is_alias(uses: Uses, called: Node, last: Node) -> bool:
     """Whether it is a variable that is given the function: `read = rows.read`."""
-    around = symbols.enclosing(called) if symbols.is_of_self(last) else None
-    owner = Declaration.of(uses.snapshot, around) if around is not None else None
+    owner = Declaration.of(uses.snapshot, symbols.enclosing(called)) if symbols.is_of_self(last) else None
     if owner is not None:
         definitions = tuple(own_members(uses.project, owner, text_of(last)))
     else:
@@ -268,8 +266,7 @@ def _is_alias(uses: Uses, called: Node, last: Node) -> bool:
 
 def _is_parameter_of_override(uses: Uses, node: Node) -> bool:
     """Whether a method has the parameter too that overrides the one whose parameter was renamed, or is overridden."""
-    method = innermost(node, scopes.FUNCTIONS) if scopes.declares(node) else None
-    named = method and method.child_by_field_name("name")
+    named = part_of(innermost(node, scopes.FUNCTIONS), "name") if scopes.declares(node) else None
     if named is None or uses.function is None or text_of(named) != uses.function.name:
         return False
     is_parameter = family(uses.snapshot.path) == "python" and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
@@ -293,11 +290,10 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
     if not is_whole:
         return False
     listing = innermost(around, ("assignment", "augmented_assignment"))
-    if listing is not None and LISTING.fullmatch(text_of(listing.child_by_field_name("left"))):
+    if LISTING.fullmatch(text_of(part_of(listing, "left"))):
         return around.type in ("list", "tuple", "set")
     if around.type in ("arguments", "argument_list"):
-        function = around.parent and around.parent.child_by_field_name("function")
-        called = symbols.last_name(function)
+        called = symbols.last_name(part_of(around.parent, "function"))
         return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
     if owner is not None and around.type == "subscript":
         return symbols.last_name(around.child_by_field_name("value")) == type_name(owner)  # an enumeration's member

@@ -13,33 +13,15 @@ from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.index import facts
-from mercury_ls.code.index.definitions import (
-    MOST,
-    Declaration,
-    Meaning,
-    Renamed,
-    declared,
-    declares_at_top,
-    in_module,
-    meaning_of,
-    own_members,
-)
+from mercury_ls.code.index import definitions, facts
+from mercury_ls.code.index.definitions import Declaration, Meaning, Renamed
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
 from mercury_ls.code.index.members import member_at, overrides
-from mercury_ls.code.index.symbol import (
-    Symbol,
-    declarations,
-    function_of_parameter,
-    is_alike,
-    is_local_here,
-    symbol_at,
-)
+from mercury_ls.code.index.symbol import Symbol, function_of_parameter, symbol_at
 from mercury_ls.code.index.types import PATH, ancestors, generic, of_receivers, types_of
 from mercury_ls.code.modules import Imported, Project, family, in_import
-from mercury_ls.code.parts import part_of
-from mercury_ls.code.scopes import Binding
+from mercury_ls.code.parts import is_part, kind_of, part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import innermost, outward
 
@@ -69,8 +51,8 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         if node is None or self.is_of_another_kind(node):
             return OTHER
-        if self.symbol.local is not None and self.symbol.is_local_at(node):
-            return SAME if self._is_same_local(node, self.symbol.local) else OTHER
+        if self.symbol.is_local_at(node):
+            return SAME if self._is_same_local(node) else OTHER
         if self._is_unreadable(node):
             return UNKNOWN
         verdict = member_at(self.kin, self.snapshot, node) if self.kin is not None else self._of_name(node, offset)
@@ -81,7 +63,7 @@ class Uses(Struct, dict=True):
         """Whether the name there refers to it, or nothing says that it does not."""
         declared = self.symbol.node
         if self.symbol.owner is None and (declared is None or not scopes.declares(declared)):
-            return is_alike(self.symbol, self.name, self.snapshot, offset)
+            return self.symbol.is_alike(self.name, self.snapshot, offset)
         return self.judgement(offset) is not OTHER
 
     @property
@@ -111,7 +93,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def _is_read(self) -> bool:
         """Whether the index knows the imports of the file, and all places of the name."""
-        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= MOST
+        return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= scopes.MOST
 
     @cached_property
     def imports(self) -> tuple[Imported, ...]:
@@ -129,10 +111,10 @@ class Uses(Struct, dict=True):
 
     # Locals
 
-    def _is_same_local(self, node: Node, local: Binding) -> bool:
+    def _is_same_local(self, node: Node) -> bool:
         """Within its scope, or as a keyword argument of a certain call of its function."""
         if symbols.called_with_keyword(node) != self.symbol.function or not self.symbol.function:
-            is_here = is_local_here(self.symbol, local, self.name, self.snapshot, self.offset_of(node))
+            is_here = self.symbol.is_same_local(self.name, self.snapshot, self.offset_of(node))
             return is_here and not self._is_another_function(node)
         last = symbols.name_of_callee(symbols.function_of_keyword(node))
         if self.function is None or last is None or text_of(last) != self.function.name or self._has_overloads:
@@ -146,19 +128,19 @@ class Uses(Struct, dict=True):
         symbol = self.function.symbol if self.function is not None else Symbol()
         if symbol.node is None or symbol.node.parent is None or family(self.home.path) not in traits.OVERLOADING:
             return False
-        is_several = len(declarations(text_of(symbol.node), self.home, symbol)) > 1
+        is_several = len(symbol.declarations(text_of(symbol.node), self.home)) > 1
         return is_several or symbols.has_several_constructors(symbol.node.parent)
 
     def _is_another_function(self, node: Node) -> bool:
         """Whether a call of Kotlin is not of the local, which is no function."""
-        is_called = node.parent is not None and part_of(node.parent, "function") == node
-        if self.symbol.node is None or not is_called or family(self.snapshot.path) not in traits.IMPLICIT_RECEIVERS:
+        is_called = is_part(node, "function") and family(self.snapshot.path) in traits.IMPLICIT_RECEIVERS
+        if self.symbol.node is None or not is_called:
             return False
         stated = facts.of_name(self.home, self.symbol.node)
         kinds = [text_of(kind) for kind in stated.get("type", ())]
         is_literal = any("literal" in facts.of_expression(self.home, value) for value in stated.get("value", ()))
         is_value = is_literal or any("->" not in kind for kind in kinds)
-        return is_value or declares_at_top(self.project, self.home, self.name)
+        return is_value or definitions.declares_at_top(self.project, self.home, self.name)
 
     # Names in strings
 
@@ -169,11 +151,9 @@ class Uses(Struct, dict=True):
         if node is None or node.type != "string_content" or not self.symbol.module_level or self.taken_at is not None:
             return False
         if _is_in_all(node):
-            in_all = text_of(node) == self.name
-            return in_all and (self.is_home or any(imported.alias == self.name for imported in self.importing))
+            return text_of(node) == self.name and (self.is_home or bool(self._imported_as_is))
         is_first = self.snapshot.text[offset - 1] != "."
-        is_ours = self._is_called(self.name, offset)
-        return is_first and _is_annotation(node) and is_ours
+        return is_first and _is_annotation(node) and self._is_called(self.name, offset)
 
     # Names at the top of a file
 
@@ -222,7 +202,7 @@ class Uses(Struct, dict=True):
         for imported in self.imports:
             if imported.alias == self.new_name and imported not in bringing:
                 return imported.start
-        nodes = chain.from_iterable(declared(self.snapshot, self.new_name).values())
+        nodes = chain.from_iterable(definitions.declared(self.snapshot, self.new_name).values())
         others = [node for node in nodes if not in_import(node) and symbols.owner_of(node) is None]
         return min(map(self.offset_of, others), default=None)
 
@@ -260,14 +240,15 @@ class Uses(Struct, dict=True):
     def _importing(self, name: str) -> list[Imported]:
         """The imports that bring what the home calls so."""
         matching = [imported for imported in self.imports if imported.name in (name, "*")]
-        meanings = [
-            in_module(self.project, self.snapshot, imported.module, name, self._renamed) for imported in matching
-        ]
-        return [imported for imported, meaning in zip(matching, meanings, strict=True) if self._is_all(meaning)]
+
+        def has_it(module: str) -> bool:
+            return self._is_all(definitions.in_module(self.project, self.snapshot, module, name, self._renamed))
+
+        return [imported for imported in matching if has_it(imported.module)]
 
     def _meaning(self, path: str, offset: int) -> Meaning:
         """Where a member of an object hides it that Kotlin's code is called on, or may do so, it is not known."""
-        meaning = meaning_of(self.project, self.snapshot, path, offset, self._renamed)
+        meaning = definitions.meaning_of(self.project, self.snapshot, path, offset, self._renamed)
         node, head = scopes.node_at(self.snapshot, offset), path.partition(".")[0]
         if node is None or (head == path and symbols.is_qualified(node)):
             return meaning
@@ -337,10 +318,9 @@ def _overridden(
     name: str, new_name: str, symbol: Symbol, home: Snapshot, project: Project
 ) -> tuple[Symbol, Snapshot] | None:
     """The declaration that the symbol overrides, of the class highest up, and its file."""
-    owner = Declaration.of(home, symbol.owner) if symbol.owner is not None else None
     highest = None
-    for base in ancestors(project, owner) if owner is not None else ():
-        for member in islice(own_members(project, base, name), 1):
+    for base in ancestors(project, Declaration.of(home, symbol.owner)):
+        for member in islice(definitions.own_members(project, base, name), 1):
             if Uses(name, new_name, symbol, home, member.file, project).overrides(member.name):
                 highest = symbol_at(name, new_name, member.file, member.offset), member.file
     return highest
@@ -348,8 +328,8 @@ def _overridden(
 
 def _is_in_all(content: Node) -> bool:
     listed = innermost(content, ("list", "tuple"))
-    around = listed.parent if listed is not None and content.parent in listed.named_children else None
-    return around is not None and text_of(around.child_by_field_name("left")) == "__all__"
+    is_listed = listed is not None and content.parent in listed.named_children
+    return is_listed and text_of(part_of(listed and listed.parent, "left")) == "__all__"
 
 
 def _is_annotation(content: Node) -> bool:
@@ -381,4 +361,4 @@ def _is_in_macro(node: Node) -> bool:
     """Whether it stands in the parameters or the body of a C macro with parameters."""
     around = outward(node if node.type == "preproc_arg" else node.parent)
     outside = next((node for node in around if node.type not in ("preproc_arg", "preproc_params")), None)
-    return outside is not None and outside.type == "preproc_function_def"
+    return kind_of(outside) == "preproc_function_def"
