@@ -42,6 +42,7 @@ than 7 ms. Of a flood of comparisons in Java it takes 80 ms, and a time of its l
 step that cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The number of bytes that the parser, or a node of its tree, reads at a time."""
+MOST_TRIED = 50_000
 MAX_DEPTH = 256
 STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -190,6 +191,21 @@ def cached(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concaten
     return cached
 
 
+class TriedTexts:
+    """Texts with which the parser took no longer than usual: the next time it parses them without a trial."""
+
+    def __init__(self) -> None:
+        self._hashes: set[int] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return hash(text) in self._hashes
+
+    def add(self, text: str) -> None:
+        if len(self._hashes) >= MOST_TRIED:
+            self._hashes.clear()
+        self._hashes.add(hash(text))
+
+
 class Document:
     """The current text of one open document. Lone surrogates, which cannot be encoded, become U+FFFD, which is as long
     in every encoding, so that the editor's positions stay valid.
@@ -208,6 +224,7 @@ class Document:
         text: str,
         patience: float = math.inf,
         made_of: tuple[Snapshot, TextEdit] | None = None,
+        tried: "TriedTexts | None" = None,
     ):
         self.uri = uri
         self.path = path
@@ -217,6 +234,7 @@ class Document:
         self.patience = patience
         self.closed = [0]
         self.took_long = False
+        self._tried = tried if tried is not None else TriedTexts()
         self._grammar = languages.find(language, path)
         self._lines = _LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
@@ -320,11 +338,13 @@ class Document:
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
-            tree = _parse_whole(languages.parser(grammar), self.text.encode())
+            parser, source = languages.parser(grammar), self.text.encode()
+            tree = parser.parse(source) if self.text in self._tried else _parse_whole(parser, source)
             if tree is None:
                 self._hopeless_length = len(self.text)
             else:
                 self._parsed = tree, self.text
+                self._tried.add(self.text)
             return tree
         old, _ = edited_tree(*self._parsed, self._pending)
         source, began = self.text.encode(), time.thread_time()

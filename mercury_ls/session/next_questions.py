@@ -85,7 +85,7 @@ class NextQuestions:
             refused=frozenset(self._refused),
             fresh=fresh,
             neighbours=neighbours,
-            project=Project((), workspace.read, workspace.exists, self._where, workspace.imported),
+            project=Project((), workspace.read, workspace.exists, self._where, workspace.importers, workspace.tried),
             diagnostics=diagnostics if version == snapshot.version else (),
         )
         return next_question, note
@@ -150,7 +150,7 @@ class NextQuestions:
         """Those of the closed files that may use one of these symbols by their text."""
         for path in paths:
             if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
-                yield closed_file(path, text)
+                yield closed_file(path, text, self._files.workspace.tried)
 
     def _with_members(self, symbols: Sequence[Sought], near: Snapshot, but: set[str]) -> Iterator[Snapshot]:
         named = [replace(symbol, names=frozenset({symbol.member})) for symbol in symbols if symbol.member]

@@ -61,6 +61,13 @@ class Uses(Struct, dict=True):
     snapshot: Snapshot
     project: Project
 
+    @property
+    def may_be_there(self) -> bool:
+        """Whether the file may have certain uses: told without parsing it, which takes much longer."""
+        if self.symbol.module_level:
+            return self.project.may_name(self.snapshot, self.home, self.name)
+        return self.project.sees(self.snapshot, self.home)
+
     def is_certain(self, offset: int) -> bool:
         return self.judgement(offset) is SAME
 

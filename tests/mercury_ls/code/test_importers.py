@@ -1,0 +1,59 @@
+"""Which files may see a file, by imports of imports."""
+
+import pytest
+
+from mercury_ls.code.importers import Importers
+
+
+def importers_of(files: dict[str, str | None]) -> Importers:
+    importers = Importers()
+    for path, text in files.items():
+        importers.keep(f"/p/{path}", text)
+    return importers
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "home", "others"),
+    [
+        ("a.py", "import b", "b.py", {}),
+        ("a.py", "from pkg.b import C", "pkg/b.py", {}),
+        ("a.py", "from pkg import (\n    b,\n    c,\n)", "pkg/b.py", {}),
+        ("a.py", "def f():\n    import pkg.b as c", "pkg/b.py", {}),
+        ("a.py", "import pkg", "b.py", {"pkg/__init__.py": "from .c import *", "pkg/c.py": "import b"}),
+        ("pkg/a.py", "from .. import b", "b.py", {}),
+        ("pkg/a.py", "from . import c", "pkg/__init__.py", {}),
+        ("tests/a.py", "import b", "src/b.py", {}),
+        ("tests/a.py", "import kernels.b", "engine/kernels/b.py", {}),
+        ("a.ts", "import { B } from './b.js'", "b.ts", {}),
+        ("a.ts", "export * from '.'", "b.ts", {"index.ts": "const b = require('./b')"}),
+        ("a.py", "import b", "c.py", {"b.py": None}),
+    ],
+)
+def test_files_that_import_see(path, text, home, others):
+    files = {path: text, home: "", **others}
+    for order in (files, dict(reversed(files.items()))):
+        assert f"/p/{path}" in importers_of(order).seeing(f"/p/{home}")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "home", "others"),
+    [
+        ("a.py", "x = 1", "b.py", {}),
+        ("a.py", "# import b", "b.py", {}),
+        ("a.py", "import random", "tests/random.py", {}),
+        ("a.py", "from . import c", "pkg/c.py", {"c.py": ""}),
+        ("one/a.py", "import b", "two/b.py", {"one/b.py": ""}),
+        ("a.py", "import b", "pkg/b.py", {"pkg/__init__.py": "import b"}),
+        ("a.ts", "import { B } from 'b'", "b.ts", {}),
+    ],
+)
+def test_other_files_do_not_see(path, text, home, others):
+    assert f"/p/{path}" not in importers_of({path: text, home: "", **others}).seeing(f"/p/{home}")
+
+
+def test_what_a_copy_is_told_stays_there():
+    importers = importers_of({"a.py": "", "b.py": ""})
+    copied = importers.copy()
+    copied.keep("/p/a.py", "import b")
+    assert "/p/a.py" in copied.seeing("/p/b.py")
+    assert "/p/a.py" not in importers.seeing("/p/b.py")
