@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, wraps
+from itertools import accumulate
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tree_sitter import Parser, Point, Tree
@@ -503,7 +504,11 @@ class _LineIndex:
 
     @classmethod
     def of(cls, text: str) -> "_LineIndex":
-        return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+        if not text.isascii():
+            return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+        lines = text.encode().splitlines(keepends=True)  # those of a str also end elsewhere
+        ends = lines if text.endswith(("\n", "\r")) else lines[:-1]
+        return cls(array("q", accumulate(map(len, ends), initial=0)), 0, 0)
 
     def copy(self) -> "_LineIndex":
         return _LineIndex(self._starts[:], self._gap, self._shift)

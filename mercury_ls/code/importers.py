@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 from os.path import basename, dirname, join, normpath, sep
 
@@ -20,6 +20,9 @@ FOLDER_MODULES = frozenset({"__init__", "index"})
 """Files that import statements name by their folder."""
 FILES_A_STEP = 16
 
+Target = str | tuple[str, str]
+"""The path of a file, behind the folder in which its module is looked for if that is none around the importing file."""
+
 
 class Importers:
     """What each file imports is looked up once, and again if it changes, or a file that it may name comes or goes.
@@ -31,7 +34,7 @@ class Importers:
     def __init__(self) -> None:
         self._statements: dict[str, str | None] = {}
         self._by_word: dict[str, frozenset[str]] = {}
-        self._imported: dict[str, tuple[str, ...]] = {}
+        self._imported: dict[str, tuple[Target, ...]] = {}
         self._waiting: dict[str, None] = {}
 
     def __contains__(self, path: str) -> bool:
@@ -82,22 +85,24 @@ class Importers:
             self._imported[path] = tuple(dict.fromkeys(self._look_up(path)))
         return bool(self._waiting)
 
-    def seeing(self, home: str, name: str = "") -> frozenset[str]:
-        """The files that may have objects of the home: those that import it, and those that import these. With a
-        `name`, only those of Python whose statements may bring that, from one to the other."""
+    def seeing(self, home: str, roots: Iterable[str], name: str = "") -> frozenset[str]:
+        """The files that may have objects of the home: those that import it, and those that import these. Modules of
+        Python are looked for in the folders around a file and in `roots`. With a `name`, only files of Python whose
+        statements may bring that, from one to the other."""
         self._look_up_all()
-        importing: dict[str, list[str]] = {}
+        importing: dict[Target, list[str]] = {}
         for path, imported in self._imported.items():
             for target in imported:
                 importing.setdefault(target, []).append(path)
         seeing = {home, *(path for path, statements in self._statements.items() if statements is None)}
         waiting = [*seeing]
         while waiting:
-            target = waiting.pop()
-            further = {*importing.get(target, ())} - seeing
-            further = {path for path in further if not name or target in self._look_up(path, name)}
-            seeing |= further
-            waiting += further
+            imported = waiting.pop()
+            for target in (imported, *((root, imported) for root in roots)):
+                further = {*importing.get(target, ())} - seeing
+                further = {path for path in further if not name or target in self._look_up(path, name)}
+                seeing |= further
+                waiting += further
         return frozenset(seeing)
 
     def _look_up_all(self) -> None:
@@ -110,7 +115,7 @@ class Importers:
         naming = (path for path in self._imported if is_folder or word in (self._statements[path] or ""))
         self._waiting.update(dict.fromkeys(naming))
 
-    def _look_up(self, path: str, name: str = "") -> Iterator[str]:
+    def _look_up(self, path: str, name: str = "") -> Iterator[Target]:
         """What it imports, or only what it may import this name from."""
         brings = re.compile(rf"\b{re.escape(name)}\b|\*" if name else "")
         for match in IMPORTING[family(path)].finditer(self._statements[path] or ""):
@@ -125,7 +130,7 @@ class Importers:
             else:
                 yield from self._of_python(path, match["module"], re.findall(r"\w+", match["names"]))
 
-    def _of_python(self, path: str, module: str, members: Sequence[str]) -> Iterator[str]:
+    def _of_python(self, path: str, module: str, members: Sequence[str]) -> Iterator[Target]:
         """The module and those of the members that are modules."""
         parts = [part for part in module.lstrip(".").split(".") if part]
         ends = [parts, *([*parts, member] for member in members)]
@@ -139,15 +144,18 @@ class Importers:
             for end in filter(None, ends):
                 yield from self._ending(path, end)
 
-    def _ending(self, path: str, parts: Sequence[str]) -> Sequence[str]:
+    def _ending(self, path: str, parts: Sequence[str]) -> Sequence[Target]:
         """The modules of this name in folders from which the file may import them, else those in any folder."""
-        end, near, far = join(sep, *parts), list[str](), list[str]()
+        end, near, far = join(sep, *parts), list[Target](), list[Target]()
         for target in self._by_word.get(parts[-1], ()):
             module = sep + target.removesuffix(".py").removesuffix(join(sep, "__init__"))
             root = module.removesuffix(end).removeprefix(sep)
             if family(target) == "python" and module.endswith(end) and join(root, "__init__.py") not in self:
                 above = dirname(root) if basename(root) in SOURCE_FOLDERS else root
-                (near if path.startswith(join(above, "")) else far).append(target)
+                if path.startswith(join(above, "")):
+                    near.append(target)
+                else:
+                    far.append((root, target))
         return near or far
 
     def _of_javascript(self, path: str, module: str) -> Iterator[str]:

@@ -44,6 +44,8 @@ DEFAULT = re.compile(
     re.MULTILINE,
 )
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
+PATH_BEFORE = re.compile(r"(\w+)(?:\s*\.\s*\w+)*\s*\Z")
+LONGEST_PATH = 200
 MOST_MENTIONS = 4096
 
 
@@ -117,17 +119,22 @@ class Project:
         """Whether objects of the home may get into a file: one that it imports imports the home, and so on."""
         if family(file.path) in traits.PACKAGED:
             return family(file.path) == family(home.path)
-        return file.path in self.once(("seeing", home.path), lambda: self._importers_now(home).seeing(home.path))
+        return file.path in self._seeing(home, (self.root_of(home.path),))
 
-    def may_name(self, file: Snapshot, home: Snapshot, name: str) -> bool:
-        """Whether a file may name what is declared at the top of the home, roughly, without a parser."""
-        if not self.sees(file, home) or family(file.path) != "python":
-            return self.sees(file, home)
-        key = "naming", home.path, name
-        if file.path in self.once(key, lambda: self._importers_now(home).seeing(home.path, name)):
+    def may_name(self, file: Snapshot, home: Snapshot, name: str = "") -> bool:
+        """Whether an import of a file may lead to the home, or to a name that it declares at its top, roughly, without
+        a parser."""
+        if family(file.path) in traits.PACKAGED or file.path not in self._seeing(home, self._roots):
+            return family(file.path) in traits.PACKAGED
+        if not name or family(file.path) != "python" or file.path in self._seeing(home, self._roots, name):
             return True
-        heads = {match[1] for match in re.finditer(rf"(?<![\w.])(\w+)(?:\s*\.\s*\w+)*\s*\.\s*{name}\b", file.text)}
-        return not heads.isdisjoint(imported_words(file))
+        starts = (match.start() for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text))
+        paths = (PATH_BEFORE.search(file.text, max(start - LONGEST_PATH, 0), start) for start in starts)
+        return any(path is not None and path[1] in _imported_words(file) for path in paths)
+
+    def _seeing(self, home: Snapshot, roots: Sequence[str], name: str = "") -> frozenset[str]:
+        key = "seeing", home.path, roots, name
+        return self.once(key, lambda: self._importers_now(home).seeing(home.path, roots, name))
 
     def _importers_now(self, home: Snapshot) -> Importers:
         """With what is written in open files."""
@@ -308,7 +315,7 @@ def package_of(snapshot: Snapshot) -> str:
 
 
 @cached
-def imported_words(snapshot: Snapshot) -> frozenset[str]:
+def _imported_words(snapshot: Snapshot) -> frozenset[str]:
     """The words of the import statements of a file of Python."""
     return frozenset(re.findall(r"\w+", "".join(match[0] for match in IMPORTING["python"].finditer(snapshot.text))))
 

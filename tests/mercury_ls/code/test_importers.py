@@ -32,7 +32,7 @@ def importers_of(files: dict[str, str | None]) -> Importers:
 def test_files_that_import_see(path, text, home, others):
     files = {path: text, home: "", **others}
     for order in (files, dict(reversed(files.items()))):
-        assert f"/p/{path}" in importers_of(order).seeing(f"/p/{home}")
+        assert f"/p/{path}" in importers_of(order).seeing(f"/p/{home}", ["/p/engine"])
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,32 @@ def test_files_that_import_see(path, text, home, others):
         ("a.py", "from . import c", "pkg/c.py", {"c.py": ""}),
         ("one/a.py", "import b", "two/b.py", {"one/b.py": ""}),
         ("a.py", "import b", "pkg/b.py", {"pkg/__init__.py": "import b"}),
+        ("tests/a.py", "import kernels.b", "other/kernels/b.py", {}),
         ("a.ts", "import { B } from 'b'", "b.ts", {}),
     ],
 )
 def test_other_files_do_not_see(path, text, home, others):
-    assert f"/p/{path}" not in importers_of({path: text, home: "", **others}).seeing(f"/p/{home}")
+    assert f"/p/{path}" not in importers_of({path: text, home: "", **others}).seeing(f"/p/{home}", ["/p/engine"])
 
 
 def test_what_a_copy_is_told_stays_there():
     importers = importers_of({"a.py": "", "b.py": ""})
     copied = importers.copy()
     copied.keep("/p/a.py", "import b")
-    assert "/p/a.py" in copied.seeing("/p/b.py")
-    assert "/p/a.py" not in importers.seeing("/p/b.py")
+    assert "/p/a.py" in copied.seeing("/p/b.py", [])
+    assert "/p/a.py" not in importers.seeing("/p/b.py", [])
+
+
+def test_name_comes_by_the_statements_that_have_it():
+    importers = importers_of(
+        {
+            "home.py": "",
+            "passing.py": "from home import name as other",
+            "all.py": "from passing import *",
+            "last.py": "from all import name",
+            "module.py": "import home",
+            "elsewhere.py": "from home import it\nfrom other import name",
+        }
+    )
+    seeing = importers.seeing("/p/home.py", [], "name")
+    assert seeing == {f"/p/{file}.py" for file in ("home", "passing", "all", "last")}

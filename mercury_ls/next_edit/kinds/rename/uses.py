@@ -64,9 +64,7 @@ class Uses(Struct, dict=True):
     @property
     def may_be_there(self) -> bool:
         """Whether the file may have certain uses: told without parsing it, which takes much longer."""
-        if self.symbol.module_level:
-            return self.project.may_name(self.snapshot, self.home, self.name)
-        return self.project.sees(self.snapshot, self.home)
+        return self.project.may_name(self.snapshot, self.home, self.name if self.symbol.module_level else "")
 
     def is_certain(self, offset: int) -> bool:
         return self.judgement(offset) is SAME
