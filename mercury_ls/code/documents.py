@@ -324,6 +324,7 @@ class Document:
             spent += slice_seconds
             self.took_long = spent > _usual_seconds(source)
             if tree and slice_seconds <= LONGEST_SLICE_SECONDS:
+                self._tried.add(text)
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
                 return

@@ -36,6 +36,7 @@ class Importers:
         self._by_word: dict[str, frozenset[str]] = {}
         self._imported: dict[str, tuple[Target, ...]] = {}
         self._waiting: dict[str, None] = {}
+        self._seeing: dict[tuple[str, frozenset[str] | None, str], frozenset[str]] = {}
 
     def __contains__(self, path: str) -> bool:
         return path in self._statements
@@ -45,7 +46,7 @@ class Importers:
         self._look_up_all()
         copied = Importers()
         copied._statements, copied._by_word = self._statements.copy(), self._by_word.copy()
-        copied._imported = self._imported.copy()
+        copied._imported, copied._seeing = self._imported.copy(), self._seeing.copy()
         return copied
 
     def keep(self, path: str, text: str | None) -> None:
@@ -64,6 +65,7 @@ class Importers:
 
     def forget(self, path: str) -> None:
         if path in self:
+            self._seeing.clear()
             self._statements.pop(path)
             self._imported.pop(path, None)
             self._waiting.pop(path, None)
@@ -81,29 +83,34 @@ class Importers:
     def step(self) -> bool:
         """Look up what some files import. Returns True if there are more."""
         for path in [*islice(self._waiting, FILES_A_STEP)]:
+            self._seeing.clear()
             del self._waiting[path]
             self._imported[path] = tuple(dict.fromkeys(self._look_up(path)))
         return bool(self._waiting)
 
-    def seeing(self, home: str, roots: Iterable[str], name: str = "") -> frozenset[str]:
+    def seeing(self, home: str, roots: frozenset[str] | None = None, name: str = "") -> frozenset[str]:
         """The files that may have objects of the home: those that import it, and those that import these. Modules of
-        Python are looked for in the folders around a file and in `roots`. With a `name`, only files of Python whose
-        statements may bring that, from one to the other."""
+        Python are looked for in the folders around a file and in `roots`, in any folder if None. With a `name`, only
+        files of Python whose statements may bring that, from one to the other."""
         self._look_up_all()
-        importing: dict[Target, list[str]] = {}
+        if (home, roots, name) not in self._seeing:
+            self._seeing[home, roots, name] = frozenset(self._followed(home, roots, name))
+        return self._seeing[home, roots, name]
+
+    def _followed(self, home: str, roots: frozenset[str] | None, name: str) -> set[str]:
+        importing: dict[str, list[str]] = {}
         for path, imported in self._imported.items():
-            for target in imported:
+            for target in _paths_of(imported, roots):
                 importing.setdefault(target, []).append(path)
         seeing = {home, *(path for path, statements in self._statements.items() if statements is None)}
         waiting = [*seeing]
         while waiting:
-            imported = waiting.pop()
-            for target in (imported, *((root, imported) for root in roots)):
-                further = {*importing.get(target, ())} - seeing
-                further = {path for path in further if not name or target in self._look_up(path, name)}
-                seeing |= further
-                waiting += further
-        return frozenset(seeing)
+            target = waiting.pop()
+            for path in importing.get(target, ()):
+                if path not in seeing and (not name or target in _paths_of(self._look_up(path, name), roots)):
+                    seeing.add(path)
+                    waiting.append(path)
+        return seeing
 
     def _look_up_all(self) -> None:
         while self.step():
@@ -167,6 +174,14 @@ class Importers:
 
     def _existing(self, *paths: str) -> Iterator[str]:
         return (path for path in paths if path in self)
+
+
+def _paths_of(targets: Iterable[Target], roots: frozenset[str] | None) -> Iterator[str]:
+    for target in targets:
+        if isinstance(target, str):
+            yield target
+        elif roots is None or target[0] in roots:
+            yield target[1]
 
 
 def _stem_of(path: str) -> str:

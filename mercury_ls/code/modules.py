@@ -16,7 +16,7 @@ from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
 from mercury_ls.code import languages, scopes, traits
-from mercury_ls.code.documents import CLOSED, Document, Snapshot, TriedTexts, cached
+from mercury_ls.code.documents import Document, Snapshot, TriedTexts, cached
 from mercury_ls.code.importers import EXTENSIONS, IMPORTING, SOURCE_FOLDERS, Importers
 from mercury_ls.code.languages import family
 from mercury_ls.code.parts import part_of
@@ -63,7 +63,7 @@ class Imported(Struct, frozen=True):
 class Project:
     """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
     `exists` tells whether there is one, `mentioning` which of them contain a name (None while not all are indexed), and
-    `importers` which of them import which; `tried` is as for a document.
+    `importers` which of them import which, as they are by now; `tried` is as for a document.
     """
 
     def __init__(
@@ -119,34 +119,29 @@ class Project:
         """Whether objects of the home may get into a file: one that it imports imports the home, and so on."""
         if family(file.path) in traits.PACKAGED:
             return family(file.path) == family(home.path)
-        return file.path in self._seeing(home, (self.root_of(home.path),))
+        return file.path in self._seeing(home, frozenset({self.root_of(home.path)}))
 
     def may_name(self, file: Snapshot, home: Snapshot, name: str = "") -> bool:
         """Whether an import of a file may lead to the home, or to a name that it declares at its top, roughly, without
         a parser."""
-        if family(file.path) in traits.PACKAGED or file.path not in self._seeing(home, self._roots):
+        if family(file.path) in traits.PACKAGED or file.path not in self._seeing(home, frozenset(self._roots)):
             return family(file.path) in traits.PACKAGED
-        if not name or family(file.path) != "python" or file.path in self._seeing(home, self._roots, name):
+        if not name or family(file.path) != "python" or file.path in self._seeing(home, frozenset(self._roots), name):
             return True
         starts = (match.start() for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text))
         paths = (PATH_BEFORE.search(file.text, max(start - LONGEST_PATH, 0), start) for start in starts)
         return any(path is not None and path[1] in _imported_words(file) for path in paths)
 
-    def _seeing(self, home: Snapshot, roots: Sequence[str], name: str = "") -> frozenset[str]:
+    def _seeing(self, home: Snapshot, roots: frozenset[str], name: str = "") -> frozenset[str]:
         key = "seeing", home.path, roots, name
         return self.once(key, lambda: self._importers_now(home).seeing(home.path, roots, name))
 
     def _importers_now(self, home: Snapshot) -> Importers:
-        """With what is written in open files."""
-
-        def importers_now() -> Importers:
-            importers = self._importers.copy()
-            for file in (home, *filter(None, map(self.file, self.near))):
-                if file.version != CLOSED or file.path not in importers:
-                    importers.keep(file.path, file.text)
-            return importers
-
-        return self.once(("importers", home.path), importers_now)
+        importers = self._importers.copy()
+        for file in filter(None, (home, *map(self.file, self.near))):
+            if file.path not in importers:
+                importers.keep(file.path, file.text)
+        return importers
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder that contain the name; None if there may be others."""

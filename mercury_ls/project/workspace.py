@@ -372,10 +372,12 @@ class Workspace:
         if text is None or not _is_handwritten(text):
             return self._keep(path, _IndexedFile(stamp))
         words = array("I", sorted({crc32(word.encode()) for word in WORD.findall(text)}))
+        document = Document("", path, "", 0, text, tried=self.tried)
         if stamp[1] > LARGEST_DEFINING:
+            yield from document.parsing()  # by way of trial
             return self._keep(path, _IndexedFile(stamp, (), words))
         yield
-        snapshot = Document("", path, "", 0, text, tried=self.tried).snapshot()
+        snapshot = document.snapshot()
         _ = snapshot.tree  # parsed on demand: half of the work
         yield
         definitions = syntax.definitions(snapshot)

@@ -179,7 +179,7 @@ def test_importing_files_are_known_as_they_come_and_go(put):
     tree = Tree(put({"pkg/a.py": "from . import b\n", "c.py": "x = 1\n", "d.py": "# @generated\nimport c\n"}))
 
     def check(*expected: str) -> None:
-        seeing = tree.settle().index.importers.seeing(tree.path("pkg/b.py"), [])
+        seeing = tree.settle().index.importers.seeing(tree.path("pkg/b.py"))
         assert {Path(path).name for path in seeing} == {"b.py", *expected}
 
     check()
