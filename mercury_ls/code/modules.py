@@ -72,13 +72,13 @@ class Project:
         read: Callable[[str], str | None] = lambda path: None,
         exists: Callable[[str], bool] = lambda path: False,
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
-        importers: Importers | None = None,
+        importers: Callable[[], Importers] = Importers,
         tried: TriedTexts | None = None,
     ) -> None:
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self.near = tuple(self._known)
         self._read, self._exists, self._mentioning = read, exists, mentioning
-        self._importers = importers if importers is not None else Importers()
+        self._importers = importers
         self._tried = tried
         self._said: dict[Hashable, Any] = {}
         self._there: dict[str, bool] = {}
@@ -137,7 +137,7 @@ class Project:
         return self.once(key, lambda: self._importers_now(home).seeing(home.path, roots, name))
 
     def _importers_now(self, home: Snapshot) -> Importers:
-        importers = self._importers.copy()
+        importers = self._importers().copy()
         for file in filter(None, (home, *map(self.file, self.near))):
             if file.path not in importers:
                 importers.keep(file.path, file.text)

@@ -1,7 +1,8 @@
 """What is asked to find the next edit: the place, the files that may be edited as well, and what is known of them."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import PurePath
 
 from msgspec.structs import replace
@@ -78,7 +79,7 @@ class NextQuestions:
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
         snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
-        importers = self._importers()
+        importers = cache(self._importers)
         neighbours, note = self._others(snapshot, request.asker, importers)
         version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
@@ -111,7 +112,9 @@ class NextQuestions:
             importers.keep(document.path, document.text)
         return importers
 
-    def _others(self, snapshot: Snapshot, asker: Asker, importers: Importers) -> tuple[tuple[Snapshot, ...], str]:
+    def _others(
+        self, snapshot: Snapshot, asker: Asker, importers: Callable[[], Importers]
+    ) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what is left in others."""
         edits = self.edits
         neighbours = self._neighbours(snapshot, edits)
@@ -147,7 +150,7 @@ class NextQuestions:
             if uri not in but and _may_use_any(document.text, symbols):
                 yield document.snapshot()
 
-    def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Importers) -> list[str]:
+    def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
         """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
         use it, those without one are left out."""
         open_paths = {document.path for document in self._files.documents.values()}
@@ -157,7 +160,7 @@ class NextQuestions:
         closed = [path for path in paths if path not in open_paths]
         if not closed or family(near.path) not in IMPORTING or any(symbol.member for symbol in symbols):
             return closed
-        seeing = frozenset[str]().union(*(importers.seeing(symbol.path) for symbol in symbols))
+        seeing = frozenset[str]().union(*(importers().seeing(symbol.path) for symbol in symbols))
         return [path for path in closed if path in seeing]
 
     def _read(self, paths: Iterable[str], symbols: Sequence[Sought]) -> Iterator[Snapshot]:
@@ -167,7 +170,7 @@ class NextQuestions:
                 yield closed_file(path, text, self._files.workspace.tried)
 
     def _with_members(
-        self, symbols: Sequence[Sought], near: Snapshot, but: set[str], importers: Importers
+        self, symbols: Sequence[Sought], near: Snapshot, but: set[str], importers: Callable[[], Importers]
     ) -> Iterator[Snapshot]:
         named = [replace(symbol, names=frozenset({symbol.member})) for symbol in symbols if symbol.member]
         if named:

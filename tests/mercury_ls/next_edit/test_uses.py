@@ -42,7 +42,7 @@ async def check(drawn: str, note: str | None = None, places: list[str] | None = 
         edit.start() + len(edit[2]),
         history,
         neighbours=tuple(others),
-        project=Project(read=texts.get, exists=texts.__contains__, importers=importers),
+        project=Project(read=texts.get, exists=texts.__contains__, importers=lambda: importers),
     )
     answer = await last_of(question)
     if note is not None:
