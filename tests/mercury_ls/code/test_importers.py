@@ -54,7 +54,7 @@ def test_other_files_do_not_see(path, text, home, others):
     )
 
 
-def test_what_a_copy_is_told_stays_there():
+def test_copy_learns_what_its_original_does_not():
     importers = importers_of({"a.py": "", "b.py": ""})
     copied = importers.copy()
     copied.keep("/p/a.py", "import b")
