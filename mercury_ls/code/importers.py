@@ -10,10 +10,13 @@ from mercury_ls.code.languages import family
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 SOURCE_FOLDERS = ("src", "lib", "python")
+BLANK = r"(?:[ \t]|\\\r?\n)*"
 IMPORTING = {
-    "javascript": re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"'](?P<module>[^\"'\n]+)[\"']"),
+    "javascript": re.compile(r"\b(?:from|import|require)\b\s*\(?\s*[\"'](?P<module>[^\"'\n]+)[\"']"),
     "python": re.compile(
-        r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
+        rf"(?:^|[;:]){BLANK}(?:from\b{BLANK}(?P<module>[\w.]+){BLANK})?\bimport\b{BLANK}"
+        r"(?P<names>\((?:[^)#]|#[^\n]*)*\)|(?:[^\n#;\\]|\\\r?\n)*)",
+        re.MULTILINE,
     ),
 }
 FOLDER_MODULES = frozenset({"__init__", "index"})

@@ -28,6 +28,8 @@ MOST_CLOSED = 4
 """Files that are not open and mention what was edited, where nothing tells which of them use it."""
 MOST_REFUSED = 64
 ONLY_OPEN = "only open files are looked at: no project folder (.git, pyproject.toml …)"
+FIXTURES = "conftest.py"
+"""What it declares, tests are given without an import."""
 FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
 """Files that import statements name by their folder."""
 MOST_USING = 256
@@ -152,7 +154,7 @@ class NextQuestions:
 
     def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
         """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
-        use it, those without one are left out."""
+        use it, those without one come last, and are left out if the whole project is known."""
         open_paths = {document.path for document in self._files.documents.values()}
         importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
         mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
@@ -161,7 +163,10 @@ class NextQuestions:
         if not closed or family(near.path) not in IMPORTING or any(symbol.member for symbol in symbols):
             return closed
         seeing = frozenset[str]().union(*(importers().seeing(symbol.path) for symbol in symbols))
-        return [path for path in closed if path in seeing]
+        first = [path for path in closed if path in seeing]
+        is_fixture = any(PurePath(symbol.path).name == FIXTURES for symbol in symbols)
+        is_whole = not self._files.workspace.gap() and not is_fixture
+        return first if is_whole else [*first, *(path for path in closed if path not in seeing)]
 
     def _read(self, paths: Iterable[str], symbols: Sequence[Sought]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""

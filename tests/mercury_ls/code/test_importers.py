@@ -20,6 +20,11 @@ def importers_of(files: dict[str, str | None]) -> Importers:
         ("a.py", "from pkg import (\n    b,\n    c,\n)", "pkg/b.py", {}),
         ("a.py", "def f():\n    import pkg.b as c", "pkg/b.py", {}),
         ("a.py", "import pkg", "b.py", {"pkg/__init__.py": "from .c import *", "pkg/c.py": "import b"}),
+        ("a.py", "from pkg import (  # (and more)\n    c,\n    b,\n)", "pkg/b.py", {}),
+        ("a.py", "from pkg import c, \\\n    b", "pkg/b.py", {}),
+        ("a.py", "from pkg \\\n    import b", "pkg/b.py", {}),
+        ("a.py", "try: import c; import b\nexcept ImportError: pass", "b.py", {}),
+        ("pkg/a.py", "from.import(b)", "pkg/b.py", {}),
         ("pkg/a.py", "from .. import b", "b.py", {}),
         ("pkg/a.py", "from . import c", "pkg/__init__.py", {}),
         ("tests/a.py", "import b", "src/b.py", {}),
@@ -70,8 +75,9 @@ def test_name_comes_by_the_statements_that_have_it():
             "all.py": "from passing import *",
             "last.py": "from all import name",
             "module.py": "import home",
+            "long.py": "from home import it, \\\n    name",
             "elsewhere.py": "from home import it\nfrom other import name",
         }
     )
     seeing = importers.seeing("/p/home.py", frozenset(), "name")
-    assert seeing == {f"/p/{file}.py" for file in ("home", "passing", "all", "last")}
+    assert seeing == {f"/p/{file}.py" for file in ("home", "passing", "all", "last", "long")}
