@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, wraps
+from itertools import accumulate
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tree_sitter import Parser, Point, Tree
@@ -42,6 +43,7 @@ than 7 ms. Of a flood of comparisons in Java it takes 80 ms, and a time of its l
 step that cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The number of bytes that the parser, or a node of its tree, reads at a time."""
+MOST_TRIED = 50_000
 MAX_DEPTH = 256
 STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -195,6 +197,21 @@ def cached(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concaten
     return cached
 
 
+class TriedTexts:
+    """Texts with which the parser took no longer than usual: the next time it parses them without a trial."""
+
+    def __init__(self) -> None:
+        self._hashes: set[int] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return hash(text) in self._hashes
+
+    def add(self, text: str) -> None:
+        if len(self._hashes) >= MOST_TRIED:
+            self._hashes.clear()
+        self._hashes.add(hash(text))
+
+
 class Document:
     """The current text of one open document. Lone surrogates, which cannot be encoded, become U+FFFD, which is as long
     in every encoding, so that the editor's positions stay valid.
@@ -213,6 +230,7 @@ class Document:
         text: str,
         patience: float = math.inf,
         made_of: tuple[Snapshot, TextEdit] | None = None,
+        tried: "TriedTexts | None" = None,
     ):
         self.uri = uri
         self.path = path
@@ -222,6 +240,7 @@ class Document:
         self.patience = patience
         self.closed = [0]
         self.took_long = False
+        self._tried = tried if tried is not None else TriedTexts()
         self._grammar = languages.find(language, path)
         self._lines = _LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
@@ -310,6 +329,7 @@ class Document:
             spent += slice_seconds
             self.took_long = spent > _usual_seconds(source)
             if tree and slice_seconds <= LONGEST_SLICE_SECONDS:
+                self._tried.add(text)
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
                 return
@@ -325,11 +345,13 @@ class Document:
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
             self._pending.clear()
-            tree = _parse_whole(languages.parser(grammar), self.text.encode())
+            parser, source = languages.parser(grammar), self.text.encode()
+            tree = parser.parse(source) if self.text in self._tried else _parse_whole(parser, source)
             if tree is None:
                 self._hopeless_length = len(self.text)
             else:
                 self._parsed = tree, self.text
+                self._tried.add(self.text)
             return tree
         old, _ = edited_tree(*self._parsed, self._pending)
         source, began = self.text.encode(), time.thread_time()
@@ -488,7 +510,11 @@ class _LineIndex:
 
     @classmethod
     def of(cls, text: str) -> "_LineIndex":
-        return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+        if not text.isascii():
+            return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+        lines = text.encode().splitlines(keepends=True)  # those of a str also end elsewhere
+        ends = lines if text.endswith(("\n", "\r")) else lines[:-1]
+        return cls(array("q", accumulate(map(len, ends), initial=0)), 0, 0)
 
     def copy(self) -> "_LineIndex":
         return _LineIndex(self._starts[:], self._gap, self._shift)

@@ -477,6 +477,17 @@ def find(language_id: str, path: str) -> Language | None:
     return BY_ID.get(language_id.lower()) or BY_NAME.get(name) or BY_EXTENSION.get(extension)
 
 
+def family(path: str) -> str:
+    """That of the language of the file name; empty without one."""
+    return _suffix_family(path[path.rfind(".") :]) if "." in path else ""
+
+
+@cache
+def _suffix_family(suffix: str) -> str:
+    language = find("", f"x{suffix}")
+    return language.family if language is not None else ""
+
+
 @cache
 def parser(language: Language) -> tree_sitter.Parser:
     return new_parser(language)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
 
@@ -15,19 +15,16 @@ from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
 from mercury_ls.code import languages, scopes, traits
-from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.documents import Document, Snapshot, TriedTexts, cached
+from mercury_ls.code.importers import EXTENSIONS, IMPORTING, SOURCE_FOLDERS, Importers
+from mercury_ls.code.languages import family
 from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
 T = TypeVar("T")
 
-Imports = Callable[[], frozenset[str]]
-"""Finds the paths that a file imports."""
-
-EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 CRATE_ROOTS = ("lib.rs", "main.rs")
-SOURCE_FOLDERS = ("src", "lib", "python")
 STATEMENTS = {
     "python": """
         (import_statement name: (dotted_name) @module)
@@ -85,10 +82,9 @@ DEFAULT = re.compile(
     re.MULTILINE,
 )
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
-MODULE_OF_PYTHON = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+)?import[ \t]+(?P<names>\([^)]*\)|[^\n#;]*)", re.MULTILINE
-)
-MODULE_OF_JAVASCRIPT = re.compile(r"\b(?:from|import|require)\b[ \t]*\(?[ \t]*[\"']([^\"'\n]+)[\"']")
+PATH_BEFORE = re.compile(r"(\w+)(?:\s*\.\s*\w+)*\s*\Z")
+LONGEST_PATH = 200
+MOST_MENTIONS = 4096
 
 
 class Imported(Struct, frozen=True):
@@ -105,7 +101,7 @@ class Imported(Struct, frozen=True):
 class Project:
     """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
     `exists` tells whether there is one, `mentioning` which of them contain a name (None while not all are indexed), and
-    `imported` keeps what a file imports for later questions.
+    `importers` which of them import which, as they are by now; `tried` is as for a document.
     """
 
     def __init__(
@@ -114,15 +110,18 @@ class Project:
         read: Callable[[str], str | None] = lambda path: None,
         exists: Callable[[str], bool] = lambda path: False,
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
-        imported: Callable[[str, str, Imports], frozenset[str]] = lambda path, root, imports: imports(),
+        importers: Callable[[], Importers] = Importers,
+        tried: TriedTexts | None = None,
     ) -> None:
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self.near = tuple(self._known)
-        self._read, self._exists, self._mentioning, self._imported = read, exists, mentioning, imported
+        self._read, self._exists, self._mentioning = read, exists, mentioning
+        self._importers = importers
+        self._tried = tried
         self._said: dict[Hashable, Any] = {}
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
-        return Project(snapshots, self._read, self._exists, self._mentioning, self._imported)
+        return Project(snapshots, self._read, self._exists, self._mentioning, self._importers, self._tried)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Computed for the first file that asks, then cached."""
@@ -136,7 +135,7 @@ class Project:
     def file(self, path: str) -> Snapshot | None:
         if path not in self._known:
             text = self._read(path)
-            self._known[path] = None if text is None else Document("", path, "", 0, text).snapshot()
+            self._known[path] = None if text is None else Document("", path, "", 0, text, tried=self._tried).snapshot()
         return self._known[path]
 
     def imports(self, snapshot: Snapshot) -> tuple[Imported, ...]:
@@ -146,26 +145,33 @@ class Project:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
         return self._mentioning(name, near) or ()
 
-    def imported_by(self, path: str, root: str) -> frozenset[str]:
-        """The files of Python or JavaScript that a file may import, as its text has them; modules of Python also from
-        this `root`."""
+    def sees(self, file: Snapshot, home: Snapshot) -> bool:
+        """Whether objects of the home may get into a file: one that it imports imports the home, and so on."""
+        if family(file.path) in traits.PACKAGED:
+            return family(file.path) == family(home.path)
+        return file.path in self._seeing(home, frozenset({self.root_of(home.path)}))
 
-        def imports() -> frozenset[str]:
-            return frozenset(self._imported_by(path, root))
+    def may_name(self, file: Snapshot, home: Snapshot, name: str = "") -> bool:
+        """Whether an import of a file may lead to the home, or to a name that it declares at its top, roughly, without
+        a parser."""
+        if family(file.path) in traits.PACKAGED or file.path not in self._seeing(home, frozenset(self._roots)):
+            return family(file.path) in traits.PACKAGED
+        if not name or family(file.path) != "python" or file.path in self._seeing(home, frozenset(self._roots), name):
+            return True
+        starts = (match.start() for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text))
+        paths = (PATH_BEFORE.search(file.text, max(start - LONGEST_PATH, 0), start) for start in starts)
+        return any(path is not None and path[1] in _imported_words(file) for path in paths)
 
-        kept = imports if path in self.near else lambda: self._imported(path, root, imports)
-        return self.once(("imported", path, root), kept)
+    def _seeing(self, home: Snapshot, roots: frozenset[str], name: str = "") -> frozenset[str]:
+        key = "seeing", home.path, roots, name
+        return self.once(key, lambda: self._importers_now(home).seeing(home.path, roots, name))
 
-    def _imported_by(self, path: str, root: str) -> Iterator[str]:
-        file, roots = self.file(path), [root] if root else []
-        for name, members in _modules_named(file) if file is not None else ():
-            key = "module", dirname(path), name, root
-            module = self.once(key, lambda name=name: file and self.module(file, name, roots))
-            if module is not None:
-                yield module
-                yield from filter(None, (self.inside(module, member) for member in members))
-            elif name.startswith("."):
-                yield from filter(None, (self._module_of_python(path, name + member, ()) for member in members))
+    def _importers_now(self, home: Snapshot) -> Importers:
+        importers = self._importers().copy()
+        for file in filter(None, (home, *map(self.file, self.near))):
+            if file.path not in importers:
+                importers.keep(file.path, file.text)
+        return importers
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder that contain the name; None if there may be others."""
@@ -335,16 +341,10 @@ def package_of(snapshot: Snapshot) -> str:
     return package[1] if package is not None else ""
 
 
-def _modules_named(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
-    """The modules that import statements may name, and in Python what they take from them, without a parser."""
-    if family(snapshot.path) == "javascript":
-        yield from ((match[1], []) for match in MODULE_OF_JAVASCRIPT.finditer(snapshot.text))
-        return
-    for match in MODULE_OF_PYTHON.finditer(snapshot.text):
-        if match["module"] is None:
-            yield from ((module, []) for module in re.findall(r"[\w.]+", match["names"]))
-        else:
-            yield match["module"], re.findall(r"\w+", match["names"])
+@cached
+def _imported_words(snapshot: Snapshot) -> frozenset[str]:
+    """The words of the import statements of a file of Python."""
+    return frozenset(re.findall(r"\w+", "".join(match[0] for match in IMPORTING["python"].finditer(snapshot.text))))
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:
@@ -381,16 +381,6 @@ def _folders(path: str) -> Iterator[str]:
     while (above := dirname(path)) != path:
         yield above
         path = above
-
-
-@cache
-def _suffix_family(suffix: str) -> str:
-    language = languages.find("", f"x{suffix}")
-    return language.family if language is not None else ""
-
-
-def family(path: str) -> str:
-    return _suffix_family(path[path.rfind(".") :]) if "." in path else ""
 
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:

@@ -19,8 +19,9 @@ from mercury_engine.api import Snippet
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.declared import Declared, Used, declared_in_file, used_in_file
 from mercury_ls.code.differences import WORD
-from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.documents import Document, Snapshot, TriedTexts
 from mercury_ls.code.files import read_small
+from mercury_ls.code.importers import Importers
 from mercury_ls.code.syntax import Definition
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.repository import head, top_of
@@ -43,6 +44,7 @@ ENTRIES_A_STEP = 8
 SNIPPETS = 8
 LOOKED_THROUGH = 48
 HOMONYMS = 8
+WORDS_HELD = 64
 MOST_USED = 256
 BODY_LINES = 4
 SHORT_LINES = 8
@@ -119,7 +121,9 @@ class Workspace:
         self._places: dict[str, dict[str, None]] = {}
         self._folders: dict[str, dict[str, None]] = {}
         self._used: dict[tuple[str | None, str, str], Counter[Used]] = {}
-        self._imported: dict[tuple[str, str], tuple[tuple[int, int] | None, frozenset[str]]] = {}
+        self._holding: dict[int, frozenset[str]] = {}
+        self.importers = Importers()
+        self.tried = TriedTexts()
         self._characters = self._words = 0
         self._left_out = 0
         self._urgent: dict[str, None] = {}
@@ -145,7 +149,9 @@ class Workspace:
             self._reading = _advance(self._reading)
         elif self._walk is not None:
             self._walk = _advance(self._walk)
-        return self._busy()
+        else:
+            return self.importers.step()
+        return True
 
     @property
     def is_read(self) -> bool:
@@ -166,8 +172,7 @@ class Workspace:
         for path in list(self._files) if removed else ():
             if path in removed or not removed.isdisjoint(_folders_above(path)):
                 self._forget(path)
-        if removed:
-            self._imported.clear()
+                self.importers.forget(path)
 
     def branch_switched(self) -> bool:
         """True if git has checked out something else since the last call; then everything is scanned again."""
@@ -231,14 +236,19 @@ class Workspace:
 
     def mentioning(self, name_sets: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
-        sums = [[crc32(name.encode()) for name in names] for names in name_sets]
-        family = _family_of(near)
-        mentioning_paths = [
-            path
-            for path, file in self._files.items()
-            if any(all(map(file.has, names)) for names in sums) and path != near and _family_of(path) == family
-        ]
-        return sorted(mentioning_paths, key=lambda path: (_distance_between(path, near), path))
+        family, holding = _family_of(near), set[str]()
+        for names in name_sets:
+            holding |= frozenset.intersection(*(self._with_word(crc32(name.encode())) for name in names))
+        paths = [path for path in holding if path != near and _family_of(path) == family]
+        return sorted(paths, key=lambda path: (_distance_between(path, near), path))
+
+    def _with_word(self, word: int) -> frozenset[str]:
+        """The files that contain a name of this checksum; one question asks for it several times."""
+        if word not in self._holding:
+            if len(self._holding) >= WORDS_HELD:
+                self._holding.clear()
+            self._holding[word] = frozenset(path for path, file in self._files.items() if file.has(word))
+        return self._holding[word]
 
     def covers(self, path: str) -> bool:
         """Whether the file is in a folder of the workspace; so is what is no file, which no other file can name."""
@@ -260,14 +270,6 @@ class Workspace:
             return self._read(path, LARGEST_DEFINING).decode()
         except (OSError, UnicodeDecodeError):
             return None
-
-    def imported(self, path: str, root: str, imports: Callable[[], frozenset[str]]) -> frozenset[str]:
-        """What a file imports where modules are also looked for in this `root`; looked up again once it changes, or
-        another file comes or goes."""
-        stamp, known = _stamp_of(path), self._imported.get((path, root))
-        if known is None or known[0] != stamp:
-            known = self._imported[path, root] = stamp, imports()
-        return known[1]
 
     def exists(self, path: str) -> bool:
         return path in self._files or os.path.isfile(path)
@@ -338,8 +340,7 @@ class Workspace:
         gone = self._files.keys() - set(chosen)
         for path in gone:
             self._forget(path)
-        if gone:
-            self._imported.clear()
+        self.importers.expect(files)
         stamps = {path: file.stamp for path, file in self._files.items()}
         self._queue = deque(path for path in chosen if stamps.get(path) != files[path])
 
@@ -362,21 +363,21 @@ class Workspace:
 
     def _index(self, path: str) -> Iterator[None]:
         """Read, parse and index one file in several steps, since a large one takes too long for one."""
-        is_known = path in self._files
         self._forget(path)
         stamp = self._admitted(path)
-        if stamp is None or not is_known:
-            self._imported.clear()
         if stamp is None:
-            return
-        text = self._text(path)
-        if text is None:
+            return self.importers.forget(path)
+        text = self._decoded(path)
+        self.importers.keep(path, text)
+        if text is None or not _is_handwritten(text):
             return self._keep(path, _IndexedFile(stamp))
         words = array("I", sorted({crc32(word.encode()) for word in WORD.findall(text)}))
+        document = Document("", path, "", 0, text, tried=self.tried)
         if stamp[1] > LARGEST_DEFINING:
+            yield from document.parsing()  # by way of trial
             return self._keep(path, _IndexedFile(stamp, (), words))
         yield
-        snapshot = Document("", path, "", 0, text).snapshot()
+        snapshot = document.snapshot()
         _ = snapshot.tree  # parsed on demand: half of the work
         yield
         definitions = syntax.definitions(snapshot)
@@ -390,6 +391,7 @@ class Workspace:
 
     def _keep(self, path: str, file: _IndexedFile) -> None:
         self._files[path] = file
+        self._holding.clear()
         self._characters += file.characters
         self._words += len(file.words)
         for name, _ in file.definitions:
@@ -403,18 +405,20 @@ class Workspace:
 
     def _text(self, path: str) -> str | None:
         """The text of a hand-written source file; None for any other."""
+        text = self._decoded(path)
+        return text if text is not None and _is_handwritten(text) else None
+
+    def _decoded(self, path: str) -> str | None:
         try:
-            text = self._read(path, LARGEST_FILE).decode("utf-8-sig")
+            return self._read(path, LARGEST_FILE).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
             return None
-        if "\0" in text or GENERATED_HEAD.search(text, 0, 600):
-            return None
-        return None if max(map(len, text.splitlines()), default=0) > LONGEST_LINE else text
 
     def _forget(self, path: str) -> None:
         file = self._files.pop(path, None)
         if file is None:
             return
+        self._holding.clear()
         self._characters -= file.characters
         self._words -= len(file.words)
         for name in {name for name, _ in file.definitions}:
@@ -447,6 +451,11 @@ def _is_source(path: str) -> bool:
     language = languages.find("", path)
     is_code = language is not None and bool(language.definitions)
     return is_code and not GENERATED_NAME.fullmatch(os.path.basename(path))
+
+
+def _is_handwritten(text: str) -> bool:
+    is_code = "\0" not in text and not GENERATED_HEAD.search(text, 0, 600)
+    return is_code and max(map(len, text.splitlines()), default=0) <= LONGEST_LINE
 
 
 def _is_skipped(folder: str) -> bool:

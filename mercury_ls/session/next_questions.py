@@ -1,7 +1,8 @@
 """What is asked to find the next edit: the place, the files that may be edited as well, and what is known of them."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import PurePath
 
 from msgspec.structs import replace
@@ -10,7 +11,8 @@ from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import widened
-from mercury_ls.code.modules import Project
+from mercury_ls.code.importers import IMPORTING, Importers
+from mercury_ls.code.modules import Project, family
 from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
 from mercury_ls.completion.offers import Offer
 from mercury_ls.completion.suggest import asked_modes
@@ -26,6 +28,8 @@ MOST_CLOSED = 4
 """Files that are not open and mention what was edited, where nothing tells which of them use it."""
 MOST_REFUSED = 64
 ONLY_OPEN = "only open files are looked at: no project folder (.git, pyproject.toml …)"
+FIXTURES = "conftest.py"
+"""What it declares, tests are given without an import."""
 FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
 """Files that import statements name by their folder."""
 MOST_USING = 256
@@ -77,7 +81,8 @@ class NextQuestions:
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
         snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
-        neighbours, note = self._others(snapshot, request.asker)
+        importers = cache(self._importers)
+        neighbours, note = self._others(snapshot, request.asker, importers)
         version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
         next_question = NextQuestion.of(
@@ -85,7 +90,7 @@ class NextQuestions:
             refused=frozenset(self._refused),
             fresh=fresh,
             neighbours=neighbours,
-            project=Project((), workspace.read, workspace.exists, self._where, workspace.imported),
+            project=Project((), workspace.read, workspace.exists, self._where, importers, workspace.tried),
             diagnostics=diagnostics if version == snapshot.version else (),
         )
         return next_question, note
@@ -102,7 +107,16 @@ class NextQuestions:
         workspace = self._files.workspace
         return None if workspace.gap() else workspace.mentioning([frozenset({name})], near)
 
-    def _others(self, snapshot: Snapshot, asker: Asker) -> tuple[tuple[Snapshot, ...], str]:
+    def _importers(self) -> Importers:
+        """Which files import which, with what is written in open ones."""
+        importers = self._files.workspace.importers.copy()
+        for document in self._files.documents.values():
+            importers.keep(document.path, document.text)
+        return importers
+
+    def _others(
+        self, snapshot: Snapshot, asker: Asker, importers: Callable[[], Importers]
+    ) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what is left in others."""
         edits = self.edits
         neighbours = self._neighbours(snapshot, edits)
@@ -113,15 +127,15 @@ class NextQuestions:
         near = {file.uri for file in (snapshot, *neighbours)}
         open_files = (*neighbours, *self._open_mentioning([*renamed, *called], near))
         knows = knows_imports(snapshot)
-        paths, paths_of_calls = self._closed_paths(renamed, snapshot), self._closed_paths(called, snapshot)
+        paths, paths_of_calls = (self._closed_paths(symbols, snapshot, importers) for symbols in (renamed, called))
         most = MOST_USING if knows else MOST_CLOSED
         notes = [self._left_by_a_rename(snapshot, paths, asker)] if renamed else []
         notes += [self._left_in_closed(snapshot, paths_of_calls, asker, most)] if called else []
         closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
         members = [*([] if asker.renamer else renamed), *called] if knows else []
-        closed |= dict.fromkeys(self._with_members(members, snapshot, {*paths, *paths_of_calls}))
-        closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot)[:MOST_CLOSED], used))
+        closed |= dict.fromkeys(self._with_members(members, snapshot, {*paths, *paths_of_calls}, importers))
+        closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot, importers)[:MOST_CLOSED], used))
         return (*open_files, *(closed if asker.closed else ())), "; ".join(dict.fromkeys(filter(None, notes)))
 
     def _neighbours(self, snapshot: Snapshot, edits: Iterable[Edit]) -> list[Snapshot]:
@@ -138,24 +152,34 @@ class NextQuestions:
             if uri not in but and _may_use_any(document.text, symbols):
                 yield document.snapshot()
 
-    def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot) -> list[str]:
-        """Those that mention the file of a symbol as well come first: they may import it."""
+    def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
+        """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
+        use it, those without one come last, and are left out if the whole project is known."""
         open_paths = {document.path for document in self._files.documents.values()}
         importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
         mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
         paths = dict.fromkeys((*mentioning(importing, near.path), *mentioning(names, near.path)))
-        return [path for path in paths if path not in open_paths]
+        closed = [path for path in paths if path not in open_paths]
+        if not closed or family(near.path) not in IMPORTING or any(symbol.member for symbol in symbols):
+            return closed
+        seeing = frozenset[str]().union(*(importers().seeing(symbol.path) for symbol in symbols))
+        first = [path for path in closed if path in seeing]
+        is_fixture = any(PurePath(symbol.path).name == FIXTURES for symbol in symbols)
+        is_whole = not self._files.workspace.gap() and not is_fixture
+        return first if is_whole else [*first, *(path for path in closed if path not in seeing)]
 
     def _read(self, paths: Iterable[str], symbols: Sequence[Sought]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""
         for path in paths:
             if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
-                yield closed_file(path, text)
+                yield closed_file(path, text, self._files.workspace.tried)
 
-    def _with_members(self, symbols: Sequence[Sought], near: Snapshot, but: set[str]) -> Iterator[Snapshot]:
+    def _with_members(
+        self, symbols: Sequence[Sought], near: Snapshot, but: set[str], importers: Callable[[], Importers]
+    ) -> Iterator[Snapshot]:
         named = [replace(symbol, names=frozenset({symbol.member})) for symbol in symbols if symbol.member]
         if named:
-            further = [path for path in self._closed_paths(named, near) if path not in but]
+            further = [path for path in self._closed_paths(named, near, importers) if path not in but]
             yield from self._read(further[:MOST_WITH_MEMBERS], named)
 
     def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str], asker: Asker) -> str:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from mercury_ls.code.documents import CLOSED, Change, Document, Snapshot
+from mercury_ls.code.documents import CLOSED, Change, Document, Snapshot, TriedTexts
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.code.positions import Encoding
@@ -233,13 +233,16 @@ class OpenFiles:
         nearest = self.workspace.around(snapshot.path)
         closed = ((path, text) for path, text in nearest if os.path.realpath(path) not in open_paths)
         nearest_closed = islice(closed, NEIGHBOURS - len(open_snapshots))
-        return [*open_snapshots, *(Document("", path, "", 0, text).snapshot() for path, text in nearest_closed)]
+        return [
+            *open_snapshots,
+            *(Document("", path, "", 0, text, tried=self.workspace.tried).snapshot() for path, text in nearest_closed),
+        ]
 
 
 @lru_cache(maxsize=64)
-def closed_file(path: str, text: str) -> Snapshot:
+def closed_file(path: str, text: str, tried: TriedTexts) -> Snapshot:
     """A file that is not open, with its text on the disk."""
-    return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
+    return Document(Path(path).as_uri(), path, "", CLOSED, text, tried=tried).snapshot()
 
 
 def unfit(text: str) -> str:

@@ -107,5 +107,7 @@ class StandingOffer:
         documents, workspace = self._files.documents, self._files.workspace
         snapshots = {uri: documents[uri].snapshot() for uri in offer.base if uri in documents}
         paths = [file.path for uri, file in offer.base.items() if uri not in documents]
-        closed = [closed_file(path, text) for path in paths if (text := workspace.text(path)) is not None]
+        closed = [
+            closed_file(path, text, workspace.tried) for path in paths if (text := workspace.text(path)) is not None
+        ]
         return snapshots | {snapshot.uri: snapshot for snapshot in closed}

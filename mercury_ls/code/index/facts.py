@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import islice, pairwise
 
 from tree_sitter import Node, Query, QueryCursor
 
@@ -47,7 +47,7 @@ def _joined(matches: Iterable[Facts]) -> Facts:
 @cached
 def classes(file: Snapshot) -> tuple[Node, ...]:
     """The names of the classes of a file that name bases."""
-    query = _query(file.written_in)
+    query = _query(file.written_in, "base")
     if query is None or file.tree is None:
         return ()
     matches = QueryCursor(query).matches(file.tree.root_node)
@@ -56,7 +56,7 @@ def classes(file: Snapshot) -> tuple[Node, ...]:
 
 def returned(file: Snapshot, function: Node) -> list[Node]:
     """What a function returns, as far as it is written in its body; nothing if it yields."""
-    query = _query(file.written_in)
+    query = _query(file.written_in, "")
     captures = QueryCursor(query).captures(function) if query is not None else {}
     if any(innermost(node, scopes.FUNCTIONS) == function for node in captures.get("yields", ())):
         return []
@@ -66,7 +66,7 @@ def returned(file: Snapshot, function: Node) -> list[Node]:
 @cached
 def _matches(file: Snapshot, node: Node) -> list[Facts]:
     """The patterns that this node begins."""
-    query = _query(file.written_in)
+    query = _query(file.written_in, "")
     if query is None:
         return []
     cursor = QueryCursor(query)
@@ -75,9 +75,15 @@ def _matches(file: Snapshot, node: Node) -> list[Facts]:
 
 
 @cache
-def _query(language: Language) -> Query | None:
-    patterns = _patterns(language.id)
-    return languages.query(language, patterns) if patterns else None
+def _query(language: Language, capture: str) -> Query | None:
+    """All patterns of a language, or only those with a capture, which take much less of a whole file's time."""
+    source = _patterns(language.id)
+    if not source or not capture:
+        return languages.query(language, source) if source else None
+    query = languages.query(language, source)
+    starts = [query.start_byte_for_pattern(number) for number in range(query.pattern_count)]
+    patterns = [source[start:end] for start, end in pairwise([*starts, len(source)])]
+    return languages.query(language, "".join(pattern for pattern in patterns if f"@{capture}" in pattern))
 
 
 def _patterns(name: str) -> str:

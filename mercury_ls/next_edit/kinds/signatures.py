@@ -40,7 +40,7 @@ from mercury_ls.next_edit.kinds.calls import (
     named_by,
     rewritten,
 )
-from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places, sees
+from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, named_from
 from mercury_ls.next_edit.rule import Rule, quoted
@@ -565,7 +565,7 @@ def calls_left(
     needing: dict[str, list[str]] = {}
     for file in files:
         uses = _called_as(rule, home, file, project)
-        may_be_meant = not knows_imports(file) or (yield from sees(file, home, project))
+        may_be_meant = not knows_imports(file) or project.sees(file, home)
         judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
         offered = {_call_around(judged_calls, at) for uri, at in places_offered if uri == file.uri}
         for judged in sorted(judged_calls, key=lambda judged: judged.call.start):

@@ -277,7 +277,14 @@ async def test_argument_is_removed_behind_many_files_that_only_mention_the_funct
     mentioning = {f"n{number}.py": f"# check number {number}\nx = {number}\n" for number in range(300)}
     offer = await parameter_removed(session, tmp_path, {**mentioning, "zz.py": CALLED})
     assert [Path(edit.uri).name for edit in offer.edits] == ["a.py", "zz.py"]
-    assert offer.note == "45 more files may use this name"
+    assert offer.note == ""
+
+
+async def test_files_that_are_not_searched_are_counted_if_their_imports_lead_to_the_function(session, tmp_path):
+    mentioning = {f"n{number}.py": f"import a\n# check number {number}\n" for number in range(300)}
+    offer = await parameter_removed(session, tmp_path, {**mentioning, "zz.py": "check = 1\n"})
+    assert [Path(edit.uri).name for edit in offer.edits] == ["a.py"]
+    assert offer.note == "44 more files may use this name"
 
 
 async def test_argument_is_removed_in_all_closed_files_at_once(session, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
+from mercury_ls.code.importers import Importers
 from mercury_ls.code.modules import Project
 from tests.mercury_ls.next_edit.next_edit_scenarios import FILES, Scenario
 from tests.mercury_ls.next_edit.test_pipeline import asked_at, last_of
@@ -33,12 +34,15 @@ async def check(drawn: str, note: str | None = None, places: list[str] | None = 
     opened = {path: Document(f"file://{path}", path, "", CLOSED, text).snapshot() for path, text in texts.items()}
     opened[home] = Document(f"file://{home}", home, "", 1, now).snapshot()
     others = [each for path, each in opened.items() if path != home and edit[1] in texts[path]]
+    importers = Importers()
+    for path, text in plain.items():
+        importers.keep(path, text)
     question = asked_at(
         opened[home],
         edit.start() + len(edit[2]),
         history,
         neighbours=tuple(others),
-        project=Project(read=texts.get, exists=texts.__contains__),
+        project=Project(read=texts.get, exists=texts.__contains__, importers=lambda: importers),
     )
     answer = await last_of(question)
     if note is not None:

@@ -175,26 +175,22 @@ def test_last_changed_files_are_kept(put):
     assert tree.found("zero", "f3", "f5") == ["m0.py: def zero(): pass", "m5.py: def f5(): pass"]
 
 
-def test_imports_of_a_file_are_looked_up_again_where_something_has_changed(put):
-    tree = Tree(put({"a.py": "import b\n", "c.py": "x = 1\n"})).settle()
-    asked: list[str] = []
+def test_importing_files_are_known_as_they_come_and_go(put):
+    tree = Tree(put({"pkg/a.py": "from . import b\n", "c.py": "x = 1\n", "d.py": "# @generated\nimport c\n"}))
 
-    def check(expected: list[str], *changed: str, **removed: str) -> None:
-        tree.index.changed([tree.path(name) for name in changed])
-        tree.index.removed([tree.path(f"{name}.py") for name in removed])
-        tree.settle()
-        asked.clear()
-        for name in ("a.py", "a.py", "c.py"):
-            tree.index.imported(tree.path(name), "", lambda name=name: frozenset(asked.append(name) or ()))
-        assert asked == expected
+    def check(*expected: str) -> None:
+        seeing = tree.settle().index.importers.seeing(tree.path("pkg/b.py"))
+        assert {Path(path).name for path in seeing} == {"b.py", *expected}
 
-    check(["a.py", "c.py"])
-    check([])
-    put({"c.py": "import a, b\n"})
-    check(["c.py"], "c.py")
-    put({"b.py": ""})
-    check(["a.py", "c.py"], "b.py")
-    check(["a.py", "c.py"], b="gone")
+    check()
+    put({"pkg/b.py": "class B: ...\n"})
+    tree.index.changed([tree.path("pkg/b.py")])
+    check("a.py")
+    put({"c.py": "import pkg.a\n"})
+    tree.index.changed([tree.path("c.py")])
+    check("a.py", "c.py", "d.py")
+    tree.index.removed([tree.path("c.py")])
+    check("a.py")
 
 
 def test_index_is_empty_where_none_is_wanted(put):

@@ -45,15 +45,21 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
+    uses = _uses(rule, snapshot, declared_in, project) if declared_in is not None and certain else None
+    if uses is not None and snapshot.version == CLOSED and not uses.may_be_there:
+        return []
     code = _alike_embedded(rule, snapshot, home, spans)
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         return _uses_alike(rule, snapshot, code)
     symbol = renamed_symbol(rule, home)
-    if declared_in is None or not certain:
+    if uses is None:
         return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
-    uses = uses_in_family(rule.before, rule.after, symbol, declared_in, snapshot, project)
     certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
+
+
+def _uses(rule: Rename, snapshot: Snapshot, home: Snapshot, project: Project) -> Uses:
+    return uses_in_family(rule.before, rule.after, renamed_symbol(rule, home), home, snapshot, project)
 
 
 def _alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:

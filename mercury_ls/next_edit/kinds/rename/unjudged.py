@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from msgspec.structs import replace
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols, syntax, traits
+from mercury_ls.code import scopes, symbols, syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import Declaration, declared_at, declares_at_top, meaning_of, own_members
@@ -96,16 +96,19 @@ def _unjudged(
         if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
             continue
         uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        does_see = _gets_fixture(file, symbol, home) or (yield from sees(file, uses.home, project))
+        does_see = _gets_fixture(file, symbol, home) or project.sees(file, uses.home)
+        if not does_see and not is_only and not _may_hold(file, symbol, rule.before):
+            continue
         is_open = is_in_doubt if does_see else _is_path_in_string
         # A file that does not have the name of the type is counted by no other note where it is not part of the offer.
         is_unread = symbol.owner is not None and type_name(symbol.owner) not in file.text
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
-            is_only &= uses.is_certain(at) or not _is_another_declaration(uses, at)
+            is_only = is_only and (uses.is_certain(at) or not _is_another_declaration(uses, at))
             if (file.uri, at) in places_offered:
                 continue
             if not is_open(uses, at):
-                far += [(file, at)] if not does_see and len(far) < MOST_PLACES and is_in_doubt(uses, at) else []
+                is_far = is_only and not does_see and len(far) < MOST_PLACES and is_in_doubt(uses, at)
+                far += [(file, at)] if is_far else []
                 continue
             if path in known or is_unread or not uses.is_certain(at):
                 places.append((file, at))
@@ -144,19 +147,6 @@ def _may_hold(file: Snapshot, symbol: Symbol, name: str) -> bool:
     as_keyword = rf"|\b{letters}\s*=" if symbol.owner is not None or symbol.local is not None else ""
     as_keyword += rf"|\bdef {re.escape(symbol.function)}\b" if symbol.function else ""
     return re.search(rf"[\"'.:]{letters}[\"'.:]{as_member}{as_keyword}", file.text) is not None
-
-
-def sees(file: Snapshot, home: Snapshot, project: Project) -> Generator[None, None, bool]:
-    """Whether objects of the home may get there: a file that it imports imports the home, and so on."""
-    if family(file.path) in traits.PACKAGED:
-        return family(file.path) == family(home.path)
-    paths, waiting, root = {file.path}, [file.path], project.root_of(home.path)
-    while waiting and home.path not in paths:
-        imported = project.imported_by(waiting.pop(), root)
-        waiting += imported - paths
-        paths |= imported
-        yield
-    return home.path in paths
 
 
 def _is_fixture(declared: Node | None) -> bool:

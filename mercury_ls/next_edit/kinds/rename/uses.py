@@ -43,6 +43,11 @@ class Uses(Struct, dict=True):
     snapshot: Snapshot
     project: Project
 
+    @property
+    def may_be_there(self) -> bool:
+        """Whether the file may have certain uses: told without parsing it, which takes much longer."""
+        return self.project.may_name(self.snapshot, self.home, self.name if self.symbol.module_level else "")
+
     def is_certain(self, offset: int) -> bool:
         return self.judgement(offset) is SAME
 
