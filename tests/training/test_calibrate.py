@@ -37,7 +37,7 @@ def observations(count, weights, seed=0):
 
 
 def test_true_parameters_are_found_again():
-    truth = Calibration(0.5, mean=2.0, least=0.5, length=-0.05, complete=0.8, joint=0.7, named=0.4, own=0.2, share=1.0)
+    truth = Calibration(0.5, least=0.5, complete=0.8, joint=0.7, named=0.4, own=0.2, share=1.0)
     found = fit_confidence(observations(20_000, truth))
     np.testing.assert_allclose(found.weights, truth.weights, atol=0.5)
 

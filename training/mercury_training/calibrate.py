@@ -212,12 +212,19 @@ def fit_confidence(
     observations: Sequence[Observation], before: Calibration = DEFAULTS, ridge: float = RIDGE
 ) -> Calibration:
     """Fit the confidence, regularised towards the previous coefficients, which a few rows hardly change, each in
-    units of its feature's spread; those of rewrites stay."""
-    with_bias = [replace(observation, features=(1.0, *observation.features)) for observation in observations]
+    units of its feature's spread; those of rewrites stay. Without the mean and the number of the tokens, by which no
+    more keys were saved (docs/log/2026-Q4.md)."""
+    before = replace(before, mean=0.0, length=0.0)
+    with_bias = [replace(observation, features=_fitted(observation.features)) for observation in observations]
     spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
     scaled = [replace(observation, features=tuple(observation.features / spread)) for observation in with_bias]
     weights = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
     return Calibration(*(round(float(weight), 4) for weight in weights), bar=before.bar, rewriting=before.rewriting)
+
+
+def _fitted(features: Sequence[float]) -> tuple[float, ...]:
+    _, least, _, *others = features
+    return 1.0, 0.0, least, 0.0, *others
 
 
 class Shown(Struct, frozen=True):

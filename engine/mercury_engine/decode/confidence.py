@@ -23,22 +23,22 @@ NO_NAMES: Names = {}
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """Coefficients of a logistic regression, fitted to a model in the precision that it runs in.
 
-    The defaults are a guess for models without the file: nine tokens of probability 0.95 give about 0.7, nine of 0.7
-    about 0.3, and a single improbable token spoils any answer.
+    The defaults are for completions of models without a fit of their own: one to two others, Qwen2.5-Coder of 0.5 and
+    1.5 B parameters, on 320 lines (docs/log/2026-Q4.md). They save most keys by the least probable token, the product
+    of all, and whether the answer is complete; the mean and the number are for fits to rewrites.
     """
 
-    bias: float = 1.2
-    mean: float = 4.0
-    least: float = 1.0
-    length: float = -0.03
-    complete: float = 0.3
-    joint: float = 0.0
+    bias: float = 1.32
+    mean: float = 0.0
+    least: float = 1.03
+    length: float = 0.0
+    complete: float = 0.89
+    joint: float = 1.06
     named: float = 0.0
     own: float = 0.0
     share: float = 0.0
-    bar: float = 0.78
-    """The lowest probability at which a completion is shown to a user who types; the default suits a small model, of
-    whose completions one in ten is then wrong (docs/log/2026-Q4.md)."""
+    bar: float = 0.74
+    """The lowest probability at which a completion is shown to a user who types."""
     rewriting: "Calibration | None" = None
     """Coefficients for answers that replace old text; None if these coefficients apply to them too."""
 
@@ -54,15 +54,12 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
         return 1 / (1 + math.exp(-score))
 
 
-UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, length=0.0, complete=0.0)
-"""For models without recorded decisions: a mean log probability of -0.1, which separates good answers from bad ones
-in many models, gives 0.25, the default bar of suggestions."""
+UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, complete=0.0, joint=0.0)
+"""For rewrites by models without recorded decisions: a mean log probability of -0.1, which separates good answers from
+bad ones in many models, gives 0.25, the default bar of next edits."""
 
-SHARED = Calibration(
-    bias=1.32, mean=0.0, least=1.03, length=0.0, complete=0.89, joint=1.06, bar=0.74, rewriting=UNCALIBRATED
-)
-"""For models that are not calibrated themselves: of their completions by a fit to two others, Qwen2.5-Coder of 0.5 and
-1.5 B parameters, on 320 lines (docs/log/2026-Q4.md)."""
+SHARED = Calibration(rewriting=UNCALIBRATED)
+"""For all models that are not calibrated themselves."""
 
 
 def features(probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> tuple[float, ...]:

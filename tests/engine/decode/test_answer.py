@@ -64,9 +64,9 @@ def test_unlikely_answer_is_cut_to_its_confident_words():
 def test_beginning_that_saves_most_keystrokes_on_average_is_shown():
     ids = TOKENIZER.encode("self.width = xyz")
     behind = len(ids) - len(TOKENIZER.encode("self.width"))
-    unsure = [0.95] * (len(ids) - behind) + [0.9] * behind + [0.9]
+    unsure = [0.98] * (len(ids) - behind) + [0.8] * behind + [0.9]
     assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width = xyz"
-    assert shown("self.width = xyz", probabilities=unsure, bar=0.1, asked=0.7).text == "self.width"
+    assert shown("self.width = xyz", probabilities=unsure, bar=0.1, asked=0.75).text == "self.width"
     unsure = [0.95] * (len(ids) - behind) + [0.3] * behind + [0.9]
     assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width"
 

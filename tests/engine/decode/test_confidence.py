@@ -21,9 +21,9 @@ def check(probabilities, expected, complete=True):
     assert Calibration().p_accept(probabilities, complete=complete) == pytest.approx(expected, abs=0.05)
 
 
-def test_defaults_are_what_their_comment_says():
-    check([0.95] * 9, 0.72)
-    check([0.7] * 9, 0.32)
+def test_defaults_show_a_sure_line_and_not_an_unsure_one():
+    check([0.95] * 9, 0.84)
+    check([0.7] * 9, 0.19)
     check([0.95] * 8 + [0.01], 0.01)
 
 
