@@ -257,8 +257,8 @@ class EngineInfo(Struct, frozen=True):
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
     and the remedy. `bytes`: the memory of weights and caches. `answers`: the spans that it can answer. `calibrated`:
-    whether `p_accept` was fitted to what users accept, and then `bar`: how likely a completion has to be to be shown to
-    a user who types.
+    whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities are told has to be
+    to be shown to a user who types.
     `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
     model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
     as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:

@@ -27,7 +27,7 @@ METERED_PAUSE_MS = 150.0
 PAUSE_AFTER_MISS_MS = 500.0
 """A strong model that has just been wrong about a line is likely to be wrong about the rest of it."""
 USUAL_BAR = 0.25
-"""For next edits, and for completions of other programs, many of which say nothing of how sure they are."""
+"""For next edits, and for completions of other programs that say nothing of how sure they are."""
 READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
 """How many tokens of context to read where the first token comes within so many milliseconds."""
 USUAL_CONTEXT = 2048

@@ -113,12 +113,12 @@ class Judge(Struct, frozen=True):
             return evidence.p_accept
         return logistic(level(evidence) + inner(self.corrections or (), features(evidence)))
 
-    def word_for(self, chance: float) -> float:
-        """What the engine has to say of an answer of usual length that is this likely to be kept."""
-        if self.corrections is None or not (self.calibrated or self.fitted):
+    def word_for(self, chance: float, *, missed: bool = False) -> float:
+        """What the engine has to say of the start of an answer, of usual length, that is this likely to be kept."""
+        if chance <= 0.0 or self.corrections is None or not (self.calibrated or self.fitted):
             return chance
-        lower, steeper, *_ = self.corrections
-        return logistic((log_odds(chance) - lower) / (1.0 + steeper))
+        lower, steeper, _, _, _, is_open, after_miss = self.corrections
+        return logistic((log_odds(chance) - lower - is_open - after_miss * missed) / (1.0 + steeper))
 
 
 UNTAUGHT = Judge()

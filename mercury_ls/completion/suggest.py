@@ -200,7 +200,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         members=question.members,
         slots=question.slots,
         invoked=question.invoked,
-        bar=0.0 if question.invoked else question.judge.word_for(question.bar),
+        bar=0.0 if question.invoked else question.judge.word_for(question.bar, missed=question.missed),
     )
 
 

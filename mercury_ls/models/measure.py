@@ -131,6 +131,6 @@ def described(result: ModelMeasurement) -> Iterator[str]:
     if result.verdict.asked:
         yield str(result.verdict)
     if not info.calibrated:
-        yield "how likely it is to be accepted is a guess until some answers have been compared with what you wrote"
+        yield "how likely it is to be accepted is known from other models until some answers have been compared"
     if info.small:
         yield STRONGER

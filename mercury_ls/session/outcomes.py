@@ -79,14 +79,10 @@ class Outcomes:
         today = self._today
         key: Key = name_of(model), kind
         if key not in self._judges or self._judges[key][0] != today:
-            fates = self._all.get(key, ())
+            fates = [fate for fate in self._all.get(key, ()) if kind != "inline" or _is_comparable(fate.evidence)]
             outcomes = [Outcome(fate.evidence, fate.kept, fate.shown, (today - fate.day).days) for fate in fates]
             self._judges[key] = today, fitted(outcomes)
         return self._judges[key][1]
-
-    def count(self, model: str, kind: Kind) -> int:
-        """How many are known of a model."""
-        return len(self._all.get((name_of(model), kind), ()))
 
     def misses(self, model: str, kind: Kind) -> int:
         """How many of a model's last answers in a row were not kept."""
@@ -126,6 +122,11 @@ class Outcomes:
             for fate in _latest(_read(self._path) if self._path else [], self._today):
                 self._known.setdefault(fate.key, []).append(fate)
         return self._known
+
+
+def _is_comparable(evidence: Evidence) -> bool:
+    """Not what an earlier version knew of a completion: it had no fit for models that were not calibrated."""
+    return evidence.calibrated or not evidence.tokens
 
 
 def name_of(model: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
@@ -16,7 +17,7 @@ from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 HOPELESS = 0.02
-"""The probability of its tokens below which nothing that follows would be shown to somebody who types."""
+"""The product of its tokens' probabilities below which an answer is given up while somebody types."""
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -76,6 +77,11 @@ class Continuation:
         return self.question.mode
 
     @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of more than the blanks behind a cursor."""
+        return bool(self.question.old if self.mode == "edit" else self.question.old.strip())
+
+    @property
     def ended(self) -> bool:
         return self.is_finished or self._is_enough
 
@@ -107,20 +113,21 @@ class Continuation:
         """As it is now; of new text the start that is as likely as `bar`, if there is one. Old text is replaced by a
         complete answer or not at all."""
         question = self.question
-        if question.old and not self.done:
+        if self.replaces and not self.done:
             return Filled(question.old)
         _, valid = _valid_start(self._spelled[self._forced :])
         read = question.read(self.text, self.is_finished and valid)
         text, complete = read.text, read.complete
         if self.names:
             text, complete = self.names.existing(text, complete=complete)
-        if read.refused or (question.old and not complete):
+        if read.refused or (self.replaces and not complete):
             return Filled(question.old, complete=complete, refused=read.refused)
-        if question.old or question.prompt.copied:
+        if self.replaces or question.prompt.copied.strip():
             judged, rewriting = self._judged(text), calibration.rewriting or calibration
             chance = rewriting.p_accept(judged, complete=complete) if text != question.old else 0.0
             return Filled(text, tuple(judged), chance, complete)
-        return likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
+        start = likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
+        return start if text != question.old else replace(start, p_accept=0.0)
 
     @property
     def slots(self) -> Iterator[Slot]:
@@ -129,10 +136,9 @@ class Continuation:
         slots = [(spelled[choice.token], choice.probability, True) for choice in self.choices]
         return slots_of(slots, bytes(self._forced))
 
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether hardly anybody would accept it, however it goes on."""
-        return not self.question.old and math.prod(self._judged(self.text)) < HOPELESS
+    def is_hopeless(self, bar: float) -> bool:
+        """Whether nothing that follows would be as likely as this."""
+        return not self.replaces and math.prod(self._judged(self.text)) < min(HOPELESS, bar / 10)
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
@@ -141,7 +147,7 @@ class Continuation:
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is
         copied."""
-        if self.question.prompt.copied:
+        if self.question.prompt.copied.strip():
             return [self.choices[at].probability for at in self._departing()]
         return [probability for _, probability in self._shown(text)]
 

@@ -300,7 +300,7 @@ class AutoregressiveEngine:
 
     def _goes_on(self, request: InfillRequest, decoding: AutoregressiveDecoding, started: float) -> bool:
         """Whether the answer is still of use, and one more forward fits before the deadline."""
-        if request.effort == "low" and request.bar and not request.seed and decoding.answer.is_hopeless:
+        if request.effort == "low" and request.bar and not request.seed and decoding.answer.is_hopeless(request.bar):
             return False
         if request.deadline_ms is None:
             return True

@@ -49,8 +49,17 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if not probabilities:
             return 0.0
-        values = (1.0, *features(probabilities, complete=complete, names=names))
-        score = sum(weight * value for weight, value in zip(self.weights, values, strict=True))
+        return self._chance(features(probabilities, complete=complete, names=names))
+
+    def chances(self, probabilities: Sequence[float]) -> Iterator[float]:
+        """Of each unfinished start, the shortest first."""
+        total = least = 0.0
+        for count, log in enumerate(map(_log, probabilities), 1):
+            total, least = total + log, min(least, log)
+            yield self._chance((total / count, least, count, False, total, 0.0, 0.0, 0.0))
+
+    def _chance(self, values: Sequence[float]) -> float:
+        score = sum(weight * value for weight, value in zip(self.weights, (1.0, *values), strict=True))
         return 1 / (1 + math.exp(-score))
 
 
@@ -66,7 +75,7 @@ def features(probabilities: Sequence[float], *, complete: bool, names: Names = N
     """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the
     sum of the log probabilities without the tokens that begin a chosen name; then the number of those names, and the
     sums of their own features."""
-    logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in probabilities]
+    logs = [*map(_log, probabilities)]
     chosen = [name for at, name in names.items() if at < len(logs)]
     joint = sum(log for at, log in enumerate(logs) if at not in names)
     own, share = sum(max(name.own, LEAST_OWN) for name in chosen), sum(name.share for name in chosen)
@@ -84,22 +93,19 @@ def likely_start(
     """Of the starts of whole words that are as likely as `bar`, the one that saves most keystrokes on average; else, or
     without a bar, all of the text. `tokens`: the byte behind each, and its probability."""
     spelled, probabilities = text.encode(), tuple(probability for _, probability in tokens)
+    whole = Filled(text, probabilities, calibration.p_accept(probabilities, complete=complete), complete)
+    best, saved = whole, whole.p_accept * len(spelled) if whole.p_accept >= bar else 0.0
+    ends = pairwise([*(end for end, _ in tokens), len(spelled)]) if bar else ()
+    for count, ((end, following), chance) in enumerate(zip(ends, calibration.chances(probabilities), strict=False), 1):
+        splits = all(map(is_word_byte, spelled[max(end - 1, 0) : end + 1]))
+        if chance >= bar and 0 < end < min(following, len(spelled)) and not splits and chance * end > saved:
+            start = spelled[:end].decode("utf-8", "ignore")
+            best, saved = Filled(start, probabilities[:count], chance, complete=False), chance * end
+    return best
 
-    def starts() -> Iterator[Filled]:
-        yield Filled(text, probabilities, calibration.p_accept(probabilities, complete=complete), complete)
-        for count, ((end, _), (following, _)) in enumerate(pairwise(tokens), 1):
-            if (
-                bar
-                and 0 < end < min(following, len(spelled))
-                and not all(map(is_word_byte, spelled[end - 1 : end + 1]))
-            ):
-                known = probabilities[:count]
-                chance = calibration.p_accept(known, complete=False)
-                yield Filled(spelled[:end].decode("utf-8", "ignore"), known, chance, complete=False)
 
-    whole, *shorter = starts()
-    likely = [start for start in (whole, *shorter) if start.p_accept >= bar]
-    return max(likely, key=lambda start: start.p_accept * len(start.text), default=whole)
+def _log(probability: float) -> float:
+    return math.log(max(probability, SMALLEST_PROBABILITY))
 
 
 def is_word_byte(byte: int) -> bool:

@@ -163,11 +163,11 @@ class FamilyEngine:
         of which so many tokens are left."""
         text, target = self._around(request, span), self._asked(request, span)
         for progress in self._passes(request, span, text, target):
-            filled = self._present(request, span, text, progress)
+            filled, is_whole = self._present(request, span, text, progress)
             if request.slots:
                 filled = replace(filled, slots=tuple(self._slots(text, progress)))
             yield filled if progress.slots or progress.done else None, progress.unread
-            if filled.complete or (request.effort == "instant" and filled.text):
+            if is_whole or (request.effort == "instant" and filled.text):
                 return
             if self._is_hopeless(request, progress):
                 return
@@ -178,7 +178,7 @@ class FamilyEngine:
         """True if hardly anyone would accept the answer, however it continues: no forward is spent on the rest."""
         if request.effort != "low" or request.seed or not request.bar:
             return False
-        return math.prod(progress.at_best) < HOPELESS
+        return math.prod(progress.at_best) < min(HOPELESS, request.bar / 10)
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Generator[FillProgress]:
         if self._is_exact(request):
@@ -251,10 +251,11 @@ class FamilyEngine:
     def _limit(self, span: Span) -> int:
         return max(1, min(span.budget, self._context // 4))
 
-    def _present(self, request: InfillRequest, span: Span, text: Around, progress: FillProgress) -> Filled:
+    def _present(self, request: InfillRequest, span: Span, text: Around, progress: FillProgress) -> tuple[Filled, bool]:
+        """What is shown, and whether nothing more belongs to the answer."""
         spelled = self._tokens.decode_bytes(token for token, _ in progress.settled)
         if not spelled.startswith(text.typed):
-            return Filled("")
+            return Filled(""), False
         window, answer = request.windows[span.window], spelled[len(text.typed) :].decode("utf-8", "replace")
         text_kept, complete = cut(
             window.text[: span.start],
@@ -267,7 +268,7 @@ class FamilyEngine:
         if names := KnownNames.of(self._tokens, request, text.typed.decode("utf-8", "replace")):
             text_kept, complete = names.existing(text_kept, complete=complete)
         visible = [*self._covering(progress.settled, len(text.typed), len(text_kept.encode()))] if text_kept else []
-        return likely_start(text_kept, visible, self._judge, bar=request.bar, complete=complete)
+        return likely_start(text_kept, visible, self._judge, bar=request.bar, complete=complete), complete
 
     def _slots(self, text: Around, progress: FillProgress) -> Iterator[Slot]:
         """The slots, all settled: a token is never masked again, and those that resize a gap are gone by now."""

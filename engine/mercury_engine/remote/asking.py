@@ -162,6 +162,7 @@ def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[S
         text, is_whole = cut(
             before, stream.text, after, language=window.language, mode=span.mode, finished=stream.end == "stop"
         )
+        stream.is_enough = is_whole
         if (hides and MASKS.search(text)) or has_marks(text, window.text):
             return Filled("", complete=True)
         if not (tokens := [*stream.tokens(text)]):

@@ -231,6 +231,10 @@ class RemoteEngine:
         self._plain = not self._plain
         return self._plain
 
+    @staticmethod
+    def _is_over(stream: StreamedText, latest: Draft) -> bool:
+        return stream.is_enough or latest.spans[0].complete
+
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
@@ -240,7 +244,7 @@ class RemoteEngine:
         exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
-            while not (stream.end or stream.is_endless or latest.spans[0].complete or self._clock() >= until):
+            while not (stream.end or stream.is_endless or self._is_over(stream, latest) or self._clock() >= until):
                 data = self._taken(exchange, wait())
                 if exchange.status not in (0, 200):
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)

@@ -18,6 +18,8 @@ class StreamedText:
     def __init__(self, forced: str = "", tokens: int = 1 << 16) -> None:
         self._room = len(forced) + tokens * LONGEST_TOKENS
         self.end: Literal["", "stop", "length"] = ""
+        self.is_enough = False
+        """Whether nothing that follows belongs to the answer."""
         self.least = REJOINED_LINES
         """How many lines a rewrite must repeat before the rest of it is taken for granted."""
         self._forced = forced

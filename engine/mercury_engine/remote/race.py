@@ -21,7 +21,7 @@ from mercury_engine.api import (
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
 BAR = 0.25
-"""What editors show by default: an answer that is likelier to be accepted ends the race."""
+"""What ends the race if nobody asks for more, or the answer does not tell its probabilities."""
 
 
 class RaceEngine:
@@ -78,8 +78,9 @@ class RaceEngine:
             self._remote.close()
 
     def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
-        local_runner = _Runner(self._local.infill(request))
-        remote_runner = _Runner(remote.infill(request, wait=lambda: 0.0 if local_runner.runs else SLICE_SECONDS))
+        local_runner = _Runner(self._local.infill(request), request.bar)
+        remote_drafts = remote.infill(request, wait=lambda: 0.0 if local_runner.runs else SLICE_SECONDS)
+        remote_runner = _Runner(remote_drafts, request.bar)
         steps, draft, source = count(1), Draft(0, ()), None
         with closing(local_runner), closing(remote_runner):
             while local_runner.runs or remote_runner.runs:
@@ -104,8 +105,9 @@ class RaceEngine:
 class _Runner:
     """One of the two, with the latest that it said; nothing once it has failed."""
 
-    def __init__(self, drafts: Generator[Draft, None, None]) -> None:
+    def __init__(self, drafts: Generator[Draft, None, None], bar: float) -> None:
         self.runs = True
+        self._bar = max(bar, BAR)
         self.latest: Draft | None = None
         self.sent = ""
         self.error: EngineError | None = None
@@ -123,7 +125,12 @@ class _Runner:
 
     @property
     def wins(self) -> bool:
-        return self.latest is not None and self.latest.final and self.chance >= BAR
+        return self.latest is not None and self.latest.final and self.is_shown
+
+    @property
+    def is_shown(self) -> bool:
+        tells = self.latest is not None and bool(self.latest.spans[0].confidence)
+        return self.chance >= (self._bar if tells else BAR)
 
     @property
     def chance(self) -> float:
@@ -134,8 +141,9 @@ class _Runner:
 
 
 def _better(first: _Runner, second: _Runner) -> Draft | None:
-    """What the likelier one says; the first one's if both are as likely."""
-    return first.latest if first.wins or first.chance >= second.chance else second.latest
+    """What the one says that is shown, or the likelier one; the first one's if both are as likely."""
+    ranks = ((runner.is_shown, runner.chance) for runner in (first, second))
+    return first.latest if first.wins or next(ranks) >= next(ranks) else second.latest
 
 
 def _answers(engine: Engine, request: InfillRequest) -> bool:

@@ -45,7 +45,7 @@ def answered(options: Options, chosen=ROWS) -> tuple[Judged, ...]:
         (Options(wisdom="constant"), 1.0, 1.0, 0.9),
         # of probabilities that tell little, long answers are shown line by line
         (Options(wisdom="sure"), 0.8, 0.7, 0.15),
-        (Options(wisdom="overlapping"), 0.6, 0.7, 0.1),
+        (Options(wisdom="overlapping"), 0.6, 0.6, 0.05),
     ],
     ids=["absent", "runs on", "constant", "sure", "overlapping"],
 )

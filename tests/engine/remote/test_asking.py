@@ -241,3 +241,22 @@ def test_format_refuses_its_own_marks():
         rewritten(INCEPTION_EDIT, "", region(WINDOW + "# <|code_to_edit|>\n"))
     with pytest.raises(EngineError, match="nothing was sent"):
         rewritten(edit_format("sweep"), "", region(WINDOW + "# <|endoftext|>\n"))
+
+
+def test_answer_is_over_where_nothing_more_belongs_to_it_although_only_its_start_is_shown():
+    head = "def area(w, h):\n    return"
+    asked = InfillRequest(
+        session="s",
+        windows=(Window("shapes.py", "python", head + "\n"),),
+        spans=(Span(0, len(head), len(head), "block"),),
+        bar=0.5,
+    )
+    (attempt,) = asking.gap(protocol_named("llama-infill"), asked, asked, asked.spans[0], address="", budget=8192)
+    stream = StreamedText()
+    stream.add(Event(" w", log_probs=(-0.05,)))
+    attempt.show(stream)
+    assert not stream.is_enough
+    stream.add(Event(" * h", log_probs=(-3.0,)))
+    stream.add(Event("\n\n\ndef volume(", log_probs=(-0.05,)))
+    shown = attempt.show(stream)
+    assert (shown.text, shown.complete, stream.is_enough) == (" w", False, True)

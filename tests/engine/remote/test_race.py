@@ -24,6 +24,14 @@ class Unsure(FakeEngine):
             yield replace(draft, spans=tuple(replace(each, p_accept=self.p_accept) for each in draft.spans))
 
 
+class Telling(Unsure):
+    """And tells the probabilities of its tokens."""
+
+    def infill(self, request):
+        for draft in super().infill(request):
+            yield replace(draft, spans=tuple(replace(each, confidence=(0.9,)) for each in draft.spans))
+
+
 class Failing(FakeEngine):
     def infill(self, request):
         raise EngineError("no memory left")
@@ -55,6 +63,14 @@ def test_sure_model_ends_race_before_server_answers():
     with racing(Unsure("ours", 0.9, passes=1), held) as (server, engine):
         assert last(engine).spans[0].text == "ours"
         assert not server.asked or server.left.wait(5)
+
+
+def test_model_that_would_not_be_shown_waits_for_server():
+    asked = replace(request(), bar=0.74)
+    with racing(Telling("ours", 0.6), {"/completion": llama(" theirs")}) as (_, engine):
+        assert last(engine, asked).spans[0].text == "theirs"
+    with racing(Telling("ours", 0.8), {"/completion": llama(" theirs", prob=-5)}) as (_, engine):
+        assert last(engine, asked).spans[0].text == "ours"
 
 
 def test_unsure_model_waits_for_server():

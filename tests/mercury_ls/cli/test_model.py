@@ -185,7 +185,7 @@ def test_added_model_suggests(home, capsys):
     printed = capsys.readouterr().out
     assert ended.value.code in (0, 1)
     assert "tiny on cpu" in printed
-    assert "is a guess until some answers have been compared" in printed
+    assert "is known from other models until some answers have been compared" in printed
 
 
 def test_server_output_does_not_reach_the_terminal_as_commands(home, capsys):

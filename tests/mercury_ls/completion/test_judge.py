@@ -97,6 +97,17 @@ def test_fit_is_where_evidence_and_doubt_balance(outcomes):
                 assert cost(tuple(other)) >= least - 1e-3
 
 
+@given(OUTCOMES, st.floats(0.05, 0.9), st.booleans())
+def test_engine_is_asked_for_what_the_judge_will_let_through(outcomes, bar, missed):
+    judge = replace(fitted(outcomes), fitted=True)
+    word = judge.word_for(bar, missed=missed)
+    evidence = Evidence(word, calibrated=True, characters=module.USUAL_CHARACTERS, complete=False, missed=missed)
+    if 1.0 - module.SUREST < word < module.SUREST:
+        assert judge.chance(evidence) == pytest.approx(bar, abs=0.001)
+    assert judge.word_for(0.0) == 0.0
+    assert UNTAUGHT.word_for(bar) == bar
+
+
 @pytest.mark.parametrize("evidence", [PLAIN, CONSTANT, CALIBRATED])
 def test_ten_ignored_in_a_row_and_three_accepted_by_hand_bring_it_back(evidence):
     ignored = [Outcome(evidence, False)] * 10

@@ -75,7 +75,7 @@ def test_result_says_what_was_sent_and_whether_it_is_calibrated():
     assert "P is the chance that you keep it; with less than suggest.minimum_probability" in said
     assert wording.STRONGER not in said
     assert "sent 12 characters to http://127.0.0.1:1" in said
-    assert "is a guess until some answers have been compared" in said
+    assert "is known from other models until some answers have been compared" in said
 
 
 def test_small_model_without_an_answer_is_told_apart_from_a_bracket():
