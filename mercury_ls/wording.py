@@ -83,7 +83,7 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
     """What a user should know of the model that answers, if anything."""
     names = {
         f"prompts go to {info.address}": info.address,
-        "how likely its suggestions are to be accepted is known from other models": not info.calibrated,
+        "not calibrated: how likely its suggestions are to be accepted is known from other models": not info.calibrated,
         STRONGER: info.small and info.choice != MISSING,
         f"auto: {info.choice}": info.choice,
         reading_pace(info): _is_slow(info),
