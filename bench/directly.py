@@ -83,7 +83,7 @@ async def _answered(model: str, url: str, rows: Sequence[FimRow]) -> list[Pair]:
     meter = Overheard(engine, Asking(record, tokenizer))
     client = InProcessClient(meter)
     await client.start()
-    contender = await editor.introduced(Contender(model, client, meter))
+    contender = Contender(model, client, meter)
     pairs = []
     for row in shown(model, rows):
         meter.question = None

@@ -256,11 +256,11 @@ def _skeleton(text: str) -> str:
 
 
 def _parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
-    """Whether there are more syntax errors than before. Brackets that the text leaves open, for lines to come, are
-    closed for it."""
+    """Whether there are more syntax errors than before. Brackets that the text leaves open are closed for it, unless
+    what closes them stands below: that of `} else if ready {` before the lines of another branch."""
     tree = snapshot.tree
     if tree is None:
         return False
-    code = _skeleton(text)
+    code, allowed = _skeleton(text), syntax.problems(tree)
     closed = text + "".join(PAIRS[code[at]] for at in reversed(unclosed(code)))
-    return syntax.problems_after(snapshot, target.start, target.end, closed) > syntax.problems(tree)
+    return all(syntax.problems_after(snapshot, target.start, target.end, new) > allowed for new in {closed, text})
