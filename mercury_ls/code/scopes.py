@@ -26,7 +26,8 @@ FUNCTIONS = frozenset(
 )
 BLOCKS = frozenset(
     kinds("""
-    anonymous_initializer block catch_block catch_clause communication_case compound_statement default_case
+    anonymous_initializer block catch_block catch_clause communication_case compound_statement conditional_type
+    default_case
     do_while_statement enhanced_for_statement expression_case
     expression_switch_statement for_expression for_in_statement for_range_loop for_statement foreach_statement
     if_expression if_statement match_arm setter statement_block switch_body switch_block_statement_group switch_section
@@ -91,8 +92,9 @@ BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
 PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
 BINDING_LISTS = frozenset(
     kinds("""
-    block_parameters closure_parameters formal_parameters inferred_parameters lambda_parameters lifetime_parameter
-    method_parameters optional_type_parameter_declaration parameters type_parameter type_parameter_declaration
+    block_parameters closure_parameters formal_parameters infer_type inferred_parameters lambda_parameters
+    lifetime_parameter method_parameters optional_type_parameter_declaration parameters type_parameter
+    type_parameter_declaration
     """)
 )
 PARAMETER_LISTS = ("parameter_list", "class_parameters", "value_parameters")

@@ -70,10 +70,18 @@ def _why_nothing(rule: Rename, home: Snapshot, files: Iterable[Snapshot], projec
     if is_one_of_several(rule, home, project):
         return f"{rule.before} is declared several times, and nothing tells which of them was meant"
     symbol = renamed_symbol(rule, home)
-    if rule.age or symbol.node is None or symbol.local is not None or not scopes.declares(symbol.node):
+    if rule.age or symbol.node is None or not scopes.declares(symbol.node):
+        return ""
+    if symbol.local is not None and not _adds_to_module(symbol.node):
         return ""
     others = chain((scopes.mentions(file, rule.before) for file in files), project.mentioning(rule.before, home.path))
     return f"nothing says that other places with the name {rule.before} refer to it" if any(others) else ""
+
+
+def _adds_to_module(node: Node) -> bool:
+    """Whether it stands in `declare module "./other"` of TypeScript, so that it may be declared there as well."""
+    modules = (around for around in outward(node) if around.type == "module")
+    return any(kind_of(around.child_by_field_name("name")) == "string" for around in modules)
 
 
 def listed_places(names: Iterable[str]) -> str:
