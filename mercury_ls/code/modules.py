@@ -344,7 +344,7 @@ def package_of(snapshot: Snapshot) -> str:
 @cached
 def _imported_words(snapshot: Snapshot) -> frozenset[str]:
     """The words of the import statements of a file of Python."""
-    return frozenset(re.findall(r"\w+", "".join(match[0] for match in IMPORTING["python"].finditer(snapshot.text))))
+    return frozenset(re.findall(r"\w+", " ".join(match[0] for match in IMPORTING["python"].finditer(snapshot.text))))
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:
