@@ -1,6 +1,5 @@
 """One answer while it is decoded: its tokens, where it ends, what it says, and how sure the model is of it."""
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -10,14 +9,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import Calibration, likely_start
+from mercury_engine.decode.confidence import Calibration, is_hopeless, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-
-HOPELESS = 0.02
-"""The product of its tokens' probabilities below which an answer is given up while somebody types."""
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -137,8 +133,8 @@ class Continuation:
         return slots_of(slots, bytes(self._forced))
 
     def is_hopeless(self, bar: float) -> bool:
-        """Whether nothing that follows would be as likely as this."""
-        return not self.replaces and math.prod(self._judged(self.text)) < min(HOPELESS, bar / 10)
+        """Whether it is given up while somebody types, to whom this bar applies."""
+        return not self.replaces and is_hopeless(self._judged(self.text), bar)
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""

@@ -1,7 +1,7 @@
 """The probability that an answer is accepted (a logistic calibration, as in Platt scaling), and its confident part."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
 SMALLEST_PROBABILITY = 1e-6
 LEAST_OWN = -12.0
+HOPELESS = 0.02
+"""The product of its tokens' probabilities below which an answer is given up; less where the bar is very low."""
 
 Names = Mapping[int, Chosen]
 """The chosen names, each at the index of its first token."""
@@ -106,6 +108,11 @@ def likely_start(
 
 def _log(probability: float) -> float:
     return math.log(max(probability, SMALLEST_PROBABILITY))
+
+
+def is_hopeless(probabilities: Iterable[float], bar: float) -> bool:
+    """Whether an answer is so unlikely that no token is spent on the rest of it, while somebody types."""
+    return math.prod(probabilities) < min(HOPELESS, bar / 10)
 
 
 def is_word_byte(byte: int) -> bool:

@@ -1,6 +1,5 @@
 """The engine for third-party diffusion models: each family infills, or continues, as it was trained to."""
 
-import math
 import re
 import time
 from collections import OrderedDict
@@ -26,7 +25,7 @@ from mercury_engine.api import (
 )
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
-from mercury_engine.decode.confidence import SHARED, Calibration, likely_start
+from mercury_engine.decode.confidence import SHARED, Calibration, is_hopeless, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.families.blocks import encode, proceed
@@ -50,8 +49,6 @@ READ_AT_ONCE = 384
 
 READ_ONWARD = 1024
 """Tokens before the cursor where they stay encoded from one key to the next."""
-
-HOPELESS = 0.02
 
 FORWARDS = 12
 """The longest answer for which several lengths are compared."""
@@ -178,7 +175,7 @@ class FamilyEngine:
         """True if hardly anyone would accept the answer, however it continues: no forward is spent on the rest."""
         if request.effort != "low" or request.seed or not request.bar:
             return False
-        return math.prod(progress.at_best) < min(HOPELESS, request.bar / 10)
+        return is_hopeless(progress.at_best, request.bar)
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Generator[FillProgress]:
         if self._is_exact(request):
