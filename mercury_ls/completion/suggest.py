@@ -187,12 +187,14 @@ def where(question: Question) -> Target | Silence:
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
+    """What is replaced are blanks behind the cursor, which no model needs to see."""
     snapshot = question.snapshot
     start, end = window(snapshot, span.start, question.budget.characters)
+    before, after = snapshot.text[start : span.start], snapshot.text[span.end : end]
     return InfillRequest(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
-        spans=(Span(0, span.start - start, span.end - start, span.mode, question.most_tokens),),
+        windows=(Window(snapshot.path, snapshot.language, before + after),),
+        spans=(Span(0, len(before), len(before), span.mode, question.most_tokens),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
@@ -73,11 +72,6 @@ class Continuation:
         return self.question.mode
 
     @property
-    def replaces(self) -> bool:
-        """Whether it takes the place of more than the blanks behind a cursor."""
-        return bool(self.question.old if self.mode == "edit" else self.question.old.strip())
-
-    @property
     def ended(self) -> bool:
         return self.is_finished or self._is_enough
 
@@ -109,21 +103,20 @@ class Continuation:
         """As it is now; of new text the start that is as likely as `bar`, if there is one. Old text is replaced by a
         complete answer or not at all."""
         question = self.question
-        if self.replaces and not self.done:
+        if question.old and not self.done:
             return Filled(question.old)
         _, valid = _valid_start(self._spelled[self._forced :])
         read = question.read(self.text, self.is_finished and valid)
         text, complete = read.text, read.complete
         if self.names:
             text, complete = self.names.existing(text, complete=complete)
-        if read.refused or (self.replaces and not complete):
+        if read.refused or (question.old and not complete):
             return Filled(question.old, complete=complete, refused=read.refused)
-        if self.replaces or question.prompt.copied.strip():
+        if question.old or question.prompt.copied:
             judged, rewriting = self._judged(text), calibration.rewriting or calibration
             chance = rewriting.p_accept(judged, complete=complete) if text != question.old else 0.0
             return Filled(text, tuple(judged), chance, complete)
-        start = likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
-        return start if text != question.old else replace(start, p_accept=0.0)
+        return likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
 
     @property
     def slots(self) -> Iterator[Slot]:
@@ -134,7 +127,7 @@ class Continuation:
 
     def is_hopeless(self, bar: float) -> bool:
         """Whether it is given up while somebody types, to whom this bar applies."""
-        return not self.replaces and is_hopeless(self._judged(self.text), bar)
+        return not self.question.old and is_hopeless(self._judged(self.text), bar)
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
@@ -143,7 +136,7 @@ class Continuation:
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is
         copied."""
-        if self.question.prompt.copied.strip():
+        if self.question.prompt.copied:
             return [self.choices[at].probability for at in self._departing()]
         return [probability for _, probability in self._shown(text)]
 

@@ -92,13 +92,6 @@ def test_likely_start_of_an_answer_is_given_while_somebody_types():
     assert shown(0.6, bar=BAR) == ("self", False, True)
 
 
-def test_blanks_behind_the_cursor_are_not_judged_as_code_that_is_replaced():
-    sure, tail = Scripted("self.width", sure=0.99), request("x = [[  ]]\n", bar=BAR)
-    filled = final(engine(Scripted("x = self.width", sure=0.99)), tail).spans[0]
-    assert (filled.text, filled.complete) == ("self.width", True)
-    assert filled.p_accept == pytest.approx(final(engine(sure), request("$0\n")).spans[0].p_accept, abs=0.02)
-
-
 def test_hopeless_answer_is_given_up_while_somebody_types():
     def tokens(**fields):
         return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)

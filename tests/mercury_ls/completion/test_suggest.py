@@ -97,6 +97,13 @@ def test_request_names_span_within_its_window():
     assert text[span.end :].startswith("\nvalue_1500")
 
 
+def test_no_model_sees_blanks_behind_the_cursor():
+    question = question_of("x = $0  \ny = 1\n")
+    asked = request(question, Target(question.offset, question.offset + 2, "line"))
+    assert asked.windows[0].text == "x = \ny = 1\n"
+    assert asked.old(asked.spans[0]) == ""
+
+
 def test_request_says_the_bar_while_typing():
     span = Target(0, 0, "line")
     assert request(question_of("$0\n", bar=0.7), span).bar == 0.7
