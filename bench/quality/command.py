@@ -34,7 +34,7 @@ def main() -> None:
     print(json.dumps(found))
 
 
-PEERS = "ar, ar+copy, llama, copy, ngram, or added models; separated by commas"
+PEERS = "ar, ar+copy, llama, copy, ngram, effort:LEVEL, or added models; separated by commas"
 
 
 def _work_of(given: argparse.Namespace) -> QualityRun:

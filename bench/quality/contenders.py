@@ -5,6 +5,7 @@
 | `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
+| `peer:effort:LEVEL` | the same model at another effort |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
@@ -14,18 +15,21 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import get_args
 
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import LeftToRight
 from bench.quality.llama import LlamaPeer, dense_weights, write_gguf
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, EngineError
+from mercury_engine.api import Effort, Engine, EngineError
 from mercury_engine.engine import open_engine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import chosen_folder, open_model
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
+
+EFFORTS: dict[str, Effort] = {f"peer:effort:{effort}": effort for effort in get_args(Effort)}
 
 
 def model_folder(engine: str) -> Path | None:
@@ -43,7 +47,7 @@ async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
         client = InProcessClient(meter)
         try:
             await client.start()
-            yield Contender(_short(name), client, meter)
+            yield Contender(_short(name), client, meter, EFFORTS.get(name))
         finally:
             await client.close()
 
@@ -55,6 +59,8 @@ def _short(name: str) -> str:
 def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     if not name.startswith("peer:"):
         return _added(model_folder(name), network=name != "local")
+    if name in EFFORTS:
+        return _added(model_folder(engine), network=False)
     peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()
@@ -65,7 +71,7 @@ def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     try:
         folder = model_folders.resolve(peer)
     except EngineError as error:
-        known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES])
+        known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES, *(effort.removeprefix("peer:") for effort in EFFORTS)])
         raise EngineError(f"{name}: not one of the peers {known}: {error}") from error
     return _added(folder, network=True)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bench.next_edit.cases import Case
 from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
-from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
+from mercury_engine.api import Draft, Effort, Engine, EngineInfo, InfillRequest
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
@@ -96,11 +96,12 @@ def _work(engine: Engine) -> _WorkDone | None:
 
 
 class Contender(Struct, frozen=True):
-    """A contender: `client` for a session, and the meter of its engine."""
+    """A contender: `client` for a session, and the meter of its engine, asked at this effort or the default one."""
 
     name: str
     client: Any
     meter: Metered
+    effort: Effort | None = None
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
@@ -164,7 +165,7 @@ def opened(
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
     session = wiring.session([project.root] if project else [], {}, lambda status: None)
-    session.questions.settings, session.questions.outcomes = _steady(session.settings), Outcomes()
+    session.questions.settings, session.questions.outcomes = _steady(session.settings, contender.effort), Outcomes()
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
     analysers = [project.analyser] if project else []  # for a single file, only what it contains is known
@@ -176,10 +177,10 @@ def opened(
     return session, uri
 
 
-def _steady(settings: Settings) -> Settings:
+def _steady(settings: Settings, effort: Effort | None) -> Settings:
     """The default settings, but without alternatives, deadlines and prefetching, so that slower machines give the
     same answers, and each row pays for its own."""
-    engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
+    engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE, effort=effort or settings.engine.effort)
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1, ahead="off"))
 
 
