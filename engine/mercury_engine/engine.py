@@ -181,7 +181,7 @@ class MercuryEngine:
 
         try:
             for part in parts:
-                passes = part.search.run(part.request.effort, part.request.seed)
+                passes = part.search.run(part.request.effort, part.request.seed, thorough=self._searches(part.request))
                 while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
                     self._show(part, question, filled, frames)
                     yield draft()
@@ -300,16 +300,19 @@ class MercuryEngine:
         sketched = request.effort == "instant"
         options = DecodingOptions(
             floor=HOPELESS if request.effort == "low" and self._presenting(request).bar else 0.0,
-            runners_up=min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0,
+            runners_up=min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or self._searches(request) else 0,
             names=None if sketched else self._names(request, row),
             watched=max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0,
         )
 
-        def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> HoleDecoding:
+        def start(
+            forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None, floor: float = 0.0
+        ) -> HoleDecoding:
             tokenizer = self._decoder.tokenizer
             answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins))
             texts = sources or self._sources(place, request, row)
-            return HoleDecoding(self._decoder, session, row, answers, texts, replace(options, forced=forced))
+            departing = replace(options, forced=forced, floor=max(options.floor, floor))
+            return HoleDecoding(self._decoder, session, row, answers, texts, departing)
 
         return start
 
@@ -324,6 +327,12 @@ class MercuryEngine:
 
     def _shows_all(self, request: InfillRequest) -> bool:
         return request.invoked and not self._decoder.runtime.config.is_small
+
+    def _searches(self, request: InfillRequest) -> bool:
+        """Whether the likeliest line is searched for: what may be shown to somebody who types is so likely that it
+        comes first."""
+        is_line = _inserts(request) and request.spans[0].mode == "line" and request.effort != "instant"
+        return is_line and not (self._presenting(request).bar or self._decoder.runtime.config.is_small)
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""

@@ -79,10 +79,11 @@ A = TypeVar("A", bound=GrowingAnswer)
 
 
 class Forced(Struct, frozen=True):
-    """The forced start of answer `number`."""
+    """The forced start of answer `number`, and its probability behind the answers before."""
 
     number: int = 0
     ids: Sequence[int] = ()
+    probability: float = 1.0
 
 
 UNFORCED = Forced()

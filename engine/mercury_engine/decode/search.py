@@ -1,4 +1,4 @@
-"""The search for an answer: one sketch or one verified answer, and others that depart from it."""
+"""The search for an answer: one sketch or one verified answer, a likelier one, and others that depart from it."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,6 +20,9 @@ SKETCH = {"line": 15, "block": 31, "edit": 31}
 """The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2
+FOLLOWED = 4
+"""How many other starts are followed at most to find a likelier answer."""
+
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
@@ -40,9 +43,11 @@ class Search:
         self._tokenizer = tokenizer
         self._start = start
 
-    def run(self, effort: Effort, seed: int) -> Passes[None]:
+    def run(self, effort: Effort, seed: int, *, thorough: bool = False) -> Passes[None]:
         explore = self._sketch if effort == "instant" else HoleDecoding.run
         yield from explore(self.best)
+        if thorough:
+            yield from self._find_likelier()
         if not seed:
             return
         forced = self._departure(seed)
@@ -53,6 +58,21 @@ class Search:
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
+    def _find_likelier(self) -> Passes[None]:
+        """Follow the likeliest departures, each while it is likelier than the best answer: the token that is likelier
+        at first may leave only unlikely ones."""
+        tried = [self.best]
+        for _ in range(FOLLOWED):
+            options = branches(tried, self._tokenizer)
+            if not options or options[0].probability <= self.best.probability:
+                return
+            yield
+            other = self._departing(options[0], floor=self.best.probability)
+            yield from other.run()
+            tried.append(other)
+            if other.probability > self.best.probability:
+                self.best = other
+
     def _sketch(self, decoding: HoleDecoding) -> Passes[None]:
         size = max(SKETCH[answer.mode] for answer in decoding.answers)
         while not (yield from decoding.sketch(size)):
@@ -60,10 +80,10 @@ class Search:
 
     def _departure(self, number: int) -> Forced | None:
         """For 1 the likeliest departure from the greedy answer, for 2 the next one, and so on."""
-        options = branches(self.best, self._tokenizer)
+        options = branches([self.best], self._tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
-    def _departing(self, forced: Forced) -> HoleDecoding:
+    def _departing(self, forced: Forced, floor: float = 0.0) -> HoleDecoding:
         """Another decoding, which drafts from the best one behind the forced start."""
         sources = []
         for number in range(len(self.best.answers)):
@@ -71,28 +91,27 @@ class Search:
             if number == forced.number:
                 ids = [*forced.ids, *ids[len(forced.ids) :]]
             sources.append([DraftSource("branch", ids)])
-        return self._start(forced=forced, sources=sources)
+        return self._start(forced=forced, sources=sources, floor=floor)
 
 
-def branches(decoding: HoleDecoding, tokenizer: Tokenizer) -> list[Forced]:
-    """Starts that depart from the committed tokens of an answer, likeliest first.
+def branches(decodings: Sequence[HoleDecoding], tokenizer: Tokenizer) -> list[Forced]:
+    """Starts that depart from the committed tokens of some answers to the same holes, likeliest first.
 
-    No two of them can continue to the same text, nor can one to the answer's: no spelling is a prefix of another.
+    No two of them can continue to the same text, nor can one to an answer's: no spelling is a prefix of another.
     """
-    beams = []
-    before = 1.0
-    for number, answer in enumerate(decoding.answers):
-        for place, choice in enumerate(answer.choices):
-            ids = answer.ids[:place]
-            beams += [(before * p, Forced(number, (*ids, token))) for token, p in choice.others]
-            before *= choice.probability
-    spelled = {
-        (number, _spelling(decoding.decoded(number).ids, answer, tokenizer))
-        for number, answer in enumerate(decoding.answers)
-    }
-    distinct = []
-    for _, forced in sorted(beams, key=lambda option: -option[0]):
-        text = _spelling(forced.ids, decoding.answers[forced.number], tokenizer)
+    beams: list[Forced] = []
+    spelled: set[tuple[int, bytes]] = set()
+    for decoding in decodings:
+        before = 1.0
+        for number, answer in enumerate(decoding.answers):
+            spelled.add((number, _spelling(decoding.decoded(number).ids, answer, tokenizer)))
+            for place, choice in enumerate(answer.choices):
+                ids = answer.ids[:place]
+                beams += [Forced(number, (*ids, token), before * p) for token, p in choice.others]
+                before *= choice.probability
+    distinct, answers = [], decodings[0].answers
+    for forced in sorted(beams, key=lambda forced: -forced.probability):
+        text = _spelling(forced.ids, answers[forced.number], tokenizer)
         alternatives = [other for number, other in spelled if number == forced.number]
         clash = any(other.startswith(text) or text.startswith(other) for other in alternatives)
         if not clash and _is_text(text.removesuffix(END)):

@@ -1,5 +1,7 @@
 """Effort: each level does more; seeds give different answers."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,7 +103,7 @@ def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
     decoding = begun[0]
     spelled = [
         TOKENIZER.decode_bytes(forced.ids) + b"\xff" * (forced.ids[-1] == EOM)
-        for forced in branches(decoding, TOKENIZER)
+        for forced in branches([decoding], TOKENIZER)
     ]
     assert len(spelled) > 5
     assert not any(one.startswith(other) for one in spelled for other in spelled if one != other)
@@ -136,3 +138,22 @@ def test_deadline_ends_work_with_best_so_far():
 def test_deadline_far_away_changes_nothing():
     answering = engine(random_runtime(), clock=lambda: 0.0)
     assert final(answering, replace(asked(), deadline_ms=1.0e4)).spans == final(engine(random_runtime()), asked()).spans
+
+
+def test_likeliest_line_is_searched_for_where_all_is_shown(monkeypatch):
+    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
+    searches = []
+
+    class Watched(engines.Search):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.first = self.best
+            searches.append(self)
+
+    monkeypatch.setattr(engines, "Search", Watched)
+    for head, bar in product(("return $0", "x = $0", "self.$0", "if $0"), (0.0, 0.3)):
+        list(engine(random_runtime(), bar=bar).infill(asked(f"{head}\n", mode="line", budget=4, invoked=not bar)))
+    thorough, typing = searches[::2], searches[1::2]
+    assert all(search.best.probability >= search.first.probability for search in thorough)
+    assert any(search.best.probability > search.first.probability for search in thorough)
+    assert all(search.best is search.first for search in typing)
