@@ -306,10 +306,15 @@ class MercuryEngine:
         )
 
         def start(
-            forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None, floor: float = 0.0
+            forced: Forced = UNFORCED,
+            sources: Sequence[Sequence[DraftSource]] | None = None,
+            *,
+            line: bool = False,
+            floor: float = 0.0,
         ) -> HoleDecoding:
             tokenizer = self._decoder.tokenizer
-            answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins))
+            spans = [replace(span, mode="line") for span in request.spans] if line else request.spans
+            answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, spans, limits, carried, margins))
             texts = sources or self._sources(place, request, row)
             departing = replace(options, forced=forced, floor=max(options.floor, floor))
             return HoleDecoding(self._decoder, session, row, answers, texts, departing)
@@ -329,10 +334,11 @@ class MercuryEngine:
         return request.invoked and not self._decoder.runtime.config.is_small
 
     def _searches(self, request: InfillRequest) -> bool:
-        """Whether the likeliest line is searched for: what may be shown to somebody who types is so likely that it
-        comes first."""
-        is_line = _inserts(request) and request.spans[0].mode == "line" and request.effort != "instant"
-        return is_line and not (self._presenting(request).bar or self._decoder.runtime.config.is_small)
+        """Whether the likeliest first line is searched for: what may be shown to somebody who types is so likely that
+        it comes first."""
+        if request.effort == "instant" or self._decoder.runtime.config.is_small or self._presenting(request).bar:
+            return False
+        return _inserts(request) and request.spans[0].mode != "edit"
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""

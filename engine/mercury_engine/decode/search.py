@@ -9,6 +9,7 @@ from mercury_engine.decode.denoise import HoleDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import EOM
 
 LOW_TOKENS = 32
 """The longest insertion of *low*: as much as one canvas holds on any device."""
@@ -27,7 +28,8 @@ END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
 Start = Callable[..., HoleDecoding]
-"""Creates a decoding; optionally with a `forced` start, and with draft `sources` for each hole."""
+"""Creates a decoding; optionally with a `forced` start, with draft `sources` for each hole, of the first `line` alone,
+and down to a `floor` of its probability."""
 
 
 class Search:
@@ -45,9 +47,10 @@ class Search:
 
     def run(self, effort: Effort, seed: int, *, thorough: bool = False) -> Passes[None]:
         explore = self._sketch if effort == "instant" else HoleDecoding.run
-        yield from explore(self.best)
         if thorough:
-            yield from self._find_likelier()
+            yield from self._find_first_line()
+        if not self.best.done:
+            yield from explore(self.best)
         if not seed:
             return
         forced = self._departure(seed)
@@ -58,20 +61,26 @@ class Search:
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
-    def _find_likelier(self) -> Passes[None]:
-        """Follow the likeliest departures, each while it is likelier than the best answer: the token that is likelier
-        at first may leave only unlikely ones."""
+    def _find_first_line(self) -> Passes[None]:
+        """The likeliest first line, from which the best answer then goes on: the token that is likelier at first may
+        leave only unlikely ones. Departures are followed, the likeliest first, each while it is likelier than the best
+        line."""
+        mode = self.best.answers[0].mode
+        self.best = self._start(line=True)
+        yield from self.best.run()
         tried = [self.best]
         for _ in range(FOLLOWED):
             options = branches(tried, self._tokenizer)
             if not options or options[0].probability <= self.best.probability:
-                return
+                break
             yield
-            other = self._departing(options[0], floor=self.best.probability)
-            yield from other.run()
-            tried.append(other)
-            if other.probability > self.best.probability:
-                self.best = other
+            tried.append(self._departing(options[0], line=True, floor=self.best.probability))
+            yield from tried[-1].run()
+            if tried[-1].probability > self.best.probability:
+                self.best = tried[-1]
+        ids = self.best.answers[0].ids
+        if mode != "line" and ids[-1] != EOM:
+            self.best = self._start(forced=Forced(0, ids), sources=[[DraftSource("branch", ids)]])
 
     def _sketch(self, decoding: HoleDecoding) -> Passes[None]:
         size = max(SKETCH[answer.mode] for answer in decoding.answers)
@@ -83,7 +92,7 @@ class Search:
         options = branches([self.best], self._tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
-    def _departing(self, forced: Forced, floor: float = 0.0) -> HoleDecoding:
+    def _departing(self, forced: Forced, *, line: bool = False, floor: float = 0.0) -> HoleDecoding:
         """Another decoding, which drafts from the best one behind the forced start."""
         sources = []
         for number in range(len(self.best.answers)):
@@ -91,7 +100,7 @@ class Search:
             if number == forced.number:
                 ids = [*forced.ids, *ids[len(forced.ids) :]]
             sources.append([DraftSource("branch", ids)])
-        return self._start(forced=forced, sources=sources, floor=floor)
+        return self._start(forced=forced, sources=sources, line=line, floor=floor)
 
 
 def branches(decodings: Sequence[HoleDecoding], tokenizer: Tokenizer) -> list[Forced]:
