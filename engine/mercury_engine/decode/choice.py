@@ -53,15 +53,7 @@ class Chooser:
         if isinstance(logits_V, Predictions) and not typed and not runners_up:
             return Choice(int(logits_V.choices.ids_WC[0]), float(logits_V.choices.probability_WC[0]))
         permitted_V = self._permitted(logits_V, typed)
-        token = int(permitted_V.argmax())
-        odds_V = np.exp(permitted_V - permitted_V[token])
-        total = float(odds_V.sum())
-        if not runners_up:
-            return Choice(token, 1 / total)
-        first = np.argpartition(-odds_V, runners_up)[: runners_up + 1]
-        ranked = sorted((-float(odds_V[other]), int(other)) for other in first if other != token)
-        alternatives = tuple((other, -odds / total) for odds, other in ranked[:runners_up] if odds)
-        return Choice(token, 1 / total, alternatives)
+        return _chosen(permitted_V, int(permitted_V.argmax()), runners_up)
 
     def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
         """The log odds of a permitted token against all other permitted tokens except the end."""
@@ -72,11 +64,9 @@ class Chooser:
         own = float(odds_V[token])
         return float(np.log(max(own, SMALLEST_ODDS)) - np.log(max(float(odds_V.sum()) - own, SMALLEST_ODDS)))
 
-    def forced(self, logits_V: np.ndarray, typed: bytes, token: int) -> Choice:
+    def forced(self, logits_V: np.ndarray, typed: bytes, token: int, runners_up: int = 0) -> Choice:
         """A given token with its probability."""
-        permitted_V = self._permitted(logits_V, typed)
-        odds_V = np.exp(permitted_V - permitted_V.max())
-        return Choice(token, float(odds_V[token] / odds_V.sum()))
+        return _chosen(self._permitted(logits_V, typed), token, runners_up)
 
     def log_probabilities(self, logits_V: np.ndarray, typed: bytes) -> np.ndarray:
         """The log probabilities of all tokens; while `typed` bytes are left to spell, of those that spell them."""
@@ -126,6 +116,18 @@ class Chooser:
         allowed = self._tokenizer.allowed(typed)
         permitted_V[allowed] = logits_V[allowed]
         return permitted_V
+
+
+def _chosen(permitted_V: np.ndarray, token: int, runners_up: int) -> Choice:
+    """A token and the likeliest others."""
+    odds_V = np.exp(permitted_V - permitted_V.max())
+    total = float(odds_V.sum())
+    if not runners_up:
+        return Choice(token, float(odds_V[token]) / total)
+    first = np.argpartition(-odds_V, runners_up)[: runners_up + 1]
+    ranked = sorted((-float(odds_V[other]), int(other)) for other in first if other != token)
+    others = tuple((other, -odds / total) for odds, other in ranked[:runners_up] if odds)
+    return Choice(token, float(odds_V[token]) / total, others)
 
 
 def _choice(ids: Sequence[int], probabilities: Sequence[float]) -> Choice:

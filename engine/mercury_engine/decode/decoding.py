@@ -176,10 +176,12 @@ class Decoding(Generic[A]):
 
     def run(self) -> Passes[None]:
         """Decode until it is done, and pause between forwards."""
-        yield from self.advance()
+        is_first = True
         while not self.done:
-            yield
+            if not is_first:
+                yield
             yield from self.advance()
+            is_first = False
 
     def _next_action(self) -> Action:
         return choose(self._situation(), self._decoder.costs, self._decoder.acceptance)
@@ -348,7 +350,7 @@ class Decoding(Generic[A]):
     def _choose(self, logits_V: np.ndarray, answer: A) -> Choice:
         chooser, forced, count = self._decoder.chooser, self.options.forced, len(answer.choices)
         if self.number == forced.number and count < len(forced.ids):
-            return chooser.forced(logits_V, answer.typed, forced.ids[count])
+            return chooser.forced(logits_V, answer.typed, forced.ids[count], self.options.runners_up)
         return chooser.best(logits_V, answer.typed, self.options.runners_up)
 
     def _apply_copy_bias(self, logits_V: np.ndarray, answer: A) -> np.ndarray:

@@ -1,10 +1,12 @@
 """The search for an answer: one sketch or one verified answer, a likelier one, and others that depart from it."""
 
 from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import HoleAnswer
-from mercury_engine.decode.decoding import Forced
+from mercury_engine.decode.batching import until_pause
+from mercury_engine.decode.decoding import Decoding, Forced
 from mercury_engine.decode.denoise import HoleDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.model.runtime import Passes
@@ -27,9 +29,52 @@ FOLLOWED = 4
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
-Start = Callable[..., HoleDecoding]
+Starter = Callable[..., HoleDecoding]
 """Creates a decoding; optionally with a `forced` start, with draft `sources` for each hole, of the first `line` alone,
 and down to a `floor` of its probability."""
+
+
+class Departure(Protocol):
+    @property
+    def probability(self) -> float: ...
+
+
+Line = TypeVar("Line", bound=Decoding)
+Start = TypeVar("Start", bound=Departure)
+
+
+class LineSearch(Generic[Line, Start]):
+    """The likeliest line: `best` at any time, `latest` the one being decoded.
+
+    The token that is likelier at first may leave only unlikely ones, so the likeliest departures from the lines tried
+    are followed, each while it is likelier than the best line.
+
+    `departures` from lines, the likeliest first; `follow` one down to a probability.
+    """
+
+    def __init__(
+        self,
+        first: Line,
+        departures: Callable[[Sequence[Line]], Sequence[Start]],
+        follow: Callable[[Start, float], Line],
+    ) -> None:
+        self.best = self.latest = first
+        self._departures = departures
+        self._follow = follow
+
+    def run(self) -> Passes[None]:
+        yield from self.best.run()
+        tried = [self.best]
+        for _ in range(FOLLOWED):
+            options = self._departures(tried)
+            if not options or options[0].probability <= self.best.probability:
+                return
+            yield
+            self.latest = self._follow(options[0], self.best.probability)
+            tried.append(self.latest)
+            yield from self.latest.run()
+            if self.latest.probability > self.best.probability:
+                self.best = self.latest
 
 
 class Search:
@@ -39,7 +84,7 @@ class Search:
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
 
-    def __init__(self, tokenizer: Tokenizer, start: Start) -> None:
+    def __init__(self, tokenizer: Tokenizer, start: Starter) -> None:
         self.best = start()
         self.departure = 0
         self._tokenizer = tokenizer
@@ -49,8 +94,7 @@ class Search:
         explore = self._sketch if effort == "instant" else HoleDecoding.run
         if thorough:
             yield from self._find_first_line()
-        if not self.best.done:
-            yield from explore(self.best)
+        yield from explore(self.best)
         if not seed:
             return
         forced = self._departure(seed)
@@ -62,22 +106,18 @@ class Search:
         yield from explore(self.best)
 
     def _find_first_line(self) -> Passes[None]:
-        """The likeliest first line, from which the best answer then goes on: the token that is likelier at first may
-        leave only unlikely ones. Departures are followed, the likeliest first, each while it is likelier than the best
-        line."""
+        """The likeliest first line, from which the best answer then goes on."""
         mode = self.best.answers[0].mode
-        self.best = self._start(line=True)
-        yield from self.best.run()
-        tried = [self.best]
-        for _ in range(FOLLOWED):
-            options = branches(tried, self._tokenizer)
-            if not options or options[0].probability <= self.best.probability:
-                break
+        search = LineSearch(
+            self._start(line=True),
+            lambda tried: branches(tried, self._tokenizer),
+            lambda forced, floor: self._departing(forced, line=True, floor=floor),
+        )
+        self.best, passes = search.best, search.run()
+        while (yield from until_pause(passes)):
+            self.best = search.best
             yield
-            tried.append(self._departing(options[0], line=True, floor=self.best.probability))
-            yield from tried[-1].run()
-            if tried[-1].probability > self.best.probability:
-                self.best = tried[-1]
+        self.best = search.best
         ids = self.best.answers[0].ids
         if mode != "line" and ids[-1] != EOM:
             self.best = self._start(forced=Forced(0, ids), sources=[[DraftSource("branch", ids)]])

@@ -23,7 +23,8 @@ class Shape:
 
 
 def ask(place, typed="", mode="line", **fields):
-    return request(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", mode=mode, budget=12, effort="medium", **fields)
+    fields = {"mode": mode, "budget": 12, "effort": "medium", "invoked": False} | fields
+    return request(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", **fields)
 
 
 @cache
