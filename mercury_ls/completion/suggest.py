@@ -47,7 +47,7 @@ to be told that an `if` comes next."""
 
 
 SEARCHED = 4
-"""Other answers that effort *high* asks for until one can be shown."""
+"""Other answers that are asked for, at effort *high* or by hand, until one can be shown."""
 
 UNSURE = "unsure"
 """How the reasons begin for which no other answer is asked for."""
@@ -64,7 +64,8 @@ class Question(Struct, frozen=True, kw_only=True):
     asked for several lines wherever they fit, `small` that it is asked for code alone, `grows` that its drafts only
     ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
     that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
-    `alternatives` how many answers it may have. The `blind_bar` is for answers whose model tells no probabilities.
+    `alternatives` how many answers it may have. If it is `persistent`, other answers are asked for while one has to be
+    discarded. The `blind_bar` is for answers whose model tells no probabilities.
     """
 
     snapshot: Snapshot
@@ -91,6 +92,7 @@ class Question(Struct, frozen=True, kw_only=True):
     missed: bool = False
     most_tokens: int = 64
     alternatives: int = 1
+    persistent: bool = False
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -164,9 +166,11 @@ def joined(answers: Sequence[Answer]) -> Answer:
 
 
 def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
-    """Whether another answer is tried: at effort *high*, while what the model is sure enough of cannot be shown."""
-    is_held_back = answer.step > 0 and not answer.silence.startswith(UNSURE)
-    return question.effort == "high" and not answer.offers and is_held_back and tried < SEARCHED
+    """Whether another answer is tried: while what the model is sure enough of cannot be shown, at effort *high* also
+    where it says nothing."""
+    is_held_back = answer.step > 0 and not answer.offers and not answer.silence.startswith(UNSURE)
+    is_tried = question.effort == "high" or (question.persistent and answer.silence != EMPTY)
+    return is_held_back and is_tried and tried < SEARCHED
 
 
 def where(question: Question) -> Target | Silence:

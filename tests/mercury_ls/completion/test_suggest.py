@@ -139,6 +139,8 @@ async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
     broken = "return x return", "if x x", "return x", "pass"
     await check_search(SaysInTurn(*broken), "return x", 3, effort="high")
     await check_search(SaysInTurn(*broken), "", 1, effort="medium")
+    await check_search(SaysInTurn(*broken), "return x", 3, persistent=True)
+    await check_search(SaysInTurn("", "return x"), "", 1, persistent=True)
     await check_search(SaysInTurn("return x", "pass"), "return x", 1, effort="high")
     await check_search(SaysInTurn(*["return x return"] * 9), "", 5, effort="high")
     await check_search(SaysInTurn(")", "return x"), "return x", 2, effort="high")
