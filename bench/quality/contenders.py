@@ -5,7 +5,7 @@
 | `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
-| `peer:effort:LEVEL` | the same model at another effort |
+| `peer:effort:LEVEL` | the same engine at another effort |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
@@ -47,7 +47,7 @@ async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
         client = InProcessClient(meter)
         try:
             await client.start()
-            yield Contender(_short(name), client, meter, EFFORTS.get(name))
+            yield Contender(_short(name), client, meter)
         finally:
             await client.close()
 
@@ -59,8 +59,6 @@ def _short(name: str) -> str:
 def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     if not name.startswith("peer:"):
         return _added(model_folder(name), network=name != "local")
-    if name in EFFORTS:
-        return _added(model_folder(engine), network=False)
     peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()

@@ -8,13 +8,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.harness.measures import machine
 from bench.harness.usage import Usage
 from bench.next_edit.cases import Case, cases
 from bench.next_edit.measure import Outcome, assessed
 from bench.quality import editor
-from bench.quality.contenders import opened
+from bench.quality.contenders import EFFORTS, opened
 from bench.quality.editor import Contender, RowAnswer, seen
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.projects import Projects
@@ -44,9 +45,13 @@ class QualityRun(Struct, frozen=True, kw_only=True):
 async def measure(work: QualityRun) -> dict[str, Any]:
     usage = Usage()
     async with AsyncExitStack() as stack:
-        names = (work.engine, *work.peers)
-        contenders = [await stack.enter_async_context(opened(name, work.engine)) for name in names]
-        ours = contenders[0]
+        ours = await stack.enter_async_context(opened(work.engine))
+        contenders = [ours]
+        for name in work.peers:
+            if name in EFFORTS:
+                contenders.append(replace(ours, name=name.removeprefix("peer:"), effort=EFFORTS[name]))
+            else:
+                contenders.append(await stack.enter_async_context(opened(name, work.engine)))
         found = {"engine": ours.name, "model": _described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
         for path in work.fim:
             found["fim"][_set_name(path)] = await fim_set(path, contenders, work, usage)
