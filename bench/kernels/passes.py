@@ -194,7 +194,8 @@ def served(folder: Path, sessions: int) -> dict[str, float]:
     def asked(number: int) -> InfillRequest:
         text = f"def area_{number}(width, height):\n    return "
         window = Window(f"area_{number}.py", "python", text + "\n")
-        return InfillRequest(session=str(number), windows=(window,), spans=(Span(0, len(text), len(text), "line"),))
+        spans = (Span(0, len(text), len(text), "line"),)
+        return InfillRequest(session=str(number), windows=(window,), spans=spans, invoked=False)
 
     def turns() -> float:
         waiting = deque(engine.infill(asked(number)) for number in range(sessions))

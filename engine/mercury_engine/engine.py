@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from itertools import count, product, repeat
+from itertools import count, product
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Slot, Span
 from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
-from mercury_engine.decode.choice import Chooser
+from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.continuation import continued, left_to_rewrite
 from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
@@ -309,15 +309,15 @@ class MercuryEngine:
             forced: Forced = UNFORCED,
             sources: Sequence[Sequence[DraftSource]] | None = None,
             *,
-            line: bool = False,
+            chosen: Sequence[Choice] = (),
+            one_line: bool = False,
             floor: float = 0.0,
         ) -> HoleDecoding:
-            tokenizer = self._decoder.tokenizer
-            spans = [replace(span, mode="line") for span in request.spans] if line else request.spans
-            answers = list(map(HoleAnswer, repeat(tokenizer), row.holes, spans, limits, carried, margins))
+            answer = partial(HoleAnswer, self._decoder.tokenizer, one_line=one_line)
+            answers = list(map(answer, row.holes, request.spans, limits, carried, margins))
             texts = sources or self._sources(place, request, row)
-            departing = replace(options, forced=forced, floor=max(options.floor, floor))
-            return HoleDecoding(self._decoder, session, row, answers, texts, departing)
+            own = replace(options, forced=forced, floor=max(options.floor, floor))
+            return HoleDecoding(self._decoder, session, row, answers, texts, own, chosen)
 
         return start
 
@@ -334,9 +334,9 @@ class MercuryEngine:
         return request.invoked and not self._decoder.runtime.config.is_small
 
     def _searches(self, request: InfillRequest) -> bool:
-        """Whether the likeliest first line is searched for: what may be shown to somebody who types is so likely that
-        it comes first."""
-        if request.effort == "instant" or self._decoder.runtime.config.is_small or self._presenting(request).bar:
+        """Whether the likeliest first line is searched for: for who asks by hand. What is likely enough to be shown
+        while typing is the greedy line."""
+        if request.effort == "instant" or not request.invoked or self._decoder.runtime.config.is_small:
             return False
         return _inserts(request) and request.spans[0].mode != "edit"
 

@@ -114,7 +114,9 @@ async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGe
                 yield first
 
     async def last(seed: int) -> Answer:
-        async with aclosing(_improving(replace(question, seed=seed), target, engine, deadline)) as answers:
+        async with aclosing(
+            _improving(replace(question, seed=seed, persistent=False), target, engine, deadline)
+        ) as answers:
             return [answer async for answer in answers][-1]
 
     seeds = range(question.seed + 1, question.seed + question.alternatives) if deadline.left else ()
@@ -123,7 +125,7 @@ async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGe
 
 
 async def _improving(question: Question, target: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
-    answer = NO_DRAFT
+    answer, is_shown = NO_DRAFT, False
     if offer := _row_of_table(question, target):
         yield Answer(offers=(offer,), source="table", final=True)
         return
@@ -131,9 +133,10 @@ async def _improving(question: Question, target: Target, engine: Infill, deadlin
         async with aclosing(engine.infill(deadline.limited(request(question, target, seed)))) as drafts:
             async for draft in drafts:
                 answer = answered(question, target, draft)
+                is_shown = is_shown or bool(answer.offers)
                 if not draft.final:
                     yield answer
-        if not (_goes_on(question, answer, seed - question.seed) and deadline.left):
+        if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
             break
     yield replace(answer, final=True)
 
@@ -166,8 +169,8 @@ def joined(answers: Sequence[Answer]) -> Answer:
 
 
 def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
-    """Whether another answer is tried: while what the model is sure enough of cannot be shown, at effort *high* also
-    where it says nothing."""
+    """Whether another answer is tried: at effort *high* while none can be shown that the model is sure enough of, and
+    by hand while one had to be discarded."""
     is_held_back = answer.step > 0 and not answer.offers and not answer.silence.startswith(UNSURE)
     is_tried = question.effort == "high" or (question.persistent and answer.silence != EMPTY)
     return is_held_back and is_tried and tried < SEARCHED
@@ -191,7 +194,7 @@ def where(question: Question) -> Target | Silence:
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
-    """What is replaced are blanks behind the cursor, which no model needs to see."""
+    """The target of a completion replaces nothing but blanks behind the cursor, which no model needs to see."""
     snapshot = question.snapshot
     start, end = window(snapshot, span.start, question.budget.characters)
     before, after = snapshot.text[start : span.start], snapshot.text[span.end : end]

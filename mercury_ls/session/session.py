@@ -280,6 +280,7 @@ class Session:
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
+            question = replace(question, persistent=False)
             questions = (replace(question, seed=question.seed + other) for other in range(1, number))
             generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
         with suppress(TimeoutError):

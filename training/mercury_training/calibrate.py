@@ -178,7 +178,7 @@ def answer_observations(
         runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
     )
     for row in shown("answers", rows):
-        _answer(engine, request(row, row.id, "low"))
+        _answer(engine, replace(request(row, row.id, "low"), invoked=False))
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
         for text, features in starts.items():

@@ -44,7 +44,7 @@ class ContinuationQuestion(Struct, frozen=True, eq=False):
 class Continuation:
     """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit.
 
-    What is shown ends before the first of the `names` that cannot exist. With `line` it is the first line alone.
+    What is shown ends before the first of the `names` that cannot exist.
     """
 
     def __init__(
@@ -53,8 +53,6 @@ class Continuation:
         question: ContinuationQuestion,
         limit: int,
         names: KnownNames | None = None,
-        *,
-        line: bool = False,
     ) -> None:
         self.question = question
         self.limit = limit
@@ -64,7 +62,6 @@ class Continuation:
         self.is_finished = False
         """Whether the model has ended it, by a token or a stop."""
         self._is_enough = False
-        self._line = line
         self._tokenizer = tokenizer
         self._forced = len(self.typed)
         self._spelled = bytearray()
@@ -134,7 +131,7 @@ class Continuation:
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
-        return "\n" in text and self.mode != "region" and (self._line or self.question.read(text, False).complete)
+        return "\n" in text and self.mode != "region" and self.question.read(text, False).complete
 
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is

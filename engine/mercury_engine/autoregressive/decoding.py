@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
 from mercury_engine.decode.choice import Choice
@@ -33,7 +32,7 @@ class AutoregressiveDecoder(Decoder, frozen=True, eq=False, kw_only=True):
 
 
 class AutoregressiveDecoding(Decoding[Continuation]):
-    """One answer to a question, or its first `line`; `chosen` are its first choices, made elsewhere."""
+    """One answer to a question; `chosen` are its first choices, made elsewhere."""
 
     def __init__(
         self,
@@ -46,12 +45,10 @@ class AutoregressiveDecoding(Decoding[Continuation]):
         chosen: Sequence[Choice] = (),
         runners_up: int = 0,
         names: KnownNames | None = None,
-        line: bool = False,
-        floor: float = 0.0,
     ) -> None:
         tokenizer = decoder.tokenizer
         before = question.before.removesuffix(question.prompt.forced)[-LOOKED_UP:]
-        self.answer = Continuation(tokenizer, question, limit, names, line=line)
+        self.answer = Continuation(tokenizer, question, limit, names)
         super().__init__(
             decoder,
             session,
@@ -59,7 +56,7 @@ class AutoregressiveDecoding(Decoding[Continuation]):
             [self.answer],
             [PromptLookup(tokenizer, question.ids, tokenizer.encode(before))],
             [texts],
-            DecodingOptions(runners_up=runners_up, names=names, floor=floor),
+            DecodingOptions(runners_up=runners_up, names=names),
         )
         for choice in chosen:
             self._commit(choice)
@@ -74,34 +71,18 @@ def sequence(ids: Sequence[int]) -> HintedPrefix:
     return HintedPrefix.without_hints(ids, np.arange(len(ids)))
 
 
-class ChosenStart(Struct, frozen=True):
-    """The first choices of another answer, and their probability."""
+def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:
+    """Starts that depart from an answer within its first tokens, the likeliest first.
 
-    probability: float
-    choices: Sequence[Choice]
-
-
-def departures(answers: Sequence[Continuation], tokenizer: PretrainedTokenizer) -> list[ChosenStart]:
-    """Starts that depart from some answers to a question within their first tokens, the likeliest first.
-
-    None of them ends the answer, and no two may still spell the same, nor one and an answer.
+    None of them ends the answer or may still spell the same.
     """
-    starts: list[tuple[bytes, ChosenStart]] = []
-    spelled = [answer.said for answer in answers]
-    for answer in answers:
-        before, text = 1.0, b""
-        for place, choice in enumerate(answer.choices[:EARLY]):
-            options = (choice.token, choice.probability), *choice.others
-            for token, probability in choice.others:
-                if own := tokenizer.token_bytes[token]:
-                    others = tuple(option for option in options if option[0] != token)
-                    choices = [*answer.choices[:place], Choice(token, probability, others)]
-                    starts.append((text + own, ChosenStart(before * probability, choices)))
-            before *= choice.probability
-            text += tokenizer.token_bytes[choice.token]
-    distinct = []
-    for text, start in sorted(starts, key=lambda pair: -pair[1].probability):
-        if not any(other.startswith(text) or text.startswith(other) for other in spelled):
-            spelled.append(text)
-            distinct.append(start)
-    return distinct
+    spelled = tokenizer.decode_bytes(choice.token for choice in answer.choices)
+    pieces, before, start = [], 1.0, b""
+    for place, choice in enumerate(answer.choices[:EARLY]):
+        for token, probability in choice.others:
+            own = start + tokenizer.token_bytes[token]
+            if own != start and not spelled.startswith(own) and not own.startswith(spelled):
+                pieces.append((before * probability, [*answer.choices[:place], Choice(token, probability)]))
+        before *= choice.probability
+        start += tokenizer.token_bytes[choice.token]
+    return [choices for _, choices in sorted(pieces, key=lambda option: -option[0])]

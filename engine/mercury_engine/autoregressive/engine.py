@@ -14,29 +14,23 @@ from msgspec.structs import replace
 from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
-from mercury_engine.autoregressive.decoding import (
-    AutoregressiveDecoder,
-    AutoregressiveDecoding,
-    departures,
-    sequence,
-)
+from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
-from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import SHARED, Calibration
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
 from mercury_engine.decode.reading import ReadingPace
-from mercury_engine.decode.search import RUNNERS_UP, LineSearch
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, Places, SessionPool, follow
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
-from mercury_engine.model.runtime import Forward, Pass, Passes, Resources, Runtime, opened_with
+from mercury_engine.model.runtime import Passes, Resources, Runtime, opened_with
 from mercury_engine.prompts.fim import settled
 from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
@@ -45,6 +39,7 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
 
+RUNNERS_UP = 2
 MOST_SEEDS = 16
 
 SAMPLE = """\
@@ -216,11 +211,7 @@ class AutoregressiveEngine:
             for number in range(len(request.spans)):
                 question = self._question(request, number) if number else first
                 names = KnownNames.of(self._decoder.tokenizer, request, question.prompt.forced)
-                line: Sequence[Choice] = ()
-                if _is_searched(request):
-                    line = yield from self._likeliest_line(request, place, session, question, names)
-                    forwards += 1
-                for decoding in self._attempts(place, session, question, request.seed, names, line):
+                for decoding in self._attempts(place, session, question, request.seed, names):
                     decodings.append(decoding)
                     passes = decoding.run()
                     while (not forwards or self._goes_on(request, decoding, started)) and (
@@ -263,10 +254,9 @@ class AutoregressiveEngine:
         question: ContinuationQuestion,
         seed: int,
         names: KnownNames | None = None,
-        line: Sequence[Choice] = (),
     ) -> Iterator[AutoregressiveDecoding]:
-        """The greedy answer, behind the likeliest `line` if that is known; with a seed, then another start, continued
-        greedily: the likeliest one for the first seed, the next one for the second, and so on."""
+        """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
+        the next one for the second, and so on."""
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         with self._reserved(session, question) as limit:
             greedy = AutoregressiveDecoding(
@@ -275,39 +265,14 @@ class AutoregressiveEngine:
                 question,
                 limit,
                 self._sources(place, question),
-                chosen=line,
                 runners_up=runners_up,
                 names=names,
             )
             yield greedy
-            options = departures([greedy.answer], self._decoder.tokenizer) if seed and greedy.answer.done else []
+            options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
             if options:
-                chosen = options[(seed - 1) % len(options)].choices
-                yield AutoregressiveDecoding(self._decoder, session, question, limit, chosen=chosen, names=names)
-
-    def _likeliest_line(
-        self,
-        request: InfillRequest,
-        place: Place,
-        session: EngineSession,
-        question: ContinuationQuestion,
-        names: KnownNames | None,
-    ) -> Generator[Pass | Draft, Forward, Sequence[Choice]]:
-        """The choices of the likeliest first line, or what there is of it when the time is up. Nothing of it is shown
-        before, since drafts only grow."""
-        started, empty = self._clock(), tuple(Filled("") for _ in request.spans)
-        with self._reserved(session, question) as limit:
-            begin = partial(AutoregressiveDecoding, self._decoder, session, question, limit, names=names, line=True)
-            search = LineSearch(
-                begin(self._sources(place, question), runners_up=RUNNERS_UP),
-                lambda tried: departures([line.answer for line in tried], self._decoder.tokenizer),
-                lambda start, floor: begin(chosen=start.choices, runners_up=RUNNERS_UP, floor=floor),
-            )
-            passes, forwards = search.run(), 0
-            while (not forwards or self._goes_on(request, search.latest, started)) and (yield from until_pause(passes)):
-                forwards += 1
-                yield Draft(0, empty, unread=max(search.latest.pending - 1, 0))
-            return search.best.answer.choices
+                alternative = options[(seed - 1) % len(options)]
+                yield AutoregressiveDecoding(self._decoder, session, question, limit, chosen=alternative, names=names)
 
     def _reserved(self, session: EngineSession, question: ContinuationQuestion) -> AbstractContextManager[int]:
         """Room for the question, and the tokens that the answer may have."""
@@ -363,13 +328,6 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     tokenizer = PretrainedTokenizer(path)
     tokenizer.allowed(b" ")
     return tokenizer
-
-
-def _is_searched(request: InfillRequest) -> bool:
-    """Whether the likeliest first line is searched for: for who asks by hand."""
-    span = request.spans[0]
-    is_insertion = len(request.spans) == 1 and span.start == span.end and span.mode in ("line", "block")
-    return is_insertion and request.invoked and not request.bar and request.effort != "instant"
 
 
 def _next_draft(draft: Draft, decoding: AutoregressiveDecoding, filled: Sequence[Filled]) -> Draft:

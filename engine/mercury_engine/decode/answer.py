@@ -48,7 +48,8 @@ class HoleAnswer:
     limit.
 
     For an insertion, `margin` is the indentation of its line; lines indented less are outside of it. It is -1 for
-    text that replaces other text, which may do anything.
+    text that replaces other text, which may do anything. With `one_line` it stops behind its first line that is not
+    blank, complete or not.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class HoleAnswer:
         limit: int,
         carried: Carried = NOTHING_CARRIED,
         margin: int = -1,
+        *,
+        one_line: bool = False,
     ) -> None:
         self.hole = hole
         self.span = span
@@ -71,6 +74,7 @@ class HoleAnswer:
         self.starts: dict[int, Filled] = {}
         """What its committed tokens show up to each of them: that stays as it is."""
         self._margin = margin
+        self.one_line = one_line
         self._tokenizer = tokenizer
 
     @property
@@ -79,7 +83,8 @@ class HoleAnswer:
 
     @property
     def done(self) -> bool:
-        return self.complete or self.circles or len(self.choices) >= self.limit
+        stops = self.one_line and b"\n" in self.said.lstrip()
+        return self.complete or self.circles or stops or len(self.choices) >= self.limit
 
     @property
     def ids(self) -> list[int]:

@@ -50,8 +50,8 @@ class Chooser:
 
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""
-        if isinstance(logits_V, Predictions) and not typed and not runners_up:
-            return Choice(int(logits_V.choices.ids_WC[0]), float(logits_V.choices.probability_WC[0]))
+        if isinstance(logits_V, Predictions) and not typed and len(logits_V.choices.ids_WC) > runners_up:
+            return _choice(logits_V.choices.ids_WC[: 1 + runners_up].tolist(), logits_V.choices.probability_WC.tolist())
         permitted_V = self._permitted(logits_V, typed)
         return _chosen(permitted_V, int(permitted_V.argmax()), runners_up)
 

@@ -79,7 +79,7 @@ A = TypeVar("A", bound=GrowingAnswer)
 
 
 class Forced(Struct, frozen=True):
-    """The forced start of answer `number`, and its probability behind the answers before."""
+    """The forced start of answer `number`, and the probability that the answers up to its end are like that."""
 
     number: int = 0
     ids: Sequence[int] = ()
@@ -176,12 +176,12 @@ class Decoding(Generic[A]):
 
     def run(self) -> Passes[None]:
         """Decode until it is done, and pause between forwards."""
-        is_first = True
+        if self.done:
+            return
+        yield from self.advance()
         while not self.done:
-            if not is_first:
-                yield
+            yield
             yield from self.advance()
-            is_first = False
 
     def _next_action(self) -> Action:
         return choose(self._situation(), self._decoder.costs, self._decoder.acceptance)

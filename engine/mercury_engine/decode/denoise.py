@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer
+from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.decoding import (
     DEFAULT_OPTIONS,
     Decoder,
@@ -31,7 +32,7 @@ class HoleDecoder(Decoder, frozen=True, eq=False, kw_only=True):
 
 
 class HoleDecoding(Decoding[HoleAnswer]):
-    """Answers to the holes of a row."""
+    """Answers to the holes of a row; `chosen` are the first choices of the first one, made elsewhere."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class HoleDecoding(Decoding[HoleAnswer]):
         answers: Sequence[HoleAnswer],
         texts: Sequence[Sequence[DraftSource]],
         options: DecodingOptions = DEFAULT_OPTIONS,
+        chosen: Sequence[Choice] = (),
     ) -> None:
         tokenizer = decoder.tokenizer
         lookups = [
@@ -48,6 +50,8 @@ class HoleDecoding(Decoding[HoleAnswer]):
         ]
         super().__init__(decoder, session, stream_start(row, decoder, session), answers, lookups, texts, options)
         self._spelled = tokenizer.token_bytes
+        for choice in chosen:
+            self._commit(choice)
 
     def sketch(self, size: int) -> Passes[bool]:
         """Like `advance`, but the action is a canvas on every anchor, or behind the forced start; True if it was
@@ -71,10 +75,10 @@ class HoleDecoding(Decoding[HoleAnswer]):
         return DecodedAnswer(ids, [*committed.probabilities, *probabilities(tail)], complete, committed.names)
 
     def slots(self, number: int) -> Iterator[Held | None]:
-        """The contents of an answer's slots: its committed tokens, then the draft of the rest, masks before there is
-        one."""
+        """The contents of an answer's slots: its committed tokens, which are settled unless other lines are tried, then
+        the draft of the rest, masks before there is one."""
         answer = self.answers[number]
-        decoded, committed = self.decoded(number), len(answer.choices)
+        decoded, committed = self.decoded(number), 0 if answer.one_line else len(answer.choices)
         for at, (token, probability) in enumerate(zip(decoded.ids, decoded.probabilities, strict=True)):
             if answer.ends(token):
                 yield self._spelled[token].partition(b"\n")[0], probability, at < committed

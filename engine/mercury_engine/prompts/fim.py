@@ -165,10 +165,11 @@ def settled(edits: Sequence[Edit], path: str, text: str, cursor: int) -> list[Ed
 
 
 def _covers(edit: Edit, text: str, cursor: int) -> bool:
-    """Whether the lines that the edit left are those around the cursor."""
-    line_start = text.rfind("\n", 0, cursor) + 1
-    offset = text.rfind(edit.after, 0, line_start + len(edit.after))
-    return bool(edit.after) and offset >= 0 and offset + len(edit.after) > line_start
+    """Whether the lines that the edit left are those around the cursor; blanks at their ends make no difference."""
+    start, own = text.rfind("\n", 0, cursor) + 1, [line.rstrip() for line in bare_lines(edit.after)]
+    above, below = text[:start].split("\n")[:-1], text[start:].split("\n", len(own))
+    lines = [line.rstrip() for line in above[max(0, len(above) - len(own) + 1) :] + below[: len(own)]]
+    return bool(own) and any(lines[at : at + len(own)] == own for at in range(len(lines) - len(own) + 1))
 
 
 def edit_lines(edit: Edit) -> str:

@@ -11,7 +11,7 @@ from bench.next_edit.cases import Case
 from bench.next_edit.measure import Outcome
 from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, next_edit
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
-from bench.quality.measure import QualityRun, answered, ends_in_place, fim_set
+from bench.quality.measure import QualityRun, answered, ends_in_place, fim_set, measure
 from bench.quality.tables import tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
@@ -232,6 +232,16 @@ def test_set_is_answered_by_all_in_turn(tmp_path):
         tables({"engine": "a", "model": "m", "machine": "x", "fim": {"own/fim": found}, "next_edit": {}})
     )
     assert "times our time" in printed
+
+
+def test_same_engine_is_asked_at_another_effort(tmp_path):
+    path = tmp_path / "own" / "fim.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(AREA) + b"\n")
+    found = asyncio.run(measure(QualityRun(engine="fake", peers=("peer:effort:instant",), fim=(path,))))
+    by_effort = found["fim"]["own/fim"]
+    assert [*by_effort] == ["fake", "effort:instant"]
+    assert by_effort["effort:instant"]["passes"] < by_effort["fake"]["passes"]
 
 
 def test_code_that_cannot_be_executed_has_no_pass_rate():

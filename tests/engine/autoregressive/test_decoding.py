@@ -23,8 +23,7 @@ class Shape:
 
 
 def ask(place, typed="", mode="line", **fields):
-    fields = {"mode": mode, "budget": 12, "effort": "medium", "invoked": False} | fields
-    return request(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", **fields)
+    return request(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", mode=mode, budget=12, effort="medium", **fields)
 
 
 @cache

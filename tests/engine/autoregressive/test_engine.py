@@ -3,7 +3,6 @@
 import re
 from itertools import count
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -11,7 +10,7 @@ from mercury_engine.api import Edit, EngineError
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
-from tests.engine.autoregressive.models import END, FIM, MIDDLE, TOKENIZER, Scripted, engine, random_runtime
+from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
 from tests.engine.tiny import FLAT, STEEP, request
 
 BAR = 0.54
@@ -97,32 +96,8 @@ def test_hopeless_answer_is_given_up_while_somebody_types():
     def tokens(**fields):
         return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)
 
-    assert tokens(bar=0.75) < tokens(invoked=False)
+    assert tokens(bar=0.75) < tokens()
     assert tokens(bar=0.75) < tokens(bar=0.75, effort="medium")
-
-
-ODDS = {"": {"self": 0.5, "width": 0.4}, "self": {".": 0.3}, "self.": {"height": 0.3}}
-
-
-class Torn(Scripted):
-    """Its likeliest first token leaves only unlikely ones."""
-
-    def _logits(self, ids):
-        said = TOKENIZER.decode(ids[len(ids) - ids[::-1].index(MIDDLE) :])
-        odds = {TOKENIZER.encode(text)[0]: share for text, share in ODDS.get(said, {}).items()} or {END: 0.9}
-        logits_V = np.zeros(self.config.vocabulary)
-        for token, share in odds.items():
-            logits_V[token] = np.log(share * len(logits_V) / (1 - sum(odds.values())))
-        return logits_V
-
-
-@pytest.mark.parametrize("mode", ["line", "block"])
-def test_likeliest_line_is_searched_for_by_hand(mode):
-    def answered(**fields):
-        return final(engine(Torn("")), request("$0\n", mode=mode, **fields)).spans[0].text
-
-    assert answered() == "width"
-    assert answered(invoked=False) == answered(effort="instant") == "self.height"
 
 
 class Clock:
@@ -138,7 +113,7 @@ class Clock:
 
 def test_last_draft_comes_before_deadline():
     answering = engine(Scripted("x = self" + ".width" * 40), clock=Clock(), drafting=False)
-    *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12, invoked=False))
+    *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12))
     assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
     assert 4 < len(drafts) < 12
     assert last.final
@@ -147,7 +122,7 @@ def test_last_draft_comes_before_deadline():
 
 
 def test_draft_with_nothing_new_is_the_same_again():
-    *drafts, _ = engine(Scripted("x = '€'"), drafting=False).infill(request("x = $0\n", invoked=False))
+    *drafts, _ = engine(Scripted("x = '€'"), drafting=False).infill(request("x = $0\n"))
     texts = [draft.spans[0].text for draft in drafts]
     half = texts.index("'")
     assert drafts[half] is drafts[half + 1]
@@ -172,7 +147,7 @@ def reading_slowly(runtime, **options):
 
 def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_token():
     answering = reading_slowly(Scripted("x = self.width"), drafting=False)
-    *drafts, last = answering.infill(request("a = 1\n" * 160 + "x = $0\n", invoked=False))
+    *drafts, last = answering.infill(request("a = 1\n" * 160 + "x = $0\n"))
     reading = [draft for draft in drafts if draft.unread]
     assert [draft.step for draft in reading] == [0] * len(reading)
     assert len(reading) > 1

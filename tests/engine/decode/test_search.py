@@ -1,6 +1,6 @@
 """Effort: each level does more; seeds give different answers."""
 
-from itertools import product
+from itertools import accumulate, pairwise, product
 from math import prod
 
 import pytest
@@ -141,26 +141,61 @@ def test_deadline_far_away_changes_nothing():
     assert final(answering, replace(asked(), deadline_ms=1.0e4)).spans == final(engine(random_runtime()), asked()).spans
 
 
-def probability_of_first_line(search):
-    ended = [b"\n" in TOKENIZER.token_bytes[choice.token] for choice in search.best.answers[0].choices]
-    line = search.best.answers[0].choices[: [*ended, True].index(True) + 1]
-    return prod(choice.probability for choice in line)
-
-
-@pytest.mark.parametrize("mode", ["line", "block"])
-def test_likeliest_first_line_is_searched_for_where_all_is_shown(monkeypatch, mode):
+@pytest.fixture
+def searches(monkeypatch):
+    """Those of a model that is not small."""
     monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
-    searches = []
+    made = []
 
     class Watched(engines.Search):
         def __init__(self, *args):
             super().__init__(*args)
-            searches.append(self)
+            made.append(self)
 
     monkeypatch.setattr(engines, "Search", Watched)
-    for head, bar in product(("return $0", "x = $0", "self.$0", "if $0"), (0.0, 0.3)):
-        list(engine(random_runtime(), bar=bar).infill(asked(f"{head}\n", mode=mode, budget=4, invoked=not bar)))
+    return made
+
+
+def probability_of_first_line(search):
+    choices = search.best.answers[0].choices
+    spelled = accumulate(TOKENIZER.token_bytes[choice.token] for choice in choices)
+    is_over = [b"\n" in text.lstrip() for text in spelled]
+    return prod(choice.probability for choice in choices[: [*is_over, True].index(True) + 1])
+
+
+HEADS = ("return $0", "x = $0", "self.$0", "if $0")
+
+
+@pytest.mark.parametrize("mode", ["line", "block"])
+def test_likeliest_first_line_is_searched_for_by_hand(searches, mode):
+    for head, invoked in product(HEADS, (True, False)):
+        list(engine(random_runtime()).infill(asked(f"{head}\n", mode=mode, budget=4, invoked=invoked)))
     likeliest, greedy = (map(probability_of_first_line, half) for half in (searches[::2], searches[1::2]))
     gains = [one / other for one, other in zip(likeliest, greedy, strict=True)]
     assert min(gains) > 0.999
     assert max(gains) > 1.5
+
+
+def test_alternatives_depart_from_the_same_likeliest_line(searches):
+    for head in HEADS:
+        texts = [
+            final(engine(random_runtime()), asked(f"{head}\n", mode="line", seed=seed)).spans[0].text
+            for seed in range(4)
+        ]
+        assert len(set(texts)) == len(texts)
+
+
+def test_nothing_is_no_departure(searches):
+    list(engine(random_runtime()).infill(asked("x = $0\n", mode="line", budget=4)))
+    answer = searches[0].best.answers[0]
+    answer.choices[0] = replace(answer.choices[0], others=((EOM, 0.9), (TOKENIZER.encode(" \n")[0], 0.8)))
+    assert not any(
+        forced.ids[0] in (EOM, TOKENIZER.encode(" \n")[0]) for forced in branches([searches[0].best], TOKENIZER)
+    )
+
+
+def test_what_is_tried_is_not_settled(searches):
+    drafts = [*engine(random_runtime()).infill(asked("x = $0\n", mode="block", slots=True))]
+    settled = [[slot.text for slot in draft.spans[0].slots if slot.settled] for draft in drafts]
+    assert settled[-1]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(settled))

@@ -146,6 +146,18 @@ async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
     await check_search(SaysInTurn(")", "return x"), "return x", 2, effort="high")
 
 
+class ShowsThenSpoils(SaysInTurn):
+    async def infill(self, request):
+        async for last in super().infill(request):
+            yield Draft(1, (Filled("return x", (0.9,), 0.9, True),))
+            yield last
+
+
+async def test_what_was_shown_is_not_replaced_by_another_answer():
+    await check_search(ShowsThenSpoils("return x return", "pass"), "", 1, effort="high")
+    await check_search(ShowsThenSpoils("return x return", "pass"), "", 1, persistent=True)
+
+
 async def test_after_an_answer_that_came_too_late_no_other_is_asked_for():
     await check_search(SaysInTurn("", "return x", step=0), "", 1, effort="high")
 
