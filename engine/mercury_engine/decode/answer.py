@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Filled, Span, SpanMode
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident, is_word_byte
+from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident, splits_word
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.tokens.layout import Hole, filled_text, until_end
@@ -206,10 +206,7 @@ class Presentation(Struct, frozen=True):
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
         """At most `count` tokens, cut so that no word is split."""
-        while 0 < count < len(ids) and self._inside_word(ids[count - 1], ids[count]):
+        spelled = self.tokenizer.token_bytes
+        while 0 < count < len(ids) and splits_word(spelled[ids[count - 1]], spelled[ids[count]]):
             count -= 1
         return count
-
-    def _inside_word(self, before: int, after: int) -> bool:
-        last_byte, first_byte = self.tokenizer.token_bytes[before][-1:], self.tokenizer.token_bytes[after][:1]
-        return all(map(is_word_byte, last_byte + first_byte)) and bool(last_byte and first_byte)

@@ -17,6 +17,8 @@ LEAST_OWN = -12.0
 HOPELESS = 0.02
 """The product of its tokens' probabilities below which an answer is given up; less where the bar is very low."""
 
+WORD_BYTES = frozenset(byte for byte in range(256) if byte >= 0x80 or byte == ord("_") or chr(byte).isalnum())
+
 Names = Mapping[int, Chosen]
 """The chosen names, each at the index of its first token."""
 NO_NAMES: Names = {}
@@ -99,8 +101,8 @@ def likely_start(
     best, saved = whole, whole.p_accept * len(spelled) if whole.p_accept >= bar else 0.0
     ends = pairwise([*(end for end, _ in tokens), len(spelled)]) if bar else ()
     for count, ((end, following), chance) in enumerate(zip(ends, calibration.chances(probabilities), strict=False), 1):
-        splits = all(map(is_word_byte, spelled[max(end - 1, 0) : end + 1]))
-        if chance >= bar and 0 < end < min(following, len(spelled)) and not splits and chance * end > saved:
+        is_cut = 0 < end < min(following, len(spelled)) and not splits_word(spelled[:end], spelled[end : end + 1])
+        if chance >= bar and is_cut and chance * end > saved:
             start = spelled[:end].decode("utf-8", "ignore")
             best, saved = Filled(start, probabilities[:count], chance, complete=False), chance * end
     return best
@@ -115,8 +117,9 @@ def is_hopeless(probabilities: Iterable[float], bar: float) -> bool:
     return math.prod(probabilities) < min(HOPELESS, bar / 10)
 
 
-def is_word_byte(byte: int) -> bool:
-    return byte >= 0x80 or byte == ord("_") or chr(byte).isalnum()
+def splits_word(before: bytes, after: bytes) -> bool:
+    """Whether a word goes on from one text to the next."""
+    return bool(before and after) and before[-1] in WORD_BYTES and after[0] in WORD_BYTES
 
 
 def confident(probabilities: Sequence[float], bar: float) -> int:

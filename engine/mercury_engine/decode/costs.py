@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -17,6 +18,8 @@ MOST_ROWS = 128
 MEASURED = (1, 2, 4, 8, 16, 32, 64, MOST_ROWS)
 MEASURED_AT_START = (1, 32)
 """The two sizes measured at the start: to know more of them made answers no faster on any device so far."""
+TABLED = 1 << 16
+"""More rows than a pass has that is chosen."""
 START_SECONDS = 0.2
 REPEATS = 3
 MEASURED_CONTEXT = 1024
@@ -30,14 +33,22 @@ class Costs(Struct, frozen=True):
     sizes: tuple[int, ...] = ()
 
     def of(self, rows: np.ndarray | float) -> np.ndarray | float:
-        """The interpolated cost; beyond the last measurement each row costs the average there."""
-        padded = self._padded(np.asarray(rows))
-        inside = np.interp(padded, self.rows, self.milliseconds)
-        return inside * np.maximum(1.0, padded / self.rows[-1])
+        """The interpolated cost; beyond the last measurement each row costs the average there. Rows are whole numbers,
+        or infinite."""
+        if isinstance(rows, np.ndarray):
+            return _tabled(self)[np.minimum(rows, TABLED).astype(int)]
+        return _tabled(self)[int(rows)] if rows < TABLED else self.each(np.asarray(rows))
 
-    def _padded(self, rows: np.ndarray) -> np.ndarray:
+    def each(self, rows: np.ndarray) -> np.ndarray:
         at = np.searchsorted(self.sizes, rows)
-        return np.where(at < len(self.sizes), np.take([*self.sizes, 0], at), rows)
+        padded = np.where(at < len(self.sizes), np.take([*self.sizes, 0], at), rows)
+        return np.interp(padded, self.rows, self.milliseconds) * np.maximum(1.0, padded / self.rows[-1])
+
+
+@lru_cache(2)
+def _tabled(costs: Costs) -> np.ndarray:
+    """By the number of rows, infinite at the last: policies ask several times for each pass."""
+    return np.append(costs.each(np.arange(TABLED)), np.inf)
 
 
 class CostMeter:

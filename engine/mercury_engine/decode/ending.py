@@ -29,10 +29,13 @@ def inside(text: str, margin: int) -> str:
 
 def once(text: str) -> str:
     """The text up to the end of the first repetition, if it ends with several equal ones."""
-    for size in range(1, min(LONGEST_ROUND, len(text) // ROUNDS) + 1):
-        start = len(text) - size
+    last, least = len(text) - 1, max(0, len(text) - 1 - min(LONGEST_ROUND, len(text) // ROUNDS))
+    at = text.rfind(text[-1:], least, last) if len(text) >= SHORTEST_CIRCLE else -1
+    while at >= 0:
+        size, start = last - at, at + 1
         while start > 0 and text[start - 1] == text[start - 1 + size]:
             start -= 1
         if len(text) - start >= max(ROUNDS * size, SHORTEST_CIRCLE) and WORD.search(text, start):
             return text[: start + size]
+        at = text.rfind(text[-1:], least, at)
     return text

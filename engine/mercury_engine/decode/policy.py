@@ -76,7 +76,7 @@ class Acceptance:
         """Learn from a canvas how far its draft is expected to be right; `ended` if no tokens were left to draft."""
         agreeing = np.cumprod([self.of(level) for level in evidence])
         known = len(self._survival) if ended else len(agreeing)
-        agreeing = np.pad(agreeing, (0, known - len(agreeing)))
+        agreeing = np.append(agreeing, np.zeros(known - len(agreeing)))
         self._drawn[:known] += 1
         self._survival[:known] += (agreeing - self._survival[:known]) / np.minimum(self._drawn[:known], LONGEST_MEMORY)
 
@@ -226,7 +226,7 @@ def _likeliest(stopping_NP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How likely verification stops at one of the 0, 1, … likeliest places, and these places."""
     order_NM = np.argsort(-stopping_NP, axis=1, kind="stable")[:, :MOST_ANCHORS]
     covered_NM = np.take_along_axis(stopping_NP, order_NM, 1).cumsum(1)
-    return np.pad(covered_NM, [(0, 0), (1, 0)]), order_NM
+    return np.concatenate([np.zeros((len(covered_NM), 1)), covered_NM], 1), order_NM
 
 
 def _rows(counts_N: np.ndarray, onward_NM: np.ndarray, sizes_S11: np.ndarray, room: float = np.inf) -> np.ndarray:
