@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.redaction import ForeignText, Secrets, mask_secrets, tells_secrets
@@ -55,6 +55,7 @@ AROUND = st.text(max_size=20) | st.sampled_from(["x" * 150, " \n" * 5000, "&amp;
 
 
 @settings(max_examples=300)
+@example("0000000:", ENCODED[3], "%", "", 160)
 @given(KEYS, st.sampled_from(ENCODED), AROUND, AROUND, st.integers(1, 400))
 def test_known_secret_is_not_shown_wherever_text_is_cut(key, encode, before, after, most):
     said = encode(key)
