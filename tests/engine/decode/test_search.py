@@ -177,7 +177,7 @@ def test_likeliest_first_line_is_searched_for_by_hand(searches, mode):
 
 
 def test_alternatives_depart_from_the_same_likeliest_line(searches):
-    for head in HEADS:
+    for head in HEADS[:2]:
         texts = [
             final(engine(random_runtime()), asked(f"{head}\n", mode="line", seed=seed)).spans[0].text
             for seed in range(4)
@@ -185,7 +185,7 @@ def test_alternatives_depart_from_the_same_likeliest_line(searches):
         assert len(set(texts)) == len(texts)
 
 
-def test_nothing_is_no_departure(searches):
+def test_empty_answers_are_no_departures(searches):
     list(engine(random_runtime()).infill(asked("x = $0\n", mode="line", budget=4)))
     answer = searches[0].best.answers[0]
     answer.choices[0] = replace(answer.choices[0], others=((EOM, 0.9), (TOKENIZER.encode(" \n")[0], 0.8)))
@@ -194,7 +194,7 @@ def test_nothing_is_no_departure(searches):
     )
 
 
-def test_what_is_tried_is_not_settled(searches):
+def test_tried_lines_are_not_settled(searches):
     drafts = [*engine(random_runtime()).infill(asked("x = $0\n", mode="block", slots=True))]
     settled = [[slot.text for slot in draft.spans[0].slots if slot.settled] for draft in drafts]
     assert settled[-1]

@@ -97,7 +97,7 @@ def test_request_names_span_within_its_window():
     assert text[span.end :].startswith("\nvalue_1500")
 
 
-def test_no_model_sees_blanks_behind_the_cursor():
+def test_blanks_behind_the_cursor_are_not_asked_about():
     question = question_of("x = $0  \ny = 1\n")
     asked = request(question, Target(question.offset, question.offset + 2, "line"))
     assert asked.windows[0].text == "x = \ny = 1\n"
@@ -153,7 +153,7 @@ class ShowsThenSpoils(SaysInTurn):
             yield last
 
 
-async def test_what_was_shown_is_not_replaced_by_another_answer():
+async def test_shown_answer_is_not_replaced_by_another():
     await check_search(ShowsThenSpoils("return x return", "pass"), "", 1, effort="high")
     await check_search(ShowsThenSpoils("return x return", "pass"), "", 1, persistent=True)
 
