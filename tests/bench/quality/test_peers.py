@@ -131,9 +131,7 @@ def test_contenders_by_name(folder, tmp_path):
 
 
 def test_unknown_peer_is_refused_with_the_known_ones():
-    with pytest.raises(
-        EngineError, match=r"not one of the peers ar, .*ngram, .*effort:high: .*'telepathy'"
-    ):
+    with pytest.raises(EngineError, match=r"not one of the peers ar, .*ngram, .*effort:high: .*'telepathy'"):
         open_contender("peer:telepathy")
     with pytest.raises(EngineError, match="no model is installed"):
         open_contender("peer:ar")
