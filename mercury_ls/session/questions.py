@@ -126,14 +126,14 @@ class Questions:
             small=info is not None and info.small,
             grows=info is not None and info.grows,
             most_tokens=budgets.tokens,
+            persistent=invoked and info is not None and not (info.small or info.metered),
         )
 
     def completion(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:
         """The question for what belongs at the cursor: what is known of the names there goes along."""
-        question, info = self.about(snapshot, offset, invoked=invoked), self.engine.status.info
+        question = self.about(snapshot, offset, invoked=invoked)
         return replace(
             question,
-            persistent=invoked and info is not None and not (info.small or info.metered),
             bar=self.budgets.bar,
             blind_bar=bar_of(self.settings),
             deadline_ms=max(self.budgets.deadline_ms, 1000 * EXPLICIT_SECONDS if invoked else 0.0),
