@@ -22,6 +22,7 @@ from mercury_engine.api import (
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
+from mercury_ls.code.lexemes import line_break
 from mercury_ls.completion import tables
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related, window
@@ -129,16 +130,26 @@ async def _improving(question: Question, target: Target, engine: Infill, deadlin
     if offer := _row_of_table(question, target):
         yield Answer(offers=(offer,), source="table", final=True)
         return
-    for seed in count(question.seed):
-        async with aclosing(engine.infill(deadline.limited(request(question, target, seed)))) as drafts:
-            async for draft in drafts:
-                answer = answered(question, target, draft)
-                is_shown = is_shown or bool(answer.offers)
-                if not draft.final:
-                    yield answer
-        if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
-            break
+    for span in (target, _below(question, target)):
+        if span is None or (span.below and not (answer.silence == EMPTY and deadline.left)):
+            continue
+        for seed in count(question.seed):
+            async with aclosing(engine.infill(deadline.limited(request(question, span, seed)))) as drafts:
+                async for draft in drafts:
+                    answer = answered(question, span, draft)
+                    is_shown = is_shown or bool(answer.offers)
+                    if not draft.final:
+                        yield answer
+            if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
+                break
     yield replace(answer, final=True)
+
+
+def _below(question: Question, span: Target) -> Target | None:
+    """Where the next line goes, which is asked for by hand if nothing belongs on this one any more."""
+    snapshot, line = question.snapshot, question.snapshot.line_of(span.start)
+    is_at_end = span.end == snapshot.line_end(line) and bool(snapshot.line(line).strip())
+    return Target(span.start, span.end, "block", free=True, below=True) if question.persistent and is_at_end else None
 
 
 def _row_of_table(question: Question, span: Target) -> Offer | None:
@@ -198,10 +209,13 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
     snapshot = question.snapshot
     start, end = window(snapshot, span.start, question.budget.characters)
     before, after = snapshot.text[start : span.start], snapshot.text[span.end : end]
+    mode = span.mode
+    if span.below:
+        before, mode = before.rstrip(" \t") + line_break(snapshot.text), "block" if question.strong else "line"
     return InfillRequest(
         session=question.session,
         windows=(Window(snapshot.path, snapshot.language, before + after),),
-        spans=(Span(0, len(before), len(before), span.mode, question.most_tokens),),
+        spans=(Span(0, len(before), len(before), mode, question.most_tokens),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
@@ -216,6 +230,8 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """What is unlikely to be kept is not shown, but followed: the text that the user writes says what it was worth."""
     filled = draft.spans[0]
+    if span.below and filled.text.strip():
+        filled = replace(filled, text="\n" + filled.text)
     answer = Answer(
         step=draft.step,
         draft=filled.text,

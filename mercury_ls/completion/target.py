@@ -16,12 +16,14 @@ CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 
 class Target(Struct, frozen=True):
     """A range of the document that a suggestion replaces. If it is `free`, the model's word is taken for where its
-    answer ends: it may leave the block of its first line, continue an argument, or be a bracket alone."""
+    answer ends: it may leave the block of its first line, continue an argument, or be a bracket alone. What goes
+    `below` begins on a new line."""
 
     start: int
     end: int
     mode: Literal["line", "block", "edit"]
     free: bool = False
+    below: bool = False
 
 
 class Silence(Struct, frozen=True):

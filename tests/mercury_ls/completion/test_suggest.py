@@ -140,10 +140,28 @@ async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
     await check_search(SaysInTurn(*broken), "return x", 3, effort="high")
     await check_search(SaysInTurn(*broken), "", 1, effort="medium")
     await check_search(SaysInTurn(*broken), "return x", 3, persistent=True)
-    await check_search(SaysInTurn("", "return x"), "", 1, persistent=True)
     await check_search(SaysInTurn("return x", "pass"), "return x", 1, effort="high")
     await check_search(SaysInTurn(*["return x return"] * 9), "", 5, effort="high")
     await check_search(SaysInTurn(")", "return x"), "return x", 2, effort="high")
+
+
+class AddsBelow:
+    """Nothing to a line, and another line to what ends with a line feed."""
+
+    async def infill(self, request):
+        text = request.windows[0].text[: request.spans[0].start]
+        yield Draft(1, (Filled("    return x" * text.endswith("\n"), (0.9,), 0.9, True),), final=True)
+
+
+async def test_next_line_is_asked_for_by_hand_where_a_line_is_complete():
+    async def shown(drawn, **known):
+        return [offer.edit.text for offer in (await last(question_of(drawn, **known), AddsBelow())).offers]
+
+    drawn = "def f(x):\n    x = 1$0\n"
+    assert await shown(drawn, persistent=True) == ["\n    return x"]
+    assert await shown(drawn.replace("\n", "\r\n"), persistent=True) == ["\r\n    return x"]
+    assert await shown(drawn) == await shown("def f(x):\n    x = $01\n", persistent=True) == []
+    assert await shown("def f(x):\n    $0\n", persistent=True) == []
 
 
 class ShowsThenSpoils(SaysInTurn):
