@@ -1,6 +1,6 @@
 """What a user waits for at each step through two files, with a model's real weights and the real processes.
 
-    python -m bench.latency [--model FOLDER|URL] [--set FILE] [--files N] [--busy CORES]
+    python -m bench.latency [--model FOLDER|URL] [--set FILE] [--files N] [--busy CORES] [--by-hand]
 
 A URL is that of llama.cpp's server, which is asked as llama.vim asks it, and timed up to the end of the first line.
 Each file is opened and asked in at once; a few keys are typed and asked after; after a rest the cursor jumps by 100
@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_rows
 
 INLINE = "textDocument/inlineCompletion"
-AUTOMATIC = 2
+BY_HAND, AUTOMATIC = 1, 2
 KEYS, KEY_SECONDS, REST_SECONDS = 5, 0.12, 4.0
 JUMP_LINES = 100
 STEPS = ("open", "key", "jump", "return")
@@ -70,12 +71,14 @@ def main() -> None:
     parser.add_argument("--set", type=Path, default=OWN_SET, help="rows whose files are visited")
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--busy", type=int, default=0, help="keep this many cores busy meanwhile")
+    parser.add_argument("--by-hand", action="store_true", help="ask as with the key that requests a suggestion")
     given = parser.parse_args()
     files = list(long_files(read_rows(given.set)))[: given.files]
     if len(files) < 2:
         raise SystemExit(f"{given.set}: fewer than two files of more than {JUMP_LINES} lines; name another set")
     with busy(given.busy):
-        steps, usage = asyncio.run(visited(given.model, files, rest=REST_SECONDS))
+        trigger = BY_HAND if given.by_hand else AUTOMATIC
+        steps, usage = asyncio.run(visited(given.model, files, rest=REST_SECONDS, trigger=trigger))
     found = {name: figures([step for step in steps if step.name == name]) for name in STEPS}
     print(f"{'':8}{'n':>5}{'p50 ms':>9}{'p90 ms':>9}{'shown':>7}{'awaited':>9}{'ahead':>8}  (tokens, mean)")
     for name, row in found.items():
@@ -112,11 +115,11 @@ class Peer(Protocol):
 
 
 async def visited(
-    model: str, files: Sequence[FimRow], *, rest: float, pause: float = KEY_SECONDS
+    model: str, files: Sequence[FimRow], *, rest: float, pause: float = KEY_SECONDS, trigger: int = AUTOMATIC
 ) -> tuple[list[Step], Usage]:
     """All steps through each file and the one behind it."""
     steps, usage = [], Usage()
-    asked = _llama if model.startswith("http://") else _own
+    asked = _llama if model.startswith("http://") else partial(_own, trigger=trigger)
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         async with asked(model, root, usage) as peer:
@@ -127,19 +130,20 @@ async def visited(
 
 
 @asynccontextmanager
-async def _own(model: str, root: Path, usage: Usage) -> AsyncIterator[Peer]:
+async def _own(model: str, root: Path, usage: Usage, trigger: int) -> AsyncIterator[Peer]:
     """The language server and its engine, in the folder of a project."""
     (root / ".git").mkdir()
     with engine_server(model) as (runtime, environment):
         async with running(root, **environment) as client:
             await is_ready(client)
             async with measured(engine_pid(runtime), usage):
-                yield Own(client, runtime)
+                yield Own(client, runtime, trigger)
 
 
 class Own:
-    def __init__(self, client: Client, runtime: Path) -> None:
+    def __init__(self, client: Client, runtime: Path, trigger: int) -> None:
         self._client = client
+        self._trigger = trigger
         self._runtime = runtime
         self.open, self.insert = client.open, client.insert
 
@@ -148,7 +152,7 @@ class Own:
 
     async def is_shown(self, uri: str, line: int, character: int) -> bool:
         place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
-        answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": AUTOMATIC}})
+        answer: Any = await self._client.request(INLINE, {**place, "context": {"triggerKind": self._trigger}})
         return bool(answer["items"])
 
     async def tokens_read(self) -> Mapping[str, int]:
