@@ -181,7 +181,7 @@ class MercuryEngine:
 
         try:
             for part in parts:
-                passes = part.search.run(part.request.effort, part.request.seed, thorough=self._searches(part.request))
+                passes = part.search.run(part.request.effort, part.request.seed)
                 while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
                     self._show(part, question, filled, frames)
                     yield draft()
@@ -207,7 +207,8 @@ class MercuryEngine:
         numbers: tuple[int, ...],
         carried: Sequence[Carried],
     ) -> "_Part":
-        search = Search(self._decoder.tokenizer, self._starter(place, session, request, row, carried))
+        start = self._starter(place, session, request, row, carried)
+        search = Search(self._decoder.tokenizer, start, thorough=self._searches(request))
         return _Part(request, place, session, numbers, search)
 
     def _following(self, part: "_Part") -> "_Part | None":
@@ -334,11 +335,10 @@ class MercuryEngine:
         return request.invoked and not self._decoder.runtime.config.is_small
 
     def _searches(self, request: InfillRequest) -> bool:
-        """Whether the likeliest first line is searched for: for who asks by hand. What is likely enough to be shown
-        while typing is the greedy line."""
-        if request.effort == "instant" or not request.invoked or self._decoder.runtime.config.is_small:
-            return False
-        return _inserts(request) and request.spans[0].mode != "edit"
+        """Whether the likeliest first line is searched for: by hand only, since what is likely enough to be shown while
+        typing is the greedy line anyway."""
+        is_completion = _inserts(request) and request.spans[0].mode != "edit"
+        return is_completion and request.effort != "instant" and self._shows_all(request)
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""

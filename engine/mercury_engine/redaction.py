@@ -200,24 +200,28 @@ def _found(plain: str, parts: Set[str]) -> Iterator[tuple[int, int]]:
 
 def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
     """The text without blanks, and with characters instead of their encodings, which may be encoded themselves; and
-    where each character of that begins in the text, and where the last one ends. Blanks may stand within an encoding,
-    or between a percent sign and what is none."""
-    for patterns in ((BLANK, *[ENCODED] * MOST_ENCODINGS), [ENCODED] * MOST_ENCODINGS):
-        read, places = text, list(range(len(text) + 1))
-        for pattern in patterns:
-            pieces, kept, last = [], [], 0
-            for match in pattern.finditer(read):
-                piece = _character(match)
-                pieces += (read[last : match.start()], piece)
-                kept += places[last : match.start()]
-                kept += places[match.start() : match.start() + len(piece)]
-                last = match.end()
-            read, places = "".join((*pieces, read[last:])), kept + places[last:]
-            yield read.translate(SAME), places
-            if not ENCODED.search(read):
-                if pattern is BLANK:
-                    return
-                break
+    where each character of that begins in the text, and where the last one ends. Encodings are read across blanks, and
+    then as they stand: a percent sign may only seem to belong to what follows a blank."""
+    encodings = [ENCODED] * MOST_ENCODINGS
+    yield from _decoded(text, [BLANK, *encodings])
+    if any(mark in text for mark in "%&\\"):
+        yield from _decoded(text, encodings)
+
+
+def _decoded(text: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[tuple[str, list[int]]]:
+    places = list(range(len(text) + 1))
+    for pattern in patterns:
+        pieces, kept, last = [], [], 0
+        for match in pattern.finditer(text):
+            piece = _character(match)
+            pieces += (text[last : match.start()], piece)
+            kept += places[last : match.start()]
+            kept += places[match.start() : match.start() + len(piece)]
+            last = match.end()
+        text, places = "".join((*pieces, text[last:])), kept + places[last:]
+        yield text.translate(SAME), places
+        if not ENCODED.search(text):
+            return
 
 
 def _character(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """The straight path of an inline completion: from a text and a cursor to offers, or to the reason for none."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import Protocol
@@ -65,8 +65,9 @@ class Question(Struct, frozen=True, kw_only=True):
     asked for several lines wherever they fit, `small` that it is asked for code alone, `grows` that its drafts only
     ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
     that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
-    `alternatives` how many answers it may have. If it is `persistent`, other answers are asked for while one has to be
-    discarded. The `blind_bar` is for answers whose model tells no probabilities.
+    `alternatives` how many answers it may have. If it is `persistent`, another answer is asked for where one has to
+    be discarded, and the next line where a line is complete. The `blind_bar` is for answers whose model tells no
+    probabilities.
     """
 
     snapshot: Snapshot
@@ -114,42 +115,54 @@ async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGe
             if not first.final:
                 yield first
 
-    async def last(seed: int) -> Answer:
-        async with aclosing(
-            _improving(replace(question, seed=seed, persistent=False), target, engine, deadline)
-        ) as answers:
+    async def last(number: int) -> Answer:
+        async with aclosing(_improving(alternative(question, number), target, engine, deadline)) as answers:
             return [answer async for answer in answers][-1]
 
-    seeds = range(question.seed + 1, question.seed + question.alternatives) if deadline.left else ()
-    alternatives = await asyncio.gather(*map(last, seeds), return_exceptions=True)
+    numbers = range(1, question.alternatives) if deadline.left else ()
+    alternatives = await asyncio.gather(*map(last, numbers), return_exceptions=True)
     yield joined([first, *(other for other in alternatives if isinstance(other, Answer))])
 
 
+def alternative(question: Question, number: int) -> Question:
+    """The question for the first other answer, the second, and so on. None of them is worth further attempts."""
+    return replace(question, seed=question.seed + number, persistent=False)
+
+
 async def _improving(question: Question, target: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
-    answer, is_shown = NO_DRAFT, False
+    answer = NO_DRAFT
     if offer := _row_of_table(question, target):
         yield Answer(offers=(offer,), source="table", final=True)
         return
-    for span in (target, _below(question, target)):
-        if span is None or (span.below and not (answer.silence == EMPTY and deadline.left)):
-            continue
-        for seed in count(question.seed):
-            async with aclosing(engine.infill(deadline.limited(request(question, span, seed)))) as drafts:
-                async for draft in drafts:
-                    answer = answered(question, span, draft)
-                    is_shown = is_shown or bool(answer.offers)
-                    if not draft.final:
-                        yield answer
-            if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
-                break
+    for span in _targets(question, target):
+        async with aclosing(_attempts(question, span, engine, deadline)) as answers:
+            async for answer in answers:
+                if not answer.final:
+                    yield answer
+        if answer.silence != EMPTY or not deadline.left:
+            break
     yield replace(answer, final=True)
 
 
-def _below(question: Question, span: Target) -> Target | None:
-    """Where the next line goes, which is asked for by hand if nothing belongs on this one any more."""
-    snapshot, line = question.snapshot, question.snapshot.line_of(span.start)
-    is_at_end = span.end == snapshot.line_end(line) and bool(snapshot.line(line).strip())
-    return Target(span.start, span.end, "block", free=True, below=True) if question.persistent and is_at_end else None
+def _targets(question: Question, target: Target) -> Iterator[Target]:
+    """The target, and by hand at the end of a line the place below, for when the model adds nothing to the line."""
+    yield target
+    snapshot, line = question.snapshot, question.snapshot.line_of(target.start)
+    if question.persistent and target.end == snapshot.line_end(line) and snapshot.line(line).strip():
+        yield Target(target.start, target.end, "block", free=True, below=True)
+
+
+async def _attempts(question: Question, span: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
+    """The answers to each seed as they grow, until one is shown or no other is worth a try."""
+    answer, is_shown = NO_DRAFT, False
+    for seed in count(question.seed):
+        async with aclosing(engine.infill(deadline.limited(request(question, span, seed)))) as drafts:
+            async for draft in drafts:
+                answer = answered(question, span, draft)
+                is_shown = is_shown or bool(answer.offers)
+                yield answer
+        if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
+            return
 
 
 def _row_of_table(question: Question, span: Target) -> Offer | None:

@@ -15,7 +15,7 @@ from mercury_ls.code.documents import Change, Snapshot
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
-from mercury_ls.completion.suggest import Question, joined, where
+from mercury_ls.completion.suggest import Question, alternative, joined, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
@@ -280,8 +280,7 @@ class Session:
         if not generation.alternatives:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
-            question = replace(question, persistent=False)
-            questions = (replace(question, seed=question.seed + other) for other in range(1, number))
+            questions = (alternative(question, other) for other in range(1, number))
             generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -19,7 +19,7 @@ MEASURED = (1, 2, 4, 8, 16, 32, 64, MOST_ROWS)
 MEASURED_AT_START = (1, 32)
 """The two sizes measured at the start: to know more of them made answers no faster on any device so far."""
 TABLED = 1 << 16
-"""More rows than a pass has that is chosen."""
+"""The numbers of rows whose cost is looked up: more than a policy ever chooses among."""
 START_SECONDS = 0.2
 REPEATS = 3
 MEASURED_CONTEXT = 1024
@@ -37,9 +37,9 @@ class Costs(Struct, frozen=True):
         or infinite."""
         if isinstance(rows, np.ndarray):
             return _tabled(self)[np.minimum(rows, TABLED).astype(int)]
-        return _tabled(self)[int(rows)] if rows < TABLED else self.each(np.asarray(rows))
+        return _tabled(self)[int(rows)] if rows < TABLED else self.interpolated(np.asarray(rows))
 
-    def each(self, rows: np.ndarray) -> np.ndarray:
+    def interpolated(self, rows: np.ndarray) -> np.ndarray:
         at = np.searchsorted(self.sizes, rows)
         padded = np.where(at < len(self.sizes), np.take([*self.sizes, 0], at), rows)
         return np.interp(padded, self.rows, self.milliseconds) * np.maximum(1.0, padded / self.rows[-1])
@@ -47,8 +47,8 @@ class Costs(Struct, frozen=True):
 
 @lru_cache(2)
 def _tabled(costs: Costs) -> np.ndarray:
-    """By the number of rows, infinite at the last: policies ask several times for each pass."""
-    return np.append(costs.each(np.arange(TABLED)), np.inf)
+    """The cost of 0, 1, … rows, and at the end infinity: a policy asks several times for each pass."""
+    return np.append(costs.interpolated(np.arange(TABLED)), np.inf)
 
 
 class CostMeter:

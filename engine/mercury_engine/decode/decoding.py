@@ -79,7 +79,7 @@ A = TypeVar("A", bound=GrowingAnswer)
 
 
 class Forced(Struct, frozen=True):
-    """The forced start of answer `number`, and the probability that the answers up to its end are like that."""
+    """The forced start of answer `number`, and the probability of all tokens up to its end."""
 
     number: int = 0
     ids: Sequence[int] = ()

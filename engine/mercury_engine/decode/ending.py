@@ -29,6 +29,7 @@ def inside(text: str, margin: int) -> str:
 
 def once(text: str) -> str:
     """The text up to the end of the first repetition, if it ends with several equal ones."""
+    # A round ends with the same character as the text, so only its earlier occurrences are tried.
     last, least = len(text) - 1, max(0, len(text) - 1 - min(LONGEST_ROUND, len(text) // ROUNDS))
     at = text.rfind(text[-1:], least, last) if len(text) >= SHORTEST_CIRCLE else -1
     while at >= 0:

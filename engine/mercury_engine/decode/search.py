@@ -35,18 +35,20 @@ class Search:
     """The decodings of one request; `best` is the one to show at any time, `run` pauses between forwards. Each
     seed gives another answer.
 
-    `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
+    `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown. If it is
+    `thorough`, the answer begins with the likeliest line.
     """
 
-    def __init__(self, tokenizer: Tokenizer, start: Start) -> None:
-        self.best = start()
+    def __init__(self, tokenizer: Tokenizer, start: Start, *, thorough: bool = False) -> None:
+        self.best = start(one_line=thorough)
+        self._thorough = thorough
         self.departure = 0
         self._tokenizer = tokenizer
         self._start = start
 
-    def run(self, effort: Effort, seed: int, *, thorough: bool = False) -> Passes[None]:
+    def run(self, effort: Effort, seed: int) -> Passes[None]:
         explore = self._sketch if effort == "instant" else HoleDecoding.run
-        if thorough:
+        if self._thorough:
             yield from self._find_first_line()
             yield
         yield from explore(self.best)
@@ -61,12 +63,10 @@ class Search:
         yield from explore(self.best)
 
     def _find_first_line(self) -> Passes[None]:
-        """The likeliest first line, from which the answer then goes on. The token that is likelier at first may leave
-        only unlikely ones, so the likeliest departures are followed, each until it is less likely than the best line.
-        """
-        first = self.best = self._start(one_line=True)
-        yield from first.run()
-        tried = [first]
+        """Begin the answer with its likeliest line. The token that is likelier at first may leave only unlikely ones,
+        so the likeliest departures are followed, each until it is less likely than the best line."""
+        yield from self.best.run()
+        tried = [self.best]
         for _ in range(FOLLOWED):
             options = branches(tried, self._tokenizer, RUNNERS_UP)
             if not options or options[0].probability <= self.best.probability:

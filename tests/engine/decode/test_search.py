@@ -95,8 +95,8 @@ def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
     begun = []
 
     class Watched(engines.Search):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
             begun.append(self.best)
 
     monkeypatch.setattr(engines, "Search", Watched)
@@ -148,8 +148,8 @@ def searches(monkeypatch):
     made = []
 
     class Watched(engines.Search):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
             made.append(self)
 
     monkeypatch.setattr(engines, "Search", Watched)
