@@ -478,14 +478,15 @@ class Exchange:
         return response.read1(PIECE)
 
     def _end(self, error: LinkError | None, reusable: bool) -> None:
-        if not reusable or error is not None or self._cancelled:
-            self._dropped()
         with self._news:
             self._ended = True
-            self._error = None if self._cancelled else error
+            cancelled = self._cancelled  # who closes it from here on changes nothing
+            self._error = None if cancelled else error
             self._news.notify_all()
+        if not reusable or error is not None or cancelled:
+            self._dropped()
         self._client.ended(self)
-        self._client.keep(self._client.spare() if self._cancelled else self._connection)
+        self._client.keep(self._client.spare() if cancelled else self._connection)
 
 
 class _CancelledError(Exception):

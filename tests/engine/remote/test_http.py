@@ -101,6 +101,20 @@ def test_closing_is_seen_by_the_server():
         assert exchange.take() == b""
 
 
+def test_closing_at_the_very_end_leaves_no_socket_open(monkeypatch):
+    def end(exchange, ended):
+        if ended:
+            exchange.close()
+        vars(exchange)["_ended"] = ended
+
+    ended = property(lambda exchange: vars(exchange)["_ended"], end)
+    monkeypatch.setattr(http.Exchange, "_ended", ended, raising=False)
+    with serving({"/props": document({})}) as server, client_of(server.address) as client:
+        exchange = client.open("GET", "/props")
+        exchange.join()
+    del exchange  # warns of a socket that is still open
+
+
 def test_unwanted_answer_keeps_its_connection():
     def answer(line, asked):
         line.head()
