@@ -48,19 +48,22 @@ class Window(Struct, frozen=True):
     first_line: int = 0
 
 
-SpanMode = Literal["line", "block", "edit", "region"]
+SpanMode = Literal["line", "block", "edit", "region", "proposal"]
 """Insert up to the end of the line, insert a block, rewrite these lines, or rewrite what should change around the
-cursor: a `region` is a whole window, of which a next-edit model chooses the lines that it rewrites."""
+cursor: a `region` is a whole window, of which a next-edit model chooses the lines that it rewrites. Of a `proposal` the
+text is given: the answer is how likely it is that the user makes this of these lines next."""
 
 
 class Span(Struct, frozen=True):
-    """A half-open range of a window that the model may rewrite; `start == end` inserts."""
+    """A half-open range of a window that the model may rewrite; `start == end` inserts. `text` is what is proposed
+    there."""
 
     window: int
     start: int
     end: int
     mode: SpanMode
     budget: int = 64
+    text: str = ""
 
 
 class Snippet(Struct, frozen=True):

@@ -23,12 +23,14 @@ from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
+from mercury_engine.decode.opinion import Opinion
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
+from mercury_engine.prompts.proposal import proposal_prompt
 from mercury_engine.tokens.layout import (
     Budget,
     Hole,
@@ -117,6 +119,9 @@ class MercuryEngine:
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         """Answer a request. Those that take turns share their forwards where the device gains by it: see
         `ForwardBatcher`."""
+        if _proposes(request):
+            yield from self._judged(request)
+            return
         place = self._place(request)
         row = self._laid_out(place, request)
         self.report.asked(len(row.ids), self._sessions.unread(row.ids))
@@ -127,8 +132,11 @@ class MercuryEngine:
         """Encode the context up to its last row, the nearest lines first: with the newest suffix, snippets and edits if
         much of them is new, or if that is quick.
 
-        With nothing left to encode, measure the costs that starting had no time for. This shares no forwards.
+        With nothing left to encode, measure the costs that starting had no time for. This shares no forwards. Proposals
+        have no context worth encoding ahead.
         """
+        if _proposes(request):
+            return
         place = self._place(request)
         rows = [self._ahead(place, request, budget) for budget in self._budgets(request)]
         for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
@@ -154,6 +162,7 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
+            answers=("line", "block", "edit") if runtime.config.is_small else ("line", "block", "edit", "proposal"),
             small=self._decoder.runtime.config.is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
@@ -192,6 +201,31 @@ class MercuryEngine:
             yield draft(final=True)
         finally:
             place.remember(self._past_answers(parts, question))
+            self._sessions.trim()
+
+    def _judged(self, request: InfillRequest) -> Iterator[Draft]:
+        """How likely the model finds the proposals, one after the other; the probabilities of those for which there is
+        no time are missing."""
+        prompts = [proposal_prompt(request, span) for span in request.spans]
+        opinions = [Opinion.of(self._decoder.tokenizer, prompt) for prompt in prompts]
+        session = self._sessions.open(f"{request.session}, proposals", opinions[0].ids)
+        started, steps = self._clock(), count(1)
+
+        def draft(*, final: bool = False) -> Draft:
+            spans = zip(request.spans, opinions, strict=True)
+            filled = (Filled(span.text, opinion.probabilities, complete=True) for span, opinion in spans)
+            return Draft(next(steps), tuple(filled), final)
+
+        def judge() -> Steps[Draft]:
+            for opinion in opinions:
+                passes = opinion.form(session, self._decoder.pace, self.report)
+                while self._has_time(request.deadline_ms, started) and (yield from until_pause(passes)):
+                    yield draft()
+            yield draft(final=True)
+
+        try:
+            yield from self._batcher.run(judge(), session)
+        finally:
             self._sessions.trim()
 
     def _first(self, request: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> "_Part":
@@ -444,6 +478,10 @@ def open_runtime(
 
 def _is_insertion(span: Span) -> bool:
     return span.start == span.end
+
+
+def _proposes(request: InfillRequest) -> bool:
+    return any(span.mode == "proposal" for span in request.spans)
 
 
 def _inserts(request: InfillRequest) -> bool:
