@@ -86,6 +86,7 @@ ORDER = {
             "judged",
             "latency",
             "load",
+            "opinions",
             "pace",
             "ratchet",
             "server",

@@ -40,6 +40,8 @@ READING = "late: the model is still reading the code around the cursor, {} to go
 EMPTY = "empty: the model adds nothing here"
 
 EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
+OPINION_TOKENS, OPINION_MS = 500, 1500.0
+"""What a model reads before it has an opinion of several edits, and how long that may take."""
 """What a model of this project answers."""
 
 LEAST_SAVING = 4.0
@@ -98,11 +100,11 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
-    """The spans to ask an engine about: all that it answers, but edits only if its word about them counts."""
+    """The spans to ask an engine about: all that it answers, but for its opinion only where that comes in time."""
     if info is None:
         return EVERYTHING
-    is_judge = info.calibrated and not info.small
-    return tuple(mode for mode in info.answers if mode != "edit" or is_judge)
+    is_quick = info.reading_ms(OPINION_TOKENS) <= OPINION_MS
+    return tuple(mode for mode in info.answers if mode != "proposal" or is_quick)
 
 
 async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGenerator[Answer]:

@@ -24,18 +24,21 @@ from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
 
+CandidatePlace = tuple[str, int, int, str | None]
+
 MOST_RANKED = 200
 ABOUT = 0.7
+"""The share of the likeliest edit's probability that others need to be shown with it."""
 SURE = 0.9
 
 
 class Candidate(Struct, frozen=True):
-    """An edit that may come next: `[start, end)` of a snapshot becomes `text`, or what a model writes if that is None.
+    """An edit that may come next: `[start, end)` of a snapshot becomes `text`; None where no rule knows what.
 
     `p_edit` is the chance that the user would make it, from `features`, and `p_due` that of having anything left to do
-    where this is the likeliest; `rule` is what it follows from, `reach` the lines for which it does all of the rule's
-    edit. Edits of one rule that are `bound` are made together or not at all; a `certain` one renames the very thing
-    that was renamed where it is declared.
+    where this is the likeliest; after a model has judged it, `p_edit` is both and has to reach another `bar`. `rule` is
+    what it follows from, `reach` the lines for which it does all of the rule's edit. Edits of one rule that are `bound`
+    are made together or not at all; a `certain` one renames the very thing that was renamed where it is declared.
     """
 
     uri: str
@@ -47,9 +50,14 @@ class Candidate(Struct, frozen=True):
     features: dict[str, float]
     p_edit: float = 0.0
     p_due: float = 1.0
+    bar: float = 0.0
     reach: tuple[int, int] | None = None
     bound: bool = False
     certain: bool = False
+
+
+def place_of(candidate: Candidate) -> CandidatePlace:
+    return candidate.uri, candidate.start, candidate.end, candidate.text
 
 
 def find(situation: Situation) -> list[Candidate]:
@@ -74,7 +82,7 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
 
 
 def _of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
-    """A place without a text is a call whose new argument a model has to write."""
+    """A place without a text is a call whose new argument no rule knows."""
     return Candidate(
         uri=snapshot.uri,
         start=place.start,

@@ -2,8 +2,9 @@
 
     async for answer in next_edits(NextQuestion(..., others=snapshots), engine): ...
 
-What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then writes
-what no rule knows. The last answer is final. Offsets are of the snapshots whose versions the answer names.
+What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then judges
+it, or, if it is a next-edit model, writes what no rule knows. The last answer is final. Offsets are of the snapshots
+whose versions the answer names.
 """
 
 import asyncio
@@ -25,17 +26,14 @@ from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit import ranking, region
-from mercury_ls.next_edit.candidates import Candidate, distinct, renames
+from mercury_ls.next_edit import opinion, ranking, region
+from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
-from mercury_ls.next_edit.model import requests, written_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 
-ABOUT = 0.7
-"""The share of the likeliest edit's probability that others need to be shown with it."""
 TURN_SECONDS = 0.01
 PATIENCE = 4
 """Times that of a keystroke: parsing a long file is worth waiting for here."""
@@ -44,6 +42,8 @@ AS_LIKELY = 0.9
 
 
 NOTHING_FOLLOWS = "nothing follows from the last edits"
+OPINION_MS = 2000.0
+"""How long an edit waits for a model's opinion."""
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
 
@@ -94,7 +94,7 @@ async def answers(
     answer = await _checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
-        asking = _rewritten_by if "region" in question.modes else _written_by
+        asking = _rewritten_by if "region" in question.modes else _judged_by
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
@@ -182,21 +182,23 @@ def _with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Regio
     return replace(answer, unshown=Offer(edits, rewrite.edits[0].p_edit, base, kind="region", evidence=evidence))
 
 
-async def _written_by(
+async def _judged_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
-    """The answer with what a model writes where a rule leaves open what to write."""
+    """The answer after the model's opinion on what the rules propose. What is certain does not wait for it."""
     bar = ranking.load().bar
-    earlier: list[Candidate] = []
-    deadline = Deadline(question.deadline_ms)
-    for regions, infill in requests(question, candidates) if "edit" in question.modes else ():
-        written: list[Candidate] = []
-        async with aclosing(engine.infill(deadline.limited(infill))) as drafts:
-            async for draft in drafts:
-                written = written_edits(question, regions, candidates, draft)
-                latest = await _checked(question, distinct([*candidates, *earlier, *written]), bar)
-                yield replace(latest, step=draft.step, sent=draft.sent)
-        earlier += written
+    is_certain = any(candidate.certain for candidate in group(question, candidates, bar))
+    proposals = opinion.proposals(question, candidates) if "proposal" in question.modes and not is_certain else []
+    if not proposals:
+        return
+    deadline = question.deadline_ms and min(question.deadline_ms, OPINION_MS)
+    infill = Deadline(deadline).limited(opinion.request(question, proposals))
+    async with aclosing(engine.infill(infill)) as drafts:
+        async for draft in drafts:
+            if draft.final:
+                judged = opinion.judged(candidates, proposals, draft.spans)
+                answer = await _checked(question, distinct(judged), bar)
+            yield replace(answer, step=draft.step, sent=draft.sent)
 
 
 def _admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -22,7 +22,7 @@ DECLARING = frozenset(
 
 
 class Place(Struct, frozen=True):
-    """`[start, end)` would become `text`, or what a model writes if that is None.
+    """`[start, end)` would become `text`; None where no rule knows what.
 
     `likeness` is the share of neighbouring tokens that are as at the edited place; `same_role` says whether both are
     used alike (called, a member, bare), `declaration_gone` whether the edit was of a declaration and none is left.

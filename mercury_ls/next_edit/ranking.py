@@ -10,20 +10,22 @@ from msgspec import Struct
 
 from mercury_ls.completion.judge import logistic
 
-SUREST = 0.95
-"""No model is surer of what it writes."""
+LEAST_LIKELIHOOD = -40.0
 
 
 class Ranking(Struct, frozen=True):
     """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds; `due` tells from the
     likeliest edit whether anything is due at all. `bar` is the least that both chances together come to where an edit
-    is shown without a model. `fitted` says from what and how well.
+    is shown. `opinion` weighs their product with what a model thinks of the edit; the result has to reach the
+    `opinion_bar`. `fitted` says from what and how well.
     """
 
     kinds: dict[str, float]
     weights: dict[str, float]
     bar: float
     due: dict[str, float] = {}
+    opinion: dict[str, float] = {}
+    opinion_bar: float = 0.0
     fitted: dict[str, object] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
@@ -34,8 +36,13 @@ class Ranking(Struct, frozen=True):
         """The chance that anything is left to do where this edit is the likeliest."""
         if not self.due:
             return 1.0
-        values = {"bias": 1.0, "ranked": _odds(probability), **features}
+        values = {"bias": 1.0, "ranked": log_odds(probability), **features}
         return logistic(sum(self.due.get(name, 0.0) * value for name, value in values.items()))
+
+    def judged(self, probability: float, log_likelihood: float) -> float:
+        """The chance of an edit of this probability that is as likely by a model as the logarithm says."""
+        values = {"bias": 1.0, "ranked": log_odds(probability), "likelihood": max(log_likelihood, LEAST_LIKELIHOOD)}
+        return logistic(sum(weight * values[name] for name, weight in self.opinion.items()))
 
 
 @cache
@@ -44,16 +51,6 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def written_probability(probability: float, p_model: float) -> float:
-    """The chance of an edit that a model wrote, so sure of it, where an edit was so likely: a cautious guess."""
-    return logistic(0.5 * _odds(probability) + 0.9 * _odds(p_model) - 1.0)
-
-
-def can_be_shown(probability: float, bar: float) -> bool:
-    """Whether a model that is as sure as it ever is writes something likely enough."""
-    return written_probability(probability, SUREST) >= bar
-
-
-def _odds(probability: float) -> float:
+def log_odds(probability: float) -> float:
     bounded = min(max(probability, 0.001), 0.999)
     return math.log(bounded / (1.0 - bounded))

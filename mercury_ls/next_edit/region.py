@@ -1,7 +1,8 @@
 """What a next-edit model rewrites around a place: it is given a window, chooses its own lines in it, and answers with
 the window's whole new text."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
@@ -9,19 +10,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
+from mercury_ls.code import syntax
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
 from mercury_ls.code.lexemes import line_break, minimal
+from mercury_ls.code.modules import Project
 from mercury_ls.completion.context import window
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import Question
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit.candidates import Candidate, distinct
-from mercury_ls.next_edit.model import place_of, unwelcome
+from mercury_ls.next_edit.candidates import Candidate, distinct, permitted, place_of
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.once import is_prose
 from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.renamed import Renames
+
+WORD = re.compile(r"\w+")
 
 SURE_ENOUGH = 0.6
 """A rule's edit as likely as this does not wait for long for a model that may know more."""
@@ -104,6 +111,29 @@ def rewritten(
     ]
     reason = unwelcome(question, candidates_of_model, candidates)
     return _discarded(reason) if reason else RegionRewrite(tuple(candidates_of_model), evidence)
+
+
+def unwelcome(question: NextQuestion, own_edits: Sequence[Candidate], candidates: Iterable[Candidate]) -> str:
+    """Why what a model has written is not shown: it restores what the user has just changed, unless that was a typo, or
+    in code it writes the new name for something else that has the old one; empty if it does neither."""
+    files = question.files
+    reversals = [edit for edit in own_edits if question.is_reversal(edit.uri, edit)]
+    if not all(_mends_a_word(files[edit.uri], edit) for edit in reversals):
+        return "it would undo what was done a moment ago"
+    learned = rules(question.edits)
+    renames = Renames.of(learned, files.values(), (question.project or Project()).with_files(files.values()))
+    allowed = permitted([*candidates, *own_edits], renames, files)
+    is_welcome = all(edit in allowed or is_prose(files[edit.uri], edit.start) for edit in own_edits)
+    return "" if is_welcome else "it would rename something else too"
+
+
+def _mends_a_word(snapshot: Snapshot, edit: Candidate) -> bool:
+    """True if the edit makes one word of another, after which the file has fewer syntax errors."""
+    old = snapshot.text[edit.start : edit.end]
+    change = minimal(old, edit.text or "")
+    words = old[change.start : change.end], change.text
+    before = syntax.problems(snapshot.tree) if all(WORD.fullmatch(word) for word in words) else 0
+    return bool(before) and syntax.problems_after(snapshot, edit.start, edit.end, edit.text or "") < before
 
 
 def _discarded(reason: str) -> Silence:

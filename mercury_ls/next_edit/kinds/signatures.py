@@ -121,7 +121,7 @@ class Signature(Rule, frozen=True, kw_only=True):
 
 
 class JudgedCall(Struct, frozen=True):
-    """A call that may have to change: what follows is in `place`, if that is clear; without a text, a model writes the
+    """A call that may have to change: what follows is in `place`, if that is clear; without a text, nothing tells the
     `missing` arguments. A call that is not `certain` may be another function's, and has no place."""
 
     call: CalledArguments

@@ -39,15 +39,16 @@ class Engine:
             yield draft
 
 
-class Opinion:
-    """Writes the same for every span, or makes of its old text what a function does."""
+class Judge:
+    """Finds proposals with one of these texts likely, and no others."""
 
-    def __init__(self, write, p_accept=0.9) -> None:
-        self.write, self.p_accept = write, p_accept
+    def __init__(self, *likely) -> None:
+        self.likely = likely
 
     def infill(self, request):
-        old = [request.windows[s.window].text[s.start : s.end] for s in request.spans]
-        yield Draft(1, tuple(Filled(self.write(text), p_accept=self.p_accept, complete=True) for text in old), True)
+        chances = [0.99 if any(text in span.text for text in self.likely) else 0.001 for span in request.spans]
+        spans = zip(request.spans, chances, strict=True)
+        yield Draft(1, tuple(Filled(span.text, (chance,) * 4, complete=True) for span, chance in spans), True)
 
 
 def states_of(drawn: str | tuple[str, ...]) -> list[str]:
@@ -147,14 +148,6 @@ first = ⟦fetch→load⟧("a")
 second = ⟦fetch→load⟧$0("b")
 third = fetch("c")
 """
-CALLED = """\
-def fetch(name⟦→, retries⟧$0):
-    return name, retries
-
-
-one = fetch(1)
-{between}two = fetch(2)
-"""
 
 
 def other_file(text: str) -> Snapshot:
@@ -213,36 +206,46 @@ async def test_rule_based_edits_come_before_the_model_answers():
     assert not engine.requests
 
 
-async def test_calls_that_lie_close_are_asked_about_at_once_with_their_old_text():
-    engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between="x = 1\n" * 9), "python"), engine)
-    (asked,) = engine.requests
-    old = [asked.windows[0].text[s.start : s.end] for s in asked.spans]
-    assert {s.mode for s in asked.spans} == {"edit"}
-    assert [any(f"fetch({number})\n" in text for text in old) for number in (1, 2)] == [True, True]
-    assert len(old) == 2
+JUDGING = ("line", "block", "proposal")
 
 
-async def test_model_writes_where_no_rule_knows_text():
-    question = question_of(CALLED.format(between=""), "python", invoked=True, bar=0.001)
-    answer = await last_of(question, Engine(Opinion(lambda old: old.replace("fetch(1)", "fetch(1, 3)"), 0.99)))
-    assert [edit.text for edit in answer.edits] == [", 3"]
-
-
-async def test_nonsense_of_a_model_is_not_shown():
-    question = question_of(CALLED.format(between=""), "python")
-    answer = await last_of(question, Engine(Opinion(lambda old: "))) nonsense(\n", p_accept=0.1)))
+async def test_unlikely_edit_of_a_rule_is_not_shown():
+    question = question_of(THIRD, "python", modes=JUDGING)
+    assert (await last_of(question)).edits
+    answer = await last_of(question, Engine(Judge()))
     assert not answer.edits
+    assert answer.silence.startswith("unsure: ")
 
 
-async def test_unfinished_text_of_model_is_not_shown():
-    class Cut:
+@pytest.mark.parametrize("scenario", ASKED, ids=lambda scenario: scenario.title)
+async def test_likely_edit_of_a_rule_is_shown_unasked(scenario):
+    question = question_of(scenario.drawn, scenario.language, modes=JUDGING)
+    answer = await last_of(question, Engine(Judge(" or 0")))
+    assert drawn_after(question.snapshot, answer) == due_after(scenario.drawn), answer.silence
+
+
+async def test_model_without_time_changes_nothing():
+    class Late:
         def infill(self, request):
-            yield Draft(1, tuple(Filled("return", p_accept=0.99) for _ in request.spans), True)
+            yield Draft(1, tuple(Filled(span.text, complete=True) for span in request.spans), True)
 
-    drawn = CALLED.format(between="")
-    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.001), Engine(Cut()))
-    assert all(edit.text.strip() != "return" for edit in answer.edits)
+    question = question_of(THIRD, "python", modes=JUDGING)
+    assert (await last_of(question, Engine(Late()))).edits == (await last_of(question)).edits
+
+
+async def test_certain_edit_needs_no_opinion():
+    engine = Engine(Judge())
+    assert (await last_of(question_of(RENAME, "python", modes=JUDGING), engine)).edits
+    assert not engine.requests
+
+
+async def test_proposals_stand_between_the_lines_around_them():
+    engine = Engine(Judge())
+    await last_of(question_of(THIRD, "python", modes=JUDGING), engine)
+    (asked,) = engine.requests
+    (window,), (span,) = asked.windows, asked.spans
+    assert window.text == 'first = load("a")\nsecond = load("b")\nthird = fetch("c")\n'
+    assert (window.text[span.start : span.end], span.text) == ('third = fetch("c")\n', 'third = load("c")\n')
 
 
 async def test_engine_without_draft_leaves_what_rules_know():
@@ -252,27 +255,6 @@ async def test_engine_without_draft_leaves_what_rules_know():
 
     answer = await last_of(question_of(RENAME, "python"), Engine(Mute()))
     assert len(answer.edits) == 3
-
-
-async def test_model_is_not_asked_where_its_word_changes_nothing():
-    engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between=""), "python", bar=0.999), engine)
-    assert not engine.requests
-
-
-async def test_edits_far_apart_come_in_windows_of_their_own():
-    engine = Engine(FakeEngine())
-    await last_of(question_of(CALLED.format(between="x = 1\n" * 3000), "python"), engine)
-    assert len(engine.requests) == 2
-    assert all(len(request.windows[0].text) < ContextBudget().characters for request in engine.requests)
-
-
-async def test_line_too_long_for_model_is_not_asked_about():
-    engine = Engine(FakeEngine())
-    long = CALLED.format(between="x = 1\n" * 9).replace("fetch(2)", f"fetch({'1 + ' * 3000}2)")
-    await last_of(question_of(long, "python"), engine)
-    (asked,) = engine.requests
-    assert [asked.windows[0].text[s.start : s.end].count("fetch(1)") for s in asked.spans] == [1]
 
 
 def counted(monkeypatch) -> list[int]:

@@ -348,12 +348,12 @@ def test_model_that_rewrites_nearly_everything_has_lost_its_way(answer, edits):
     ("known", "expected"),
     [
         ({}, EVERYTHING),
-        ({"calibrated": False}, ("line", "block")),
-        ({"small": True}, ("line", "block")),
-        ({"calibrated": False, "answers": ("region",)}, ("region",)),
+        ({"answers": ("region",), "reads_per_second": 10.0}, ("region",)),
+        ({"answers": ("line", "proposal"), "reads_per_second": 1000.0}, ("line", "proposal")),
+        ({"answers": ("line", "proposal"), "reads_per_second": 100.0}, ("line",)),
     ],
 )
-def test_engine_is_asked_about_edits_only_where_its_word_counts(known, expected):
+def test_engine_is_asked_for_its_opinion_only_where_that_comes_in_time(known, expected):
     assert asked_modes(replace(EngineInfo("e", "m", "cpu", 2048), **known)) == expected
 
 

@@ -14,7 +14,7 @@ from mercury_ls.completion.offers import Offer
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.learn import rules
-from mercury_ls.next_edit.model import unwelcome
+from mercury_ls.next_edit.region import unwelcome
 from mercury_ls.next_edit.renamed import Renames, Sought, may_use, sought
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.requests import ANYONE, Asker

@@ -11,12 +11,12 @@ from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
-from tests.mercury_ls.next_edit.test_pipeline import DUE, EDIT, Engine, Opinion, asked_at, last_of, states_of
+from tests.mercury_ls.next_edit.test_pipeline import DUE, EDIT, asked_at, last_of, states_of
 
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)
 
 
-async def check(drawn: str, note: str = "", silence: str = "", opened: tuple[str, ...] = (), engine=None) -> None:
+async def check(drawn: str, note: str = "", silence: str = "", opened: tuple[str, ...] = ()) -> None:
     """The `note` of the offer, or how the reason for `silence` begins. The file of the edits is open, and those that
     are `opened`."""
     pieces = FILE.split(drawn.lstrip("\n"))[1:]
@@ -38,7 +38,7 @@ async def check(drawn: str, note: str = "", silence: str = "", opened: tuple[str
         neighbours=tuple(snapshot for path, snapshot in snapshots.items() if path != home),
         project=Project(read=texts.get, exists=texts.__contains__),
     )
-    answer = await last_of(question, engine)
+    answer = await last_of(question)
     assert (answer.offer.note if answer.offer else "") == note
     assert answer.silence.startswith(silence)
     for made in sorted(answer.edits, key=lambda each: -each.start):
@@ -288,12 +288,6 @@ async def test_calls_that_need_an_argument_are_named():
     await check(NEEDING, note="needs an argument for `limit`: use.py:3; cannot be judged: use.py:4")
     without = NEEDING.partition("def f")[0]
     await check(without, silence="needs an argument for `limit`: use.py:3; cannot be judged: use.py:4")
-
-
-async def test_model_writes_the_argument_that_no_rule_knows():
-    drawn = "--- rows.py\ndef check(first⟦→, limit⟧): ...\n\n\ncheck(1«→, 20»)\n"
-    engine = Engine(Opinion(lambda text: text.replace("check(1)", "check(1, 20)")))
-    await check(drawn, engine=engine)
 
 
 async def test_argument_that_one_call_was_given_by_hand_is_given_to_calls_elsewhere():

@@ -1,0 +1,109 @@
+"""What a model thinks of the edits that rules propose: how likely each is as the next one after those of the user."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from statistics import mean
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Filled, InfillRequest, Span, Window
+from mercury_engine.prompts.lines import lines_of as whole_lines
+from mercury_ls.code.documents import Snapshot, unified
+from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.completion.judge import logistic
+from mercury_ls.next_edit import ranking
+from mercury_ls.next_edit.candidates import ABOUT, Candidate, CandidatePlace, lines_of, place_of
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.ranking import log_odds
+from mercury_ls.next_edit.rule import Rule
+
+MOST_PROPOSALS = 4
+LINES_ABOVE, LINES_BELOW = 6, 3
+LEAST_CHANCE = 0.02
+SMALLEST_PROBABILITY = 1e-9
+
+Proposal = tuple[Candidate, ...]
+"""Candidates on the same lines, which would be shown together; the likeliest is the first."""
+
+
+def proposals(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Proposal]:
+    """The likeliest; what is certain needs no opinion."""
+    by_lines: dict[tuple[str, range], list[Candidate]] = {}
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.p_edit):
+        if candidate.text is not None and not candidate.certain and candidate.p_edit >= LEAST_CHANCE:
+            rows = lines_of(question.files[candidate.uri], candidate.start, candidate.end)
+            together = by_lines.setdefault((candidate.uri, rows), [])
+            if not together or candidate.p_edit >= ABOUT * together[0].p_edit:
+                together.append(candidate)
+    return [tuple(together) for together in by_lines.values()][:MOST_PROPOSALS]
+
+
+def request(question: NextQuestion, proposals: Sequence[Proposal]) -> InfillRequest:
+    lines = [_changed_lines(question.files[proposal[0].uri], proposal) for proposal in proposals]
+    return InfillRequest(
+        session=question.session,
+        windows=tuple(window for window, _ in lines),
+        spans=tuple(replace(span, window=number) for number, (_, span) in enumerate(lines)),
+        edits=question.history.edits(question.recent_edits),
+        invoked=question.invoked,
+        effort=question.effort,
+    )
+
+
+def judged(
+    candidates: Sequence[Candidate], proposals: Sequence[Proposal], answers: Sequence[Filled]
+) -> list[Candidate]:
+    """The candidates with the chances that they have by the model's opinion. What it says of a proposal also tells of
+    the other candidates of its rules."""
+    chances: dict[CandidatePlace, float] = {}
+    shifts: dict[Rule | None, list[float]] = {}
+    for proposal, answer in zip(proposals, answers, strict=True):
+        if answer.confidence:
+            before = chance_by_rule(proposal)
+            chance = ranking.load().judged(before, likelihood(answer))
+            for candidate in proposal:
+                chances[place_of(candidate)] = chance
+                shifts.setdefault(candidate.rule, []).append(log_odds(chance) - log_odds(before))
+    return [_judged(candidate, chances, shifts) for candidate in candidates]
+
+
+def chance_by_rule(proposal: Proposal) -> float:
+    return proposal[0].p_edit * proposal[0].p_due
+
+
+def likelihood(answer: Filled) -> float:
+    """The logarithm of how likely the model finds a proposal."""
+    return sum(math.log(max(probability, SMALLEST_PROBABILITY)) for probability in answer.confidence)
+
+
+def _judged(
+    candidate: Candidate, chances: Mapping[CandidatePlace, float], shifts: Mapping[Rule | None, Sequence[float]]
+) -> Candidate:
+    chance = chances.get(place_of(candidate))
+    if chance is None and (candidate.text is None or candidate.certain or candidate.rule not in shifts):
+        return candidate
+    if chance is None:
+        chance = logistic(log_odds(chance_by_rule((candidate,))) + mean(shifts[candidate.rule]))
+    return replace(candidate, p_edit=chance, p_due=1.0, bar=ranking.load().opinion_bar)
+
+
+def _changed_lines(snapshot: Snapshot, proposal: Proposal) -> tuple[Window, Span]:
+    """The lines that the proposal changes, between some that it leaves, and what they become."""
+    text, rows = snapshot.text, lines_of(snapshot, proposal[0].start, proposal[0].end)
+    start, end = snapshot.line_start(rows[0]), snapshot.line_stop(rows[-1])
+    first, last = max(rows[0] - LINES_ABOVE, 0), min(rows[-1] + LINES_BELOW, snapshot.line_count - 1)
+    changes = [TextEdit(c.start - start, c.end - start, c.text or "") for c in proposal]
+    old, new = (whole_lines(unified(lines)) for lines in (text[start:end], applied(text[start:end], changes)))
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    above = unified(text[snapshot.line_start(first) : start]) + "".join(old[:head])
+    changed, below = "".join(old[head : len(old) - tail]), "".join(old[len(old) - tail :])
+    window = above + changed + below + unified(text[end : snapshot.line_stop(last)])
+    span = Span(0, len(above), len(above + changed), "proposal", text="".join(new[head : len(new) - tail]))
+    return Window(snapshot.path, snapshot.language, window, first), span
+
+
+def _shared(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many lines both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
