@@ -28,6 +28,9 @@ from mercury_training.progress import shown
 
 RIDGE = 1.0
 NAMES = ("bias", "ranked", "likelihood")
+BAR = 0.4
+"""The chance at which an edit is shown that a model has judged. The bias is moved so that the ranking's bar is this
+one."""
 SCALE = np.array([1.0, 1.0, 0.1])
 """Of likelihoods, which are the largest numbers, so that the ridge holds all weights alike."""
 
@@ -60,6 +63,7 @@ def main() -> None:
     print("weights:", weights)
     if given.write:
         ranking = json.loads(given.write.read_text(encoding="utf-8"))
+        weights["bias"] = round(weights["bias"] + log_odds(ranking["bar"]) - log_odds(BAR), 3)
         given.write.write_text(json.dumps({**ranking, "opinion": weights}, indent=2) + "\n", encoding="utf-8")
 
 
@@ -71,6 +75,7 @@ def judged(case: Case, engine: Local) -> Iterator[Judged]:
         return
     *_, draft = engine.engine.infill(opinion.request(question, proposals))
     for proposal, answer in zip(proposals, draft.spans, strict=True):
+        assert answer.confidence, "there is no limit of time here"
         edits = [TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in proposal]
         ranked = log_odds(opinion.chance_by_rule(proposal))
         yield Judged(ranked, opinion.likelihood(answer), is_exact(case.snapshot.text, edits, wanted))

@@ -155,6 +155,11 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     root: str = ""
     cursor: int = -1
 
+    @property
+    def proposes(self) -> bool:
+        """Whether it asks for an opinion alone."""
+        return any(span.mode == "proposal" for span in self.spans)
+
     def old(self, span: Span) -> str:
         """The text that a span replaces."""
         return self.windows[span.window].text[span.start : span.end]

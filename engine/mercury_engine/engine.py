@@ -23,14 +23,13 @@ from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.decode.opinion import Opinion
+from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
-from mercury_engine.prompts.proposal import proposal_prompt
 from mercury_engine.tokens.layout import (
     Budget,
     Hole,
@@ -119,7 +118,7 @@ class MercuryEngine:
     def infill(self, request: InfillRequest) -> Generator[Draft]:
         """Answer a request. Those that take turns share their forwards where the device gains by it: see
         `ForwardBatcher`."""
-        if _proposes(request):
+        if request.proposes:
             yield from self._judged(request)
             return
         place = self._place(request)
@@ -135,7 +134,7 @@ class MercuryEngine:
         With nothing left to encode, measure the costs that starting had no time for. This shares no forwards. Proposals
         have no context worth encoding ahead.
         """
-        if _proposes(request):
+        if request.proposes:
             return
         place = self._place(request)
         rows = [self._ahead(place, request, budget) for budget in self._budgets(request)]
@@ -162,7 +161,7 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
-            answers=("line", "block", "edit") if runtime.config.is_small else ("line", "block", "edit", "proposal"),
+            answers=("line", "block", "edit", *(() if runtime.config.is_small else ("proposal",))),
             small=self._decoder.runtime.config.is_small,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
@@ -206,8 +205,8 @@ class MercuryEngine:
     def _judged(self, request: InfillRequest) -> Iterator[Draft]:
         """How likely the model finds the proposals, one after the other; the probabilities of those for which there is
         no time are missing."""
-        prompts = [proposal_prompt(request, span) for span in request.spans]
-        opinions = [Opinion.of(self._decoder.tokenizer, prompt) for prompt in prompts]
+        history = read_history(self._decoder.tokenizer, request)
+        opinions = [Opinion.of(self._decoder.tokenizer, history, request, span) for span in request.spans]
         session = self._sessions.open(f"{request.session}, proposals", opinions[0].ids)
         started, steps = self._clock(), count(1)
 
@@ -478,10 +477,6 @@ def open_runtime(
 
 def _is_insertion(span: Span) -> bool:
     return span.start == span.end
-
-
-def _proposes(request: InfillRequest) -> bool:
-    return any(span.mode == "proposal" for span in request.spans)
 
 
 def _inserts(request: InfillRequest) -> bool:

@@ -39,10 +39,10 @@ LATE = "late: the deadline passed before there was a draft, since the engine was
 READING = "late: the model is still reading the code around the cursor, {} to go"
 EMPTY = "empty: the model adds nothing here"
 
-EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
-OPINION_TOKENS, OPINION_MS = 500, 1500.0
-"""What a model reads before it has an opinion of several edits, and how long that may take."""
+EVERYTHING: tuple[SpanMode, ...] = ("line", "block")
 """What a model of this project answers."""
+OPINION_TOKENS, OPINION_MS = 500, 2000.0
+"""What a model reads before it has an opinion of several edits, and how long these wait for it."""
 
 LEAST_SAVING = 4.0
 """Keystrokes that an unfinished suggestion must save on average; fewer where the bar is lower than usual. Nobody needs
@@ -54,6 +54,7 @@ SEARCHED = 4
 
 UNSURE = "unsure"
 """How the reasons begin for which no other answer is asked for."""
+GIVEN_UP = f"{UNSURE}: no answer is likely"
 
 
 class Infill(Protocol):
@@ -103,7 +104,7 @@ def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
     """The spans to ask an engine about: all that it answers, but for its opinion only where that comes in time."""
     if info is None:
         return EVERYTHING
-    is_quick = info.reading_ms(OPINION_TOKENS) <= OPINION_MS
+    is_quick = 0.0 < info.reading_ms(OPINION_TOKENS) <= OPINION_MS / 2
     return tuple(mode for mode in info.answers if mode != "proposal" or is_quick)
 
 
@@ -261,7 +262,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     if question.grows and not filled.complete:
         filled = replace(filled, text=_beginning(filled.text, span.mode, is_last=draft.final))
     if not filled.text.strip():
-        return replace(answer, silence=EMPTY)
+        return replace(answer, silence=EMPTY if filled.complete or question.invoked else GIVEN_UP)
     evidence = question.judge.evidence(filled, missed=question.missed)
     p_accept, unsure = question.judge.chance(evidence), ""
     answer = replace(answer, evidence=evidence)

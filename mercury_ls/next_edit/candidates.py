@@ -36,9 +36,9 @@ class Candidate(Struct, frozen=True):
     """An edit that may come next: `[start, end)` of a snapshot becomes `text`; None where no rule knows what.
 
     `p_edit` is the chance that the user would make it, from `features`, and `p_due` that of having anything left to do
-    where this is the likeliest; after a model has judged it, `p_edit` is both and has to reach another `bar`. `rule` is
-    what it follows from, `reach` the lines for which it does all of the rule's edit. Edits of one rule that are `bound`
-    are made together or not at all; a `certain` one renames the very thing that was renamed where it is declared.
+    where this is the likeliest; after a model has judged it, `p_edit` is both. `rule` is what it follows from, `reach`
+    the lines for which it does all of the rule's edit. Edits of one rule that are `bound` are made together or not at
+    all; a `certain` one renames the very thing that was renamed where it is declared.
     """
 
     uri: str
@@ -50,7 +50,6 @@ class Candidate(Struct, frozen=True):
     features: dict[str, float]
     p_edit: float = 0.0
     p_due: float = 1.0
-    bar: float = 0.0
     reach: tuple[int, int] | None = None
     bound: bool = False
     certain: bool = False

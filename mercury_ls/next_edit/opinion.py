@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from statistics import mean
 
 from msgspec.structs import replace
@@ -20,7 +20,8 @@ from mercury_ls.next_edit.rule import Rule
 
 MOST_PROPOSALS = 4
 LINES_ABOVE, LINES_BELOW = 6, 3
-LEAST_CHANCE = 0.02
+LONGEST = 4000
+"""In characters, the lines around a proposal included: reading more takes long."""
 SMALLEST_PROBABILITY = 1e-9
 
 Proposal = tuple[Candidate, ...]
@@ -28,15 +29,22 @@ Proposal = tuple[Candidate, ...]
 
 
 def proposals(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Proposal]:
-    """The likeliest; what is certain needs no opinion."""
+    """The likeliest that a model can make likely enough; what is certain needs no opinion."""
     by_lines: dict[tuple[str, range], list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.p_edit):
-        if candidate.text is not None and not candidate.certain and candidate.p_edit >= LEAST_CHANCE:
+        if candidate.text is not None and not candidate.certain:
             rows = lines_of(question.files[candidate.uri], candidate.start, candidate.end)
             together = by_lines.setdefault((candidate.uri, rows), [])
             if not together or candidate.p_edit >= ABOUT * together[0].p_edit:
                 together.append(candidate)
-    return [tuple(together) for together in by_lines.values()][:MOST_PROPOSALS]
+    worth_asking = (proposal for proposal in map(tuple, by_lines.values()) if _is_worth_asking(question, proposal))
+    return [*islice(worth_asking, MOST_PROPOSALS)]
+
+
+def _is_worth_asking(question: NextQuestion, proposal: Proposal) -> bool:
+    window, span = _changed_lines(question.files[proposal[0].uri], proposal)
+    likeliest = ranking.load().judged(chance_by_rule(proposal), 0.0)
+    return likeliest >= max(question.bar, ranking.load().bar) and len(window.text) + len(span.text) <= LONGEST
 
 
 def request(question: NextQuestion, proposals: Sequence[Proposal]) -> InfillRequest:
@@ -46,7 +54,6 @@ def request(question: NextQuestion, proposals: Sequence[Proposal]) -> InfillRequ
         windows=tuple(window for window, _ in lines),
         spans=tuple(replace(span, window=number) for number, (_, span) in enumerate(lines)),
         edits=question.history.edits(question.recent_edits),
-        invoked=question.invoked,
         effort=question.effort,
     )
 
@@ -65,7 +72,7 @@ def judged(
             for candidate in proposal:
                 chances[place_of(candidate)] = chance
                 shifts.setdefault(candidate.rule, []).append(log_odds(chance) - log_odds(before))
-    return [_judged(candidate, chances, shifts) for candidate in candidates]
+    return [_judged(candidate, chances, shifts) for candidate in candidates] if chances else list(candidates)
 
 
 def chance_by_rule(proposal: Proposal) -> float:
@@ -80,12 +87,11 @@ def likelihood(answer: Filled) -> float:
 def _judged(
     candidate: Candidate, chances: Mapping[CandidatePlace, float], shifts: Mapping[Rule | None, Sequence[float]]
 ) -> Candidate:
-    chance = chances.get(place_of(candidate))
-    if chance is None and (candidate.text is None or candidate.certain or candidate.rule not in shifts):
+    if candidate.text is None or candidate.certain:
         return candidate
-    if chance is None:
-        chance = logistic(log_odds(chance_by_rule((candidate,))) + mean(shifts[candidate.rule]))
-    return replace(candidate, p_edit=chance, p_due=1.0, bar=ranking.load().opinion_bar)
+    shift = mean(shifts.get(candidate.rule, (0.0,)))
+    shifted = logistic(log_odds(chance_by_rule((candidate,))) + shift)
+    return replace(candidate, p_edit=chances.get(place_of(candidate), shifted), p_due=1.0)
 
 
 def _changed_lines(snapshot: Snapshot, proposal: Proposal) -> tuple[Window, Span]:

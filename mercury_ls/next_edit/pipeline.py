@@ -8,6 +8,7 @@ whose versions the answer names.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing, suppress
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft
+from mercury_engine.api import Draft, EngineError
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
@@ -26,6 +27,7 @@ from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
+from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
@@ -33,6 +35,8 @@ from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
+
+log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.01
 PATIENCE = 4
@@ -42,8 +46,6 @@ AS_LIKELY = 0.9
 
 
 NOTHING_FOLLOWS = "nothing follows from the last edits"
-OPINION_MS = 2000.0
-"""How long an edit waits for a model's opinion."""
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
 
@@ -89,8 +91,8 @@ async def _in_turns(work: Generator[None, None, T]) -> T:
 async def answers(
     question: NextQuestion, candidates: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
 ) -> AsyncGenerator[Answer]:
-    """The answer by these candidates alone, then with what the model writes as well. `reason` says why there are
-    no candidates, if there are none."""
+    """The answer by these candidates alone, then with what the model says of them. `reason` says why there are no
+    candidates, if there are none."""
     answer = await _checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
@@ -185,20 +187,22 @@ def _with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Regio
 async def _judged_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
 ) -> AsyncGenerator[Answer]:
-    """The answer after the model's opinion on what the rules propose. What is certain does not wait for it."""
-    bar = ranking.load().bar
-    is_certain = any(candidate.certain for candidate in group(question, candidates, bar))
-    proposals = opinion.proposals(question, candidates) if "proposal" in question.modes and not is_certain else []
+    """The answer after the model's opinion on what the rules propose, unless it is asked for by hand, or anything is
+    certain. The answer by rule stays if the model has no opinion."""
+    is_asked = "proposal" in question.modes and not question.invoked and not any(c.certain for c in candidates)
+    bar, proposals = ranking.load().bar, opinion.proposals(question, candidates) if is_asked else []
     if not proposals:
         return
-    deadline = question.deadline_ms and min(question.deadline_ms, OPINION_MS)
-    infill = Deadline(deadline).limited(opinion.request(question, proposals))
-    async with aclosing(engine.infill(infill)) as drafts:
-        async for draft in drafts:
-            if draft.final:
-                judged = opinion.judged(candidates, proposals, draft.spans)
-                answer = await _checked(question, distinct(judged), bar)
-            yield replace(answer, step=draft.step, sent=draft.sent)
+    infill = Deadline(question.deadline_ms).limited(opinion.request(question, proposals))
+    try:
+        async with aclosing(engine.infill(infill)) as drafts:
+            async for draft in drafts:
+                if draft.final:
+                    judged = opinion.judged(candidates, proposals, draft.spans)
+                    answer = await _checked(question, distinct(judged), bar)
+                yield replace(answer, step=draft.step, sent=draft.sent)
+    except (EngineUnavailable, EngineError) as error:
+        log.info("the engine had no opinion of a next edit: %s", error)
 
 
 def _admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -82,7 +82,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         into account."""
         if self.invoked:
             return min(self.bar, fitted)
-        return self.bar if candidate.kind == "region" else max(self.bar, candidate.bar or fitted / candidate.p_due)
+        return self.bar if candidate.kind == "region" else max(self.bar, fitted / candidate.p_due)
 
     def is_reversal(self, uri: str, edit: Candidate | TextEdit) -> bool:
         """Whether the edit restores what the user has just changed."""

@@ -16,8 +16,7 @@ LEAST_LIKELIHOOD = -40.0
 class Ranking(Struct, frozen=True):
     """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds; `due` tells from the
     likeliest edit whether anything is due at all. `bar` is the least that both chances together come to where an edit
-    is shown. `opinion` weighs their product with what a model thinks of the edit; the result has to reach the
-    `opinion_bar`. `fitted` says from what and how well.
+    is shown. `opinion` weighs their product with what a model thinks of the edit. `fitted` says from what and how well.
     """
 
     kinds: dict[str, float]
@@ -25,7 +24,6 @@ class Ranking(Struct, frozen=True):
     bar: float
     due: dict[str, float] = {}
     opinion: dict[str, float] = {}
-    opinion_bar: float = 0.0
     fitted: dict[str, object] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
@@ -41,6 +39,8 @@ class Ranking(Struct, frozen=True):
 
     def judged(self, probability: float, log_likelihood: float) -> float:
         """The chance of an edit of this probability that is as likely by a model as the logarithm says."""
+        if not self.opinion:
+            return probability
         values = {"bias": 1.0, "ranked": log_odds(probability), "likelihood": max(log_likelihood, LEAST_LIKELIHOOD)}
         return logistic(sum(weight * values[name] for name, weight in self.opinion.items()))
 

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import chain, filterfalse, zip_longest
 from threading import Condition, Thread
 from typing import cast
 
@@ -360,10 +360,20 @@ class Worker:
             log.exception("the engine failed to end the warming of session %r", warm.request.session)
 
 
+def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
+    """Opinions hold up no completion of the same user."""
+    newest_first = queue[::-1]
+    return [*filterfalse(_is_opinion, newest_first), *filter(_is_opinion, newest_first)]
+
+
+def _is_opinion(stream: "DraftStream") -> bool:
+    return isinstance(stream.request, InfillRequest) and stream.request.proposes
+
+
 class _Schedule:
     """The open requests, and which of them run next: completions before conversations, clients round robin, the newest
-    request of each first. Where completions never end, the conversation that has waited longest gets a step now and
-    then.
+    request of each first, but opinions of next edits last. Where completions never end, the conversation that has
+    waited longest gets a step now and then.
 
     A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
     and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then the
@@ -394,7 +404,7 @@ class _Schedule:
         return waiting[0]
 
     def choose(self, limit: int, now: float) -> "list[DraftStream]":
-        ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
+        ranks = zip_longest(*map(_by_urgency, self._clients.values()))
         streams = [stream for rank in ranks for stream in rank if stream is not None]
         completions = [stream for stream in streams if isinstance(stream.request, InfillRequest)]
         conversations = [stream for stream in streams if stream not in completions]

@@ -41,7 +41,7 @@ TRIES = 3
 
 
 class NextEdits:
-    """Looks for what is put on offer. Rules need no model, and a weak model takes nothing from what they find."""
+    """Looks for what is put on offer. Rules need no model."""
 
     def __init__(
         self,

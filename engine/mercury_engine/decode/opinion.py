@@ -1,19 +1,33 @@
 """How likely a model finds an edit that it did not write: the probability of each of its tokens as a diff goes on."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.api import InfillRequest, Span
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.policy import Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes
-from mercury_engine.prompts.proposal import ProposalPrompt
+from mercury_engine.prompts.proposal import diffs, proposal_prompt
 from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 LONGEST_HISTORY, LONGEST_PLACE, LONGEST_WRITTEN = 600, 300, 200
 """In tokens: of earlier edits, of which the newest count most; of the lines above and the old ones; of the new ones."""
+
+
+def read_history(tokenizer: Tokenizer, request: InfillRequest) -> list[int]:
+    """The newest edits that fit, the oldest of them first."""
+    history: list[int] = []
+    for text in diffs(request.edits):
+        ids = tokenizer.encode(text)
+        if history and len(history) + len(ids) > LONGEST_HISTORY:
+            break
+        history = ids[:LONGEST_HISTORY] + history
+    return history
 
 
 class Opinion(Struct, eq=False):
@@ -24,14 +38,9 @@ class Opinion(Struct, eq=False):
     probabilities: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, prompt: ProposalPrompt) -> "Opinion":
-        history: list[int] = []
-        for text in reversed(prompt.edits):
-            ids = tokenizer.encode(text)
-            if history and len(history) + len(ids) > LONGEST_HISTORY:
-                break
-            history = ids[:LONGEST_HISTORY] + history
-        read = history + tokenizer.encode(prompt.place)[-LONGEST_PLACE:]
+    def of(cls, tokenizer: Tokenizer, history: Sequence[int], request: InfillRequest, span: Span) -> "Opinion":
+        prompt = proposal_prompt(request, span)
+        read = [*history, *tokenizer.encode(prompt.place)[-LONGEST_PLACE:]]
         judged = [*tokenizer.encode(prompt.written)[:LONGEST_WRITTEN], *tokenizer.encode(prompt.after)[:1]]
         return cls(np.array(read + judged, np.int32), len(read) - 1)
 
@@ -39,7 +48,8 @@ class Opinion(Struct, eq=False):
         """Read what comes before, then the proposal in one forward."""
         prefix = HintedPrefix.without_hints(self.ids, np.arange(len(self.ids), dtype=np.int32))
         before, chunk = prefix.upto(self.anchor + 1), pace.chunk()
-        while (yield from pace.read(session, before, report, leave=chunk, chunk=chunk)):
+        leave = max(chunk - (len(prefix) - len(before)), 1)
+        while (yield from pace.read(session, before, report, leave=leave, chunk=chunk)):
             yield
         cached = session.align(before)
         fused = fuse(cached, prefix, self.anchor - cached)

@@ -1,10 +1,10 @@
 """A proposed edit as the next hunk of a diff, which begins with what the user has done."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from mercury_engine.api import InfillRequest, Span
+from mercury_engine.api import Edit, InfillRequest, Span
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.lines import bare_lines
 
@@ -14,27 +14,30 @@ MOST_LINES = 12
 
 
 class ProposalPrompt(Struct, frozen=True):
-    """The texts of the `edits`, the oldest first; where the proposal stands and what it takes away; what it writes; and
-    the line after it, of which only the beginning is expected."""
+    """Where the proposal stands and what it takes away; what it writes; and what comes after it, of which only the
+    beginning is expected."""
 
-    edits: tuple[str, ...]
     place: str
     written: str
     after: str
+
+
+def diffs(edits: Sequence[Edit]) -> Iterator[str]:
+    """The edits, the newest first."""
+    return (_header(edit.path) + unified(edit) for edit in newest(edits, MOST_EDITS))
 
 
 def proposal_prompt(request: InfillRequest, span: Span) -> ProposalPrompt:
     window = request.windows[span.window]
     above, below = bare_lines(window.text[: span.start]), bare_lines(window.text[span.end :])
     old, new = bare_lines(window.text[span.start : span.end]), bare_lines(span.text)
-    first = window.first_line + 1
+    first, header = window.first_line + 1, _header(window.path)
     sizes = (len(above) + len(lines) + len(below) for lines in (old, new))
     head = "@@ " + " ".join(f"{sign}{first},{size}" for sign, size in zip("-+", sizes, strict=True)) + " @@\n"
     return ProposalPrompt(
-        edits=tuple(_header(edit.path) + unified(edit) for edit in reversed(newest(request.edits, MOST_EDITS))),
-        place=_header(window.path) + head + _marked(" ", above) + _marked("-", old[:MOST_LINES]),
+        place=header + head + _marked(" ", above) + _marked("-", old[:MOST_LINES]),
         written=_marked("+", new[:MOST_LINES]),
-        after=_marked(" ", below[:1]),
+        after=_marked(" ", below[:1]) or header,
     )
 
 

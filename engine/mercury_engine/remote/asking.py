@@ -59,6 +59,7 @@ def masked(request: InfillRequest) -> InfillRequest:
     return replace(
         request,
         windows=tuple(replace(window, text=hide(window.text)) for window in request.windows),
+        spans=tuple(replace(span, text=hide(span.text)) for span in request.spans),
         snippets=tuple(Snippet(snippet.path, hide(snippet.text)) for snippet in request.snippets),
         edits=tuple(edit.with_texts(hide_all) for edit in request.edits),
         diagnostics=tuple(replace(diagnostic, message=hide(diagnostic.message)) for diagnostic in request.diagnostics),

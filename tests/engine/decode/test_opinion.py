@@ -5,9 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Span, Window
-from mercury_engine.decode.opinion import Opinion
+from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.model.runtime import Rows
-from mercury_engine.prompts.proposal import proposal_prompt
 from tests.engine.tiny import DOCUMENT, TOKENIZER, engine, final, random_runtime, request
 
 EDITS = (Edit("shapes.py", 2, "class Form:\n", "class Shape:\n", above="import math\n\n"),)
@@ -24,7 +23,8 @@ def proposals(*texts: str, **fields) -> InfillRequest:
 
 def read_at_once(asked: InfillRequest, span: Span) -> list[float]:
     """The same probabilities from one forward over everything."""
-    opinion, runtime = Opinion.of(TOKENIZER, proposal_prompt(asked, span)), random_runtime()
+    runtime = random_runtime()
+    opinion = Opinion.of(TOKENIZER, read_history(TOKENIZER, asked), asked, span)
     ids = opinion.ids
     forward = runtime.forward(Rows(ids, np.arange(len(ids), dtype=np.int32)), runtime.cache())
     logits_RV = np.asarray(forward.logits_WV, np.float64)

@@ -1,5 +1,5 @@
 from mercury_engine.api import Edit, InfillRequest, Span, Window
-from mercury_engine.prompts.proposal import ProposalPrompt, proposal_prompt
+from mercury_engine.prompts.proposal import ProposalPrompt, diffs, proposal_prompt
 
 EDIT = Edit("area.py", 4, "print(w)\n", "print(width)\n", above="w = 1\n", below="done()\n")
 HEADER = "diff --git a/area.py b/area.py\n--- a/area.py\n+++ b/area.py\n"
@@ -11,18 +11,19 @@ def check(old: str, new: str, expected: ProposalPrompt) -> None:
     span = Span(0, len(above), len(above + old), "proposal", text=new)
     request = InfillRequest(session="s", windows=(window,), spans=(span,), edits=(EDIT,))
     assert proposal_prompt(request, span) == expected
+    assert [*diffs(request.edits)] == EDITS
 
 
-EDITS = (f"{HEADER}@@ -4,3 +4,3 @@\n w = 1\n-print(w)\n+print(width)\n done()\n",)
+EDITS = [f"{HEADER}@@ -4,3 +4,3 @@\n w = 1\n-print(w)\n+print(width)\n done()\n"]
 
 
 def test_proposal_is_the_next_hunk_of_a_diff():
     place = f"{HEADER}@@ -9,4 +9,5 @@\n one = 1\n-two = w\n"
-    check("two = w\n", "two = width\nmore()\n", ProposalPrompt(EDITS, place, "+two = width\n+more()\n", " three = 3\n"))
+    check("two = w\n", "two = width\nmore()\n", ProposalPrompt(place, "+two = width\n+more()\n", " three = 3\n"))
 
 
 def test_proposal_may_only_remove_or_only_add():
     place = f"{HEADER}@@ -9,4 +9,3 @@\n one = 1\n-two = w\n"
-    check("two = w\n", "", ProposalPrompt(EDITS, place, "", " three = 3\n"))
+    check("two = w\n", "", ProposalPrompt(place, "", " three = 3\n"))
     place = f"{HEADER}@@ -9,3 +9,4 @@\n one = 1\n"
-    check("", "two = 2\n", ProposalPrompt(EDITS, place, "+two = 2\n", " three = 3\n"))
+    check("", "two = 2\n", ProposalPrompt(place, "+two = 2\n", " three = 3\n"))

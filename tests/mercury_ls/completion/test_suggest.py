@@ -65,6 +65,12 @@ async def test_short_answer_is_shown_and_so_is_a_requested_one():
     await check("return", "return", 0.8, invoked=True)
 
 
+async def test_silence_tells_a_model_that_gives_up_from_one_that_adds_nothing():
+    await check("", "- unsure: no answer is likely")
+    await check("", "- empty: the model adds nothing here", complete=True)
+    await check("", "- empty: the model adds nothing here", invoked=True)
+
+
 async def test_model_is_asked_only_for_what_it_can_answer():
     await check("return x", "- the model only proposes next edits; ", modes=("region",))
     await check("return x", "- the model only completes lines", complete=True, modes=("line", "edit"))

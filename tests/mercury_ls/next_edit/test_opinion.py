@@ -43,7 +43,7 @@ def test_edits_of_one_line_are_one_proposal():
 @pytest.mark.parametrize(("answer", "is_shown"), [(LIKELY, True), (UNLIKELY, False)])
 def test_opinion_of_one_place_tells_of_others_of_its_rule(answer, is_shown):
     first, beside, second, other = judged([FIRST, BESIDE, SECOND, ELSE], [(FIRST, BESIDE)], [answer])
-    bar = ranking.load().opinion_bar
+    bar = ranking.load().bar
     assert [edit.p_edit >= bar for edit in (first, beside, second)] == [is_shown] * 3
     assert first.p_edit == beside.p_edit > second.p_edit
     assert other == ELSE
@@ -57,3 +57,10 @@ def test_opinion_weighs_the_chance_that_anything_is_due():
     hardly = replace(FIRST, p_due=0.3)
     (due,), (not_due,) = (judged([given], [(given,)], [LIKELY]) for given in (FIRST, hardly))
     assert not_due.p_edit < due.p_edit
+
+
+def test_unlikely_and_overlong_lines_are_not_asked_about():
+    long = TEXT.replace("c\n", f"c{'c' * 5000}\n")
+    question = asked_at(Document("file:///a.py", "/a.py", "python", 1, long).snapshot(), 0, History())
+    assert proposals(QUESTION, [candidate(5, 0.01)]) == []
+    assert proposals(question, [SECOND, candidate(7, 0.9, OTHER)]) == []

@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from mercury_engine.api import Draft, Filled
+from mercury_engine.api import Draft, EngineError, Filled
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
+from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import pipeline as next_edit
 from mercury_ls.next_edit import search
 from mercury_ls.next_edit.candidates import Candidate
@@ -231,6 +232,23 @@ async def test_model_without_time_changes_nothing():
 
     question = question_of(THIRD, "python", modes=JUDGING)
     assert (await last_of(question, Engine(Late()))).edits == (await last_of(question)).edits
+
+
+@pytest.mark.parametrize("error", [EngineError("broken"), EngineUnavailable("gone")])
+async def test_rules_answer_without_an_engine_that_fails(error):
+    class Broken:
+        def infill(self, request):
+            raise error
+            yield
+
+    question = question_of(THIRD, "python", modes=JUDGING)
+    assert (await last_of(question, Engine(Broken()))).edits == (await last_of(question)).edits
+
+
+async def test_by_hand_nothing_waits_for_an_opinion():
+    engine = Engine(Judge())
+    assert (await last_of(question_of(THIRD, "python", modes=JUDGING, invoked=True), engine)).edits
+    assert not engine.requests
 
 
 async def test_certain_edit_needs_no_opinion():

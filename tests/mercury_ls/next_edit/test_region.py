@@ -15,7 +15,7 @@ from mercury_ls.code.diagnostics import FileDiagnostic as Said
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, applied, widened
 from mercury_ls.completion.context import ContextBudget
-from mercury_ls.completion.suggest import EVERYTHING, asked_modes
+from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.next_edit import pipeline
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, SURE_ENOUGH, edits_of, request
@@ -347,7 +347,7 @@ def test_model_that_rewrites_nearly_everything_has_lost_its_way(answer, edits):
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({}, EVERYTHING),
+        ({}, ("line", "block", "edit")),
         ({"answers": ("region",), "reads_per_second": 10.0}, ("region",)),
         ({"answers": ("line", "proposal"), "reads_per_second": 1000.0}, ("line", "proposal")),
         ({"answers": ("line", "proposal"), "reads_per_second": 100.0}, ("line",)),

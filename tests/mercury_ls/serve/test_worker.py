@@ -122,14 +122,14 @@ async def test_closed_waiting_request_never_reaches_engine():
     assert engine.infills == 1
 
 
-async def order(*asked):
+async def order(*asked, of=request):
     """In which order the engine sees what (client, text) pairs asked while it was busy."""
     gate, seen = Gate(), []
     engine = FakeEngine(lambda before: seen.append(before), passes=1, pause=gate)
     async with running(engine) as worker:
         busy = worker.ask("z", request("busy"))
         await gate.hold()
-        waiting = [worker.ask(client, request(text)) for client, text in asked]
+        waiting = [worker.ask(client, of(text)) for client, text in asked]
         gate.let(1 + len(asked))
         for answers in (busy, *waiting):
             await everything(answers)
@@ -138,6 +138,14 @@ async def order(*asked):
 
 async def test_newest_request_of_client_goes_first():
     assert await order(("a", "a1"), ("a", "a2"), ("a", "a3")) == ["a3", "a2", "a1"]
+
+
+async def test_opinion_holds_up_no_completion():
+    def of(text):
+        asked = request(text)
+        return asked if text != "opinion" else replace(asked, spans=(replace(asked.spans[0], mode="proposal"),))
+
+    assert await order(("a", "a1"), ("a", "opinion"), ("a", "a2"), of=of) == ["a2", "a1", "opinion"]
 
 
 async def test_clients_take_turns():

@@ -84,7 +84,8 @@ def main() -> None:
     for name, value in report.items():
         print(f"{name}: {value}")
     bar = max(bar_for(held_out, worth, silent), paying_bar(held_out, worth))
-    parameters = {**_rounded(fitted), "due": due, "bar": bar, "fitted": report}
+    known = json.loads(options.known.read_bytes()) if options.known else {}
+    parameters = {**_rounded(fitted), "due": due, "opinion": known.get("opinion", {}), "bar": bar, "fitted": report}
     options.out.write_text(json.dumps(parameters, indent=2) + "\n", encoding="utf-8")
 
 
