@@ -42,9 +42,11 @@ def proposals(question: NextQuestion, candidates: Sequence[Candidate]) -> list[P
 
 
 def _is_worth_asking(question: NextQuestion, proposal: Proposal) -> bool:
+    fitted = ranking.load()
+    if fitted.judged(chance_by_rule(proposal), 0.0) < max(question.bar, fitted.bar):
+        return False
     window, span = _changed_lines(question.files[proposal[0].uri], proposal)
-    likeliest = ranking.load().judged(chance_by_rule(proposal), 0.0)
-    return likeliest >= max(question.bar, ranking.load().bar) and len(window.text) + len(span.text) <= LONGEST
+    return len(window.text) + len(span.text) <= LONGEST
 
 
 def request(question: NextQuestion, proposals: Sequence[Proposal]) -> InfillRequest:
@@ -54,7 +56,7 @@ def request(question: NextQuestion, proposals: Sequence[Proposal]) -> InfillRequ
         windows=tuple(window for window, _ in lines),
         spans=tuple(replace(span, window=number) for number, (_, span) in enumerate(lines)),
         edits=question.history.edits(question.recent_edits),
-        effort=question.effort,
+        invoked=False,
     )
 
 
