@@ -104,7 +104,7 @@ def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
     """The spans to ask an engine about: all that it answers, but for its opinion only where that comes in time."""
     if info is None:
         return EVERYTHING
-    is_quick = 0.0 < info.reading_ms(OPINION_TOKENS) <= OPINION_MS / 2
+    is_quick = 0.0 < info.reading_ms(OPINION_TOKENS) <= 0.75 * OPINION_MS
     return tuple(mode for mode in info.answers if mode != "proposal" or is_quick)
 
 
