@@ -26,6 +26,9 @@ from mercury_ls.next_edit.search import candidates_after
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.progress import shown
 
+LEAST_CHANCE = 0.02
+"""Of what is judged here, also where no opinion could make it likely enough to be asked about: by the weights as they
+are, which must not choose what the next ones are fitted to."""
 RIDGE = 1.0
 NAMES = ("bias", "ranked", "likelihood")
 BAR = 0.4
@@ -71,13 +74,17 @@ def judged(case: Case, engine: Local) -> Iterator[Judged]:
     """The likeliest edits that the rules propose in a row."""
     question, wanted = question_of(case, USUAL_BAR, engine.engine), (*case.expected, *case.also_ok)
     found = candidates_after(question.situation)
-    if isinstance(found, Silence) or not (proposals := opinion.proposals(question, found)):
+    if isinstance(found, Silence):
+        return
+    somewhat_likely = [candidate for candidate in found if candidate.p_edit >= LEAST_CHANCE]
+    proposals = opinion.by_lines(question, somewhat_likely)[: opinion.MOST_PROPOSALS]
+    if not proposals:
         return
     *_, draft = engine.engine.infill(opinion.request(question, proposals))
     for proposal, answer in zip(proposals, draft.spans, strict=True):
         assert answer.confidence, "there is no limit of time here"
         edits = [TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in proposal]
-        ranked = log_odds(opinion.chance_by_rule(proposal))
+        ranked = log_odds(opinion.chance_by_rule(proposal[0]))
         yield Judged(ranked, opinion.likelihood(answer), is_exact(case.snapshot.text, edits, wanted))
 
 

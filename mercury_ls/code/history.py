@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.differences import LINE, TERMINATOR
 from mercury_ls.code.edits import TextEdit, applied, difference, is_word, same_result
 
@@ -392,10 +393,8 @@ def _terminators(text: str, end: int | None = None) -> int:
 def _trimmed(hunk: _Hunk) -> _Hunk:
     """The hunk without unchanged lines at its edges."""
     before, after = LINE.findall(hunk.before), LINE.findall(hunk.after)
-    shared = min(len(before), len(after))
-    head = next((n for n in range(shared) if before[n] != after[n]), shared)
-    before, after, shared = before[head:], after[head:], shared - head
-    tail = next((n for n in range(shared) if before[-n - 1] != after[-n - 1]), shared)
+    head, tail = shared_ends(before, after)
+    before, after = before[head:], after[head:]
     skipped = len(hunk.before) - sum(map(len, before))
     hunk.start += skipped
     hunk.line += head

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from statistics import mean
 
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled, InfillRequest, Span, Window
 from mercury_engine.prompts.lines import lines_of as whole_lines
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.judge import logistic
@@ -29,21 +30,26 @@ Proposal = tuple[Candidate, ...]
 
 
 def proposals(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Proposal]:
-    """The likeliest that a model can make likely enough; what is certain needs no opinion."""
-    by_lines: dict[tuple[str, range], list[Candidate]] = {}
+    """The likeliest that a model can make likely enough."""
+    worth_asking = (proposal for proposal in by_lines(question, candidates) if _is_worth_asking(question, proposal))
+    return [*islice(worth_asking, MOST_PROPOSALS)]
+
+
+def by_lines(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Proposal]:
+    """All that rules propose, the likeliest first; what is certain needs no opinion."""
+    lines: dict[tuple[str, range], list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.p_edit):
         if candidate.text is not None and not candidate.certain:
             rows = lines_of(question.files[candidate.uri], candidate.start, candidate.end)
-            together = by_lines.setdefault((candidate.uri, rows), [])
+            together = lines.setdefault((candidate.uri, rows), [])
             if not together or candidate.p_edit >= ABOUT * together[0].p_edit:
                 together.append(candidate)
-    worth_asking = (proposal for proposal in map(tuple, by_lines.values()) if _is_worth_asking(question, proposal))
-    return [*islice(worth_asking, MOST_PROPOSALS)]
+    return [tuple(together) for together in lines.values()]
 
 
 def _is_worth_asking(question: NextQuestion, proposal: Proposal) -> bool:
     fitted = ranking.load()
-    if fitted.judged(chance_by_rule(proposal), 0.0) < max(question.bar, fitted.bar):
+    if fitted.judged(chance_by_rule(proposal[0]), 0.0) < max(question.bar, fitted.bar):
         return False
     window, span = _changed_lines(question.files[proposal[0].uri], proposal)
     return len(window.text) + len(span.text) <= LONGEST
@@ -69,7 +75,7 @@ def judged(
     shifts: dict[Rule | None, list[float]] = {}
     for proposal, answer in zip(proposals, answers, strict=True):
         if answer.confidence:
-            before = chance_by_rule(proposal)
+            before = chance_by_rule(proposal[0])
             chance = ranking.load().judged(before, likelihood(answer))
             for candidate in proposal:
                 chances[place_of(candidate)] = chance
@@ -77,8 +83,8 @@ def judged(
     return [_judged(candidate, chances, shifts) for candidate in candidates] if chances else list(candidates)
 
 
-def chance_by_rule(proposal: Proposal) -> float:
-    return proposal[0].p_edit * proposal[0].p_due
+def chance_by_rule(candidate: Candidate) -> float:
+    return candidate.p_edit * candidate.p_due
 
 
 def likelihood(answer: Filled) -> float:
@@ -92,7 +98,7 @@ def _judged(
     if candidate.text is None or candidate.certain:
         return candidate
     shift = mean(shifts.get(candidate.rule, (0.0,)))
-    shifted = logistic(log_odds(chance_by_rule((candidate,))) + shift)
+    shifted = logistic(log_odds(chance_by_rule(candidate)) + shift)
     return replace(candidate, p_edit=chances.get(place_of(candidate), shifted), p_due=1.0)
 
 
@@ -103,15 +109,9 @@ def _changed_lines(snapshot: Snapshot, proposal: Proposal) -> tuple[Window, Span
     first, last = max(rows[0] - LINES_ABOVE, 0), min(rows[-1] + LINES_BELOW, snapshot.line_count - 1)
     changes = [TextEdit(c.start - start, c.end - start, c.text or "") for c in proposal]
     old, new = (whole_lines(unified(lines)) for lines in (text[start:end], applied(text[start:end], changes)))
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    head, tail = shared_ends(old, new)
     above = unified(text[snapshot.line_start(first) : start]) + "".join(old[:head])
     changed, below = "".join(old[head : len(old) - tail]), "".join(old[len(old) - tail :])
     window = above + changed + below + unified(text[end : snapshot.line_stop(last)])
     span = Span(0, len(above), len(above + changed), "proposal", text="".join(new[head : len(new) - tail]))
     return Window(snapshot.path, snapshot.language, window, first), span
-
-
-def _shared(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many lines both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

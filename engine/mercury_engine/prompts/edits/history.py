@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, Window
 from mercury_engine.prompts.fim import changed_lines, edit_lines
-from mercury_engine.prompts.lines import bare_lines, lines_of
+from mercury_engine.prompts.lines import bare_lines, lines_of, shared_ends
 
 CONTEXT_LINES = 3
 
@@ -30,9 +30,7 @@ def newest(edits: Sequence[Edit], limit: int) -> list[Edit]:
 def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> DiffHunk:
     """The edit with at most `context` lines above and below what differs."""
     old, new = ([*bare_lines(f"{edit.above}{text}"), *bare_lines(edit.below)] for text in (edit.before, edit.after))
-    shared = min(len(old), len(new))
-    head = next((n for n in range(shared) if old[n] != new[n]), shared)
-    tail = next((n for n in range(shared - head) if old[-n - 1] != new[-n - 1]), shared - head)
+    head, tail = shared_ends(old, new)
     above, below = old[:head][-context:], old[len(old) - tail :][:context]
     lines = changed_lines(old[head : len(old) - tail], new[head : len(new) - tail])
     start = edit.line + 1 - len(bare_lines(edit.above)) + head - len(above)
