@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real vscode bench release types workflows clean
+.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real train-edits vscode bench release types workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
 	@echo "make test-real  bring real weights into ~/.cache, or MERCURY_LS_WEIGHTS, and run them through the product"
 	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
+	@echo "make train-edits  teach quicksilver to edit, in the background (training/README.md); QUICKSILVER=, COMMITS= and RUN= name folders"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
 	@echo "make types   check the types as on Windows and macOS"
@@ -94,6 +95,14 @@ test-real: $(READY)
 	$(PIP) -e '.[real]'
 	$(BIN)/python -m tests.real.weights
 	$(BIN)/python -m pytest -m real -rs
+
+# At the lowest priority; threads that wait for others leave the processor to them. Start it again after any stop.
+QUICKSILVER ?= runs/quicksilver
+COMMITS ?= corpus/edits
+RUN ?= runs/edits
+train-edits: $(READY)
+	OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 MALLOC_ARENA_MAX=2 nice -n 19 $(BIN)/python -m mercury_training.edits.run \
+		--model $(QUICKSILVER) --data $(COMMITS) --out $(RUN) --start training/edits/factors.safetensors
 
 bench: $(READY)
 	$(PIP) -e '.[peers]'

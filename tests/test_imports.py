@@ -65,6 +65,7 @@ ORDER = {
             "record",
             "trials",
             "model_folders",
+            "mentions",
             "fake_chat",
             "fake",
             "prompts",
@@ -72,7 +73,7 @@ ORDER = {
         *("tokens", "model", "decode", "chat", "autoregressive", "families", "remote", "engine", "opening", "export"),
     ),
     "mercury_training": (
-        *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train"),
+        *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train", "edits"),
         *("evaluate", "fit", "tune", "vocabulary", "adapt", "merge", "quantize", "calibrate"),
     ),
     "bench": (

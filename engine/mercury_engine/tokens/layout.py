@@ -161,7 +161,7 @@ def freeze(tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> Froz
     """
     window, cursor = _target(request)
     preamble = (
-        *(BOS, _language(window.language), PATH),
+        *(BOS, language_id(window.language), PATH),
         *_path(tokenizer, window.path, budget),
         *_snippets(tokenizer, _related(request), budget),
         EDITS,
@@ -324,7 +324,7 @@ def _around(text: str, cursor: int) -> tuple[str, str, str, str]:
     return text[:start], text[start:cursor], text[cursor:stop], text[stop:]
 
 
-def _language(name: str) -> int:
+def language_id(name: str) -> int:
     name = LANGUAGE_ALIASES.get(name, name)
     return SPECIALS.index(f"<lang:{name if name in LANGUAGES else 'text'}>")
 

@@ -41,6 +41,7 @@ LINE, BLOCK, REGION = MODES = range(11, 14)
 PART = 14
 HOLES = range(15, 23)
 OLD, OLD_END = 23, 24
+INS = 26
 
 MODE_OF = {"line": LINE, "block": BLOCK, "edit": REGION}
 LANGUAGE_ALIASES = {

@@ -15,10 +15,6 @@ from mercury_training.corpus.sources import CorpusSource, blobs, git
 
 WINDOW = 48
 HISTORY = 6
-FILES = 3
-CHANGED_LINES = 60
-LONGEST_HUNK = 24
-LONGEST_LINE = 240
 LONGEST_MIDDLE = 800
 ROWS_A_COMMIT = 3
 SYNTHETIC_SHARE = 0.25
@@ -65,6 +61,18 @@ class CommitHunk(Struct, frozen=True):
     stop: int
     old: tuple[str, ...]
     new: tuple[str, ...]
+
+
+class CommitSize(Struct, frozen=True):
+    """The size of a small commit: its files, all its changed lines, and the longest hunk and line of them."""
+
+    files: int = 3
+    lines: int = 60
+    hunk: int = 24
+    line: int = 240
+
+
+SMALL = CommitSize()
 
 
 class Change(Struct, frozen=True):
@@ -165,7 +173,7 @@ def in_plausible_order(hunks: Sequence[CommitHunk]) -> list[CommitHunk]:
 
 def _commit_rows(source: CorpusSource, texts: Sequence[_SourceText], draw: random.Random) -> Iterator[EditRow]:
     by_path = {text.path: text for text in texts if text.language in CODE}
-    for change in _small_changes(source, by_path):
+    for change in small_changes(source, by_path):
 
         def make(path: str, commit: str = change.commit, **fields: Unpack[_EditFields]) -> EditRow:
             return EditRow(source.name, commit, by_path[path].licence, path, by_path[path].language, **fields)
@@ -173,10 +181,10 @@ def _commit_rows(source: CorpusSource, texts: Sequence[_SourceText], draw: rando
         yield from commit_rows(change, make, draw)
 
 
-def _small_changes(source: CorpusSource, paths: Container[str]) -> Iterator[Change]:
-    """Commits that modify one to three known files by at most 60 lines, with all blobs present."""
+def small_changes(source: CorpusSource, paths: Container[str], limits: CommitSize = SMALL) -> Iterator[Change]:
+    """Commits that modify some of these files within the limits, newest first, with all blobs present."""
     with blobs(source.location) as read:
-        for commit, files in _commits(source, paths):
+        for commit, files in _commits(source, paths, limits.files):
             before, hunks = {}, []
             for path, old_name, new_name in files:
                 old, new = _lines(read(old_name)), _lines(read(new_name))
@@ -187,12 +195,14 @@ def _small_changes(source: CorpusSource, paths: Container[str]) -> Iterator[Chan
                 hunks += found
             else:
                 texts = (*_all_lines(hunks), *(line for lines in before.values() for line in lines))
-                if hunks and _is_small(hunks) and not filters.SECRET.search("".join(texts)):
+                if hunks and _is_small(hunks, limits) and not filters.SECRET.search("".join(texts)):
                     yield Change(commit, before, hunks)
 
 
-def _commits(source: CorpusSource, paths: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
-    """Commits that touch one to three files: path, old blob and new blob of those modified and known. Line counts
+def _commits(
+    source: CorpusSource, paths: Container[str], most: int
+) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Commits that touch at most so many files: path, old blob and new blob of those modified and known. Line counts
     would need blobs that a mirror may lack, so only names are requested."""
     log = git(
         source.location,
@@ -201,7 +211,7 @@ def _commits(source: CorpusSource, paths: Container[str]) -> Iterator[tuple[str,
     for entry in log.decode("utf-8", "replace").split("\1")[1:]:
         commit, *lines = entry.split("\n")
         raw = [line.split("\t") for line in lines if line.startswith(":")]
-        if not 1 <= len(raw) <= FILES:
+        if not 1 <= len(raw) <= most:
             continue
         modified = [
             (path, old, new)
@@ -223,12 +233,12 @@ def _lines(data: bytes | None) -> list[str] | None:
         return None
 
 
-def _is_small(hunks: Sequence[CommitHunk]) -> bool:
+def _is_small(hunks: Sequence[CommitHunk], limits: CommitSize) -> bool:
     lines = sum(len(hunk.old) + len(hunk.new) for hunk in hunks)
     return (
-        lines <= CHANGED_LINES
-        and all(max(len(hunk.old), len(hunk.new)) <= LONGEST_HUNK for hunk in hunks)
-        and all(len(line) <= LONGEST_LINE for line in _all_lines(hunks))
+        lines <= limits.lines
+        and all(max(len(hunk.old), len(hunk.new)) <= limits.hunk for hunk in hunks)
+        and all(len(line) <= limits.line for line in _all_lines(hunks))
     )
 
 

@@ -21,6 +21,8 @@ LANGUAGE_OF_SUFFIX = {
     **dict.fromkeys((".yaml", ".yml"), "yaml"),
     **dict.fromkeys((".py", ".pyi"), "python"),
     **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".kt", ".kts"), "kotlin"),
+    ".cs": "csharp",
     ".go": "go",
     ".java": "java",
     ".json": "json",
@@ -165,14 +167,14 @@ def _wheels(folder: Path) -> Iterator[CorpusSource]:
 
 
 def _git_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]:
-    entries = _tree(source.location, source.revision)
+    entries = tree(source.location, source.revision)
     with blobs(source.location) as read:
         texts = {
             path: (read(name) or b"").decode("utf-8", "replace")
             for path, name in entries
             if licences.is_licence_file(PurePosixPath(path).name)
         }
-        inherited = _licence_of_folder(texts, stated)
+        inherited = licence_of_folder(texts, stated)
         for path, name in entries:
             language = language_of(path)
             data = read(name) if language else None
@@ -180,7 +182,7 @@ def _git_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]
                 yield SourceFile(path, language, inherited(path), data)
 
 
-def _tree(repository: str, revision: str) -> list[tuple[str, str]]:
+def tree(repository: str, revision: str) -> list[tuple[str, str]]:
     """Paths and object ids of regular files."""
     entries = []
     for line in git(repository, "ls-tree", "-r", "-z", revision).split(b"\0")[:-1]:
@@ -191,7 +193,7 @@ def _tree(repository: str, revision: str) -> list[tuple[str, str]]:
     return entries
 
 
-def _licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
+def licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
     """The licence of the nearest parent folder with licence files."""
     by_folder: dict[str, list[str]] = {}
     for path, text in texts.items():
@@ -216,7 +218,7 @@ def _folder_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFi
         for name, path in located.items()
         if licences.is_licence_file(path.name)
     }
-    inherited = _licence_of_folder(texts, stated)
+    inherited = licence_of_folder(texts, stated)
     for name, path in located.items():
         if (language := language_of(name)) and not path.is_symlink() and path.stat().st_size <= LARGEST:
             yield SourceFile(name, language, inherited(name), path.read_bytes())
@@ -256,4 +258,4 @@ def _licence_of_package(metadata: str, texts: dict[str, str], stated: str | None
     """The licence stated by the package, for folders without their own licence files."""
     licence = stated or licences.of_metadata(HeaderParser().parsestr(metadata), texts)
     inside = {path: text for path, text in texts.items() if ".dist-info/" not in path}
-    return _licence_of_folder(inside, licence) if licence else lambda path: None
+    return licence_of_folder(inside, licence) if licence else lambda path: None

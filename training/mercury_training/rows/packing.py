@@ -8,7 +8,6 @@ evenly (golden ratio), so that any sequence of them is spread over all documents
 """
 
 import lzma
-import mmap
 import os
 import shutil
 from pathlib import Path
@@ -23,6 +22,7 @@ from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD, SPECIALS
+from mercury_training import jsonl
 from mercury_training.corpus.shards import EditRow, Split, damage_named
 from mercury_training.rows.corruption import SIZES, CanvasRows, answer_canvases, text_canvases
 from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
@@ -74,17 +74,8 @@ class Packed(Struct, frozen=True, eq=False):
     readers: np.ndarray
 
 
-class EditTable:
+class EditTable(jsonl.Table[EditRow]):
     """Edit rows on disk, decoded one by one."""
-
-    def __init__(self, path: Path) -> None:
-        self._decoder = msgspec.json.Decoder(EditRow)
-        self._lines = np.zeros(1, np.int64)
-        if path.stat().st_size:
-            with path.open("rb") as file:
-                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == ord("\n")) + 1
-            self._lines = np.append(self._lines, ends)
 
     @classmethod
     def open(cls, compressed: Path, folder: Path) -> "EditTable":
@@ -97,13 +88,7 @@ class EditTable:
             with damage_named(compressed), lzma.open(compressed) as packed, partial.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 20)
             partial.replace(path)
-        return cls(path)
-
-    def __len__(self) -> int:
-        return len(self._lines) - 1
-
-    def __getitem__(self, number: int) -> EditRow:
-        return self._decoder.decode(self._data[self._lines[number] : self._lines[number + 1]])
+        return cls(path, EditRow)
 
 
 class PackedRows:

@@ -23,7 +23,7 @@ from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tuning_data import Material, Tuning
 from mercury_training import jsonl
-from mercury_training.corpus.shards import CorpusFile, Split
+from mercury_training.corpus.shards import CorpusFile, EditRow, Split
 from mercury_training.rows.packing import EditTable, PackedRows, RowShape, stack
 from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates
@@ -182,7 +182,7 @@ def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int)
         start += len(tokens)
     path = scratch / "edits.jsonl"
     jsonl.write(path, project.edits)
-    return PackedRows(Split(np.concatenate(parts), documents), EditTable(path), tokenizer, seed), start
+    return PackedRows(Split(np.concatenate(parts), documents), EditTable(path, EditRow), tokenizer, seed), start
 
 
 def _added(trainer: Trainer, before: Weights) -> Weights:

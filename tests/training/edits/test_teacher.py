@@ -1,0 +1,126 @@
+"""What learns beside frozen int8 matrices, and that a run goes on where it was."""
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from mercury_engine.model import network
+from mercury_engine.model.config import TINY
+from mercury_engine.tokens.vocabulary import SPECIALS
+from mercury_training import jsonl
+from mercury_training.edits import checkpoint, frozen, run
+from mercury_training.edits.checkpoint import RunState
+from mercury_training.edits.commits import Commit
+from mercury_training.edits.examples import Examples
+from mercury_training.edits.teacher import Teacher
+from mercury_training.errors import TrainingError
+from tests.training.edits.test_rows import AFTER, BEFORE, commit
+from tests.training.small import GOLDEN, TOKENIZER
+
+CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, hints=False, tied=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    network.save(network.create(CONFIG, 0), folder)
+    (folder / "tokenizer.json").write_bytes(GOLDEN.read_bytes())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    for name in ("train", "held_out"):
+        commits = [
+            commit(BEFORE.replace("area", word), AFTER.replace("surface", word + "_of")) for word in ("ab", "cd")
+        ]
+        jsonl.write(data / f"{name}.jsonl", commits)
+    return data
+
+
+def examples(data, count=4):
+    source = Examples(jsonl.Table(data / "train.jsonl", Commit), TOKENIZER, 0)
+    return [source.numbered(number) for number in range(count)]
+
+
+def hidden(model):
+    ids = torch.arange(70, 90)[None]
+    with torch.no_grad():
+        return model(ids, torch.arange(20)[None])[0]
+
+
+def test_frozen_model_reads_nearly_as_before(folder):
+    plain = hidden(network.load(folder, torch.float32))
+    rounded = hidden(frozen.freeze(network.load(folder, torch.float32), 4, seed=0))
+    assert (rounded - plain).norm() < 0.05 * plain.norm()
+
+
+def test_gradients_through_rounded_products_are_those_of_plain_ones():
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(64, 48)
+    layer = frozen.FrozenLinear(linear, 0, torch.Generator())
+    x, y = (torch.randn(5, 64, requires_grad=True) for _ in range(2))
+    y.data.copy_(x.data)
+    layer(x).square().sum().backward()
+    linear(y).square().sum().backward()
+    assert x.grad is not None
+    assert y.grad is not None
+    assert (x.grad - y.grad).norm() < 0.03 * y.grad.norm()
+
+
+def test_special_tokens_have_vectors_of_their_own():
+    model = network.create(CONFIG, 0)
+    with torch.no_grad():
+        model.embedding.weight[: len(SPECIALS)] = model.embedding.weight[: len(SPECIALS)].mean(0)
+    special = frozen.freeze(model, 4, seed=0).embedding.special
+    distances = torch.cdist(special, special) + torch.eye(len(SPECIALS))
+    assert distances.min() > 0.01 * special.norm(dim=1).mean()
+
+
+def test_updates_lower_the_loss_of_what_they_learn(folder, data):
+    teacher = Teacher(folder, 4, compiled=False)
+    batch = examples(data)
+    losses = [teacher.update(batch, rate=50)[0] for _ in range(12)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_run_goes_on_where_it_was(folder, data, tmp_path):
+    batch, rest = examples(data, 2), examples(data, 4)[2:]
+    first, other = (Teacher(folder, 4, compiled=False) for _ in range(2))
+    first.update(batch)
+    checkpoint.save(first, RunState(updates=1, tokens=9), tmp_path)
+    progress = checkpoint.restore(other, tmp_path, None)
+    assert (progress.updates, progress.tokens) == (1, 9)
+    assert first.update(rest) == other.update(rest)
+    for name, weight in first.weights.items():
+        torch.testing.assert_close(weight, other.weights[name], atol=0, rtol=0)
+
+
+def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tmp_path):
+    first, other = (Teacher(folder, 4, compiled=False) for _ in range(2))
+    for _ in range(5):
+        first.update(examples(data), rate=50)
+    checkpoint.save(first, RunState(updates=5), tmp_path)
+    start = tmp_path / checkpoint.FACTORS_FILE
+    assert checkpoint.restore(other, tmp_path / "new", start).updates == 5
+    learned, again = hidden(first.model), hidden(other.model)
+    assert (again - learned).norm() < 0.05 * learned.norm()
+
+
+def test_factors_of_another_model_are_refused(folder, tmp_path):
+    checkpoint.save(Teacher(folder, 2, compiled=False), RunState(), tmp_path)
+    with pytest.raises(TrainingError, match="is not a factor of this model"):
+        checkpoint.restore(Teacher(folder, 4, compiled=False), tmp_path / "new", tmp_path / checkpoint.FACTORS_FILE)
+
+
+def test_command_trains_logs_and_draws(folder, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "HELD_OUT", 1)
+    arguments = ["--model", folder, "--data", data, "--out", tmp_path, "--rank", 2, "--updates", 2, "--no-compile"]
+    run.main([*map(str, arguments)])
+    entries = list(jsonl.read(tmp_path / run.LOG_FILE, dict))
+    assert set(entries[0]) == {"update", "tokens", "text", "copied", "completion"}
+    assert [entry["updates"] for entry in entries[1:]] == [1, 2]
+    assert np.isfinite(entries[0]["text"])
+    assert (tmp_path / run.CURVE_FILE).exists()

@@ -1,0 +1,273 @@
+"""Rows of edits from a commit: its hunks one after the other, and places where nothing is due.
+
+A row is a chain, which reads as `mercury_engine.tokens.revisions` says: each hunk is a question and its answer, with
+all earlier ones in the past. Questions that are no part of the past branch off the chain: places that look alike, or
+lie near, and stay as they are; and hunks that are asked before their turn.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
+from mercury_engine.tokens import revisions
+from mercury_engine.tokens.blocks import Block, visible_ranges
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.revisions import ABOVE, BELOW, Lines
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import PAD
+from mercury_training.corpus.history import CommitHunk, in_plausible_order
+from mercury_training.corpus.sources import language_of
+from mercury_training.edits.commits import Commit
+from mercury_training.rows.packing import RANGES, Packed, RowShape
+
+SHAPES = (RowShape(512, 0), RowShape(768, 0), RowShape(1024, 0))
+KEEPS = 2
+"""The most places after an edit at which nothing is due."""
+KEEP, EARLY = 0.45, 0.2
+"""How likely each of them is, and a hunk that is asked before its turn."""
+LIKE = 0.65
+"""How often such a place mentions what changed; the others lie below the edit."""
+NEAR = 12
+COPIED = 0.3
+"""The weight of a token that repeats the old text; what changes weighs 1."""
+MARGINS = (0, 1, 1, 2, 2, 3)
+"""Lines of a region on either side of what changes there, so that its borders tell nothing."""
+LONG = 8
+
+
+class RevisionRow(Struct, frozen=True, eq=False):
+    """Token ids with the weight of each as a target, and the blocks: the chain, then its branches."""
+
+    ids: list[int]
+    weights: list[float]
+    blocks: list[Block]
+
+    @property
+    def positions(self) -> np.ndarray:
+        positions = np.zeros(len(self.ids), np.int32)
+        at = 0
+        for block in self.blocks:
+            first = 0 if block.parent < 0 else int(positions[block.parent]) + 1
+            positions[at : at + block.size] = np.arange(first, first + block.size)
+            at += block.size
+        return positions
+
+
+class _Pending(Struct):
+    """A hunk that is still to come, where it is now."""
+
+    path: str
+    first: int
+    old: list[str]
+    new: list[str]
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.old)
+
+
+class _Chain:
+    """The texts as edited so far, and the row as it grows."""
+
+    def __init__(self, tokenizer: Tokenizer, commit: Commit, first: str, limit: int) -> None:
+        self.tokenizer, self.limit = tokenizer, limit
+        self.texts = {path: list(lines) for path, lines in commit.change.before.items()}
+        self.here = first
+        self.ids = revisions.opening(tokenizer, language_of(first) or "text", first)
+        self.weights = [0.0] * len(self.ids)
+        self.branches: list[tuple[int, list[int], list[float]]] = []
+        self.mentioned: set[str] = set()
+
+    @property
+    def size(self) -> int:
+        return len(self.ids) + sum(len(ids) for _, ids, _ in self.branches)
+
+    def ask(self, path: str, first: int, stop: int, answer: Sequence[str]) -> tuple[list[int], list[int]]:
+        lines = self.texts[path]
+        above, below = lines[max(0, first - ABOVE) : first], lines[stop : stop + BELOW]
+        region = Lines(path, "".join(above), "".join(lines[first:stop]), "".join(below))
+        question = revisions.question(self.tokenizer, region, self.here)
+        return question, revisions.answer(self.tokenizer, "".join(answer))
+
+    def append(self, question: list[int], answer: list[int], weights: list[float]) -> None:
+        self.ids += [*question, *answer]
+        self.weights += [*([0.0] * len(question)), *weights]
+
+    def branch(self, question: list[int], answer: list[int], weights: list[float]) -> None:
+        if self.size + len(question) + len(answer) <= self.limit:
+            branch = [*question, *answer], [*([0.0] * len(question)), *weights]
+            self.branches.append((len(self.ids) - 1, *branch))
+
+    def mention(self, hunk: _Pending) -> None:
+        """Show lines that hold the names which the hunk changed, unless they were shown before."""
+        names = changed_names(hunk.old, hunk.new) - self.mentioned
+        self.mentioned |= names
+        edited = Edited(hunk.path, hunk.first, hunk.first + len(hunk.new))
+        ids = revisions.mention(self.tokenizer, mentions(names, self.texts, edited), self.here)
+        self.ids += ids
+        self.weights += [0.0] * len(ids)
+
+    def row(self) -> RevisionRow:
+        blocks = [Block(len(self.ids))]
+        ids, weights = list(self.ids), list(self.weights)
+        for parent, branch_ids, branch_weights in self.branches:
+            blocks.append(Block(len(branch_ids), parent=parent))
+            ids += branch_ids
+            weights += branch_weights
+        return RevisionRow(ids, weights, blocks)
+
+
+def edit_row(
+    tokenizer: Tokenizer, commit: Commit, draw: random.Random, limit: int = SHAPES[-1].clean
+) -> RevisionRow | None:
+    """The row of a commit; None if nothing in it can be learned."""
+    pending = _ordered([*joined(commit.change.hunks, commit.change.before)], draw)
+    chain = _Chain(tokenizer, commit, pending[0].path, limit)
+    made = 0
+    while pending:
+        hunk = pending.pop(0)
+        first, stop = _region(hunk, len(chain.texts[hunk.path]), draw)
+        question, answer, weights = _due(chain, hunk, first, stop)
+        if chain.size + len(question) + len(answer) > limit:
+            break
+        chain.append(question, answer, weights if made else [0.0] * len(answer))
+        chain.here = hunk.path
+        chain.texts[hunk.path][hunk.first : hunk.stop] = hunk.new
+        _shift(pending, hunk)
+        made += 1
+        chain.mention(hunk)
+        if len(pending) > 1 and draw.random() < EARLY:
+            early = draw.choice(pending[1:])
+            chain.branch(*_due(chain, early, *_region(early, len(chain.texts[early.path]), draw)))
+        for spot in _spots(chain, hunk, pending, draw):
+            chain.branch(*_kept(chain, *spot))
+    row = chain.row() if made else None
+    return row if row is not None and len(row.ids) <= limit and any(row.weights) else None
+
+
+def packed(row: RevisionRow, shape: RowShape) -> Packed:
+    """The arrays of a row, padded to a shape."""
+    size, padding = len(row.ids), shape.rows - len(row.ids)
+    blocks = [*row.blocks, Block(padding)] if padding else row.blocks
+    ranges = visible_ranges(blocks).astype(np.int16)
+    targets, weights = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.float32)
+    targets[: size - 1], weights[: size - 1] = row.ids[1:], row.weights[1:]
+    return Packed(
+        np.array([*row.ids, *[PAD] * padding], np.int32),
+        np.full((shape.rows, HINTS), PAD, np.int32),
+        np.concatenate([row.positions, np.arange(padding, dtype=np.int32)]),
+        np.pad(ranges, [(0, 0), (0, RANGES - ranges.shape[1]), (0, 0)]),
+        targets,
+        weights,
+        np.empty(0, np.int32),
+    )
+
+
+def shape_of(row: RevisionRow) -> RowShape:
+    return next(shape for shape in SHAPES if len(row.ids) <= shape.clean)
+
+
+def joined(hunks: Iterable[CommitHunk], before: dict[str, list[str]]) -> Iterator[CommitHunk]:
+    """The hunks, neighbours at most one line apart as one: a person changes them together."""
+    last: CommitHunk | None = None
+    for hunk in hunks:
+        if last is not None and hunk.path == last.path and 0 <= hunk.first - last.stop <= 1:
+            between = tuple(before[hunk.path][last.stop : hunk.first])
+            last = CommitHunk(
+                hunk.path, last.first, hunk.stop, (*last.old, *between, *hunk.old), (*last.new, *between, *hunk.new)
+            )
+            continue
+        if last is not None:
+            yield last
+        last = hunk
+    if last is not None:
+        yield last
+
+
+def _ordered(hunks: Sequence[CommitHunk], draw: random.Random) -> list[_Pending]:
+    """Declarations before uses in half of the rows, else from a random hunk on; each where it is at its turn."""
+    return [_Pending(hunk.path, hunk.first, list(hunk.old), list(hunk.new)) for hunk in _order(hunks, draw)]
+
+
+def _order(hunks: Sequence[CommitHunk], draw: random.Random) -> Sequence[CommitHunk]:
+    if draw.random() < 0.5:
+        return in_plausible_order(hunks)
+    start = draw.randrange(len(hunks))
+    return [*hunks[start:], *hunks[:start]]
+
+
+def _shift(pending: list[_Pending], made: _Pending) -> None:
+    """Move what lies below a hunk that was made."""
+    for hunk in pending:
+        if hunk.path == made.path and hunk.first >= made.first:
+            hunk.first += len(made.new) - len(made.old)
+
+
+def _region(hunk: _Pending, lines: int, draw: random.Random) -> tuple[int, int]:
+    margins = MARGINS if len(hunk.old) <= LONG else MARGINS[:2]
+    first = max(0, hunk.first - draw.choice(margins))
+    stop = min(lines, hunk.stop + draw.choice(margins))
+    if first == stop:
+        return max(0, first - 1), min(lines, stop + 1)
+    return first, stop
+
+
+def _due(chain: _Chain, hunk: _Pending, first: int, stop: int) -> tuple[list[int], list[int], list[float]]:
+    """A question with its answer. Weights end where the answer first needs a name that nothing before it has: that
+    cannot be inferred."""
+    lines = chain.texts[hunk.path]
+    above, below = lines[first : hunk.first], lines[hunk.stop : stop]
+    question, answer = chain.ask(hunk.path, first, stop, [*above, *hunk.new, *below])
+    names = set(NAME.findall(chain.tokenizer.decode([*chain.ids, *question]))) | COMMON
+    weights: list[float] = []
+    for line in above:
+        weights += [COPIED] * _size(chain.tokenizer, line)
+    for line in hunk.new:
+        new_names = set(NAME.findall(line)) - names
+        inferred = min((line.index(name) for name in new_names), default=len(line))
+        size = _size(chain.tokenizer, line)
+        learned = size if inferred == len(line) else _size(chain.tokenizer, line[:inferred].rstrip())
+        weights += [1.0] * learned + [0.0] * (size - learned)
+        names |= new_names
+    for line in below:
+        weights += [COPIED] * _size(chain.tokenizer, line)
+    return question, answer, [*weights, 1.0]
+
+
+def _kept(chain: _Chain, path: str, first: int, stop: int) -> tuple[list[int], list[int], list[float]]:
+    question, answer = chain.ask(path, first, stop, chain.texts[path][first:stop])
+    return question, answer, [*[COPIED] * (len(answer) - 1), 1.0]
+
+
+def _size(tokenizer: Tokenizer, line: str) -> int:
+    return len(tokenizer.encode(line))
+
+
+def _spots(
+    chain: _Chain, made: _Pending, pending: Sequence[_Pending], draw: random.Random
+) -> Iterator[tuple[str, int, int]]:
+    """Regions that stay as they are: where nothing is pending, and not the edit itself."""
+    names = changed_names(made.old, made.new)
+    alike = [
+        (path, number)
+        for path, lines in chain.texts.items()
+        for number, line in enumerate(lines)
+        if not names.isdisjoint(NAME.findall(line))
+    ]
+    for _ in range(KEEPS):
+        if draw.random() >= KEEP:
+            continue
+        below = made.path, made.first + len(made.new) + draw.randrange(1, NEAR)
+        path, number = draw.choice(alike) if alike and draw.random() < LIKE else below
+        lines = chain.texts[path]
+        first, stop = max(0, number - draw.randrange(3)), min(len(lines), number + 1 + draw.randrange(3))
+        written = path == made.path and first <= made.first + len(made.new) and stop >= made.first
+        if first < stop and not written and not any(_touches(hunk, path, first, stop) for hunk in pending):
+            yield path, first, stop
+
+
+def _touches(hunk: _Pending, path: str, first: int, stop: int) -> bool:
+    return hunk.path == path and hunk.first - 2 < stop and first < max(hunk.stop, hunk.first + 1) + 2

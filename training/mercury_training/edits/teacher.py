@@ -1,0 +1,79 @@
+"""What a run teaches: the frozen model, the moments of what learns, and the loss."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mercury_engine.model import network
+from mercury_training.edits import frozen
+from mercury_training.edits.examples import TaughtRow
+from mercury_training.train import attention
+from mercury_training.train.optimizer import Optimizer, Rates, clip
+
+RATES = Rates(adam=4e-4, betas=(0.9, 0.99))
+WARM_UP = 20
+CLIP = 1.0
+KINDS = ("text", "copied", "completion")
+
+
+class Teacher:
+    """Owns the model and its optimiser."""
+
+    def __init__(self, folder: Path, rank: int, *, compiled: bool) -> None:
+        self.model = frozen.freeze(network.load(folder, torch.float32), rank, seed=0)
+        self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}
+        self.optimizer = Optimizer({name: weight.data for name, weight in self.weights.items()}, RATES, torch.float32)
+        if compiled:
+            # Layers are alike, so that all of them share what is compiled for a shape.
+            for layer in self.model.layers:
+                layer.compile(dynamic=False)
+
+    def update(self, examples: Sequence[TaughtRow], rate: float = 1.0) -> tuple[float, float]:
+        """One step; the mean loss and the norm of the gradient. Without a finite one the weights stay."""
+        total = sum(float(example.packed.weights.sum()) for example in examples)
+        for weight in self.weights.values():
+            weight.grad = None
+        loss = 0.0
+        for example in examples:
+            losses, weights = self._losses(example)
+            share = (losses * weights).sum() / total
+            share.backward()
+            loss += float(share.detach())
+        gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
+        norm = clip(gradients.values(), CLIP)
+        if math.isfinite(norm):
+            warm = min(1.0, (self.optimizer.steps + 1) / WARM_UP)
+            self.optimizer.step(gradients, rate * warm)
+        else:
+            self.optimizer.skip()
+        return loss, norm
+
+    @torch.no_grad()
+    def held_out(self, examples: Sequence[TaughtRow]) -> dict[str, float]:
+        """The mean loss by kind: what changes, what an answer repeats of the old lines, and completions."""
+        losses: Mapping[str, list[Tensor]] = {kind: [] for kind in KINDS}
+        for example in examples:
+            losses_R, weights_R = self._losses(example)
+            if example.completes:
+                losses["completion"].append(losses_R)
+                continue
+            losses["text"].append(losses_R[weights_R == 1])
+            losses["copied"].append(losses_R[weights_R < 1])
+        return {kind: float(torch.cat(tensors).mean()) for kind, tensors in losses.items() if tensors}
+
+    def _losses(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
+        """The cross entropy of every row that has a weight, and the weights."""
+        packed, shape, config = example.packed, example.shape, self.model.config
+        ranges = torch.from_numpy(packed.ranges)[None].long()
+        mask = attention.tiles(ranges, shape.clean, config.heads, config.kv_heads, torch.float32)
+        ids, positions = (torch.from_numpy(array)[None].long() for array in (packed.ids, packed.positions))
+        hidden_BTD, _ = self.model(ids, positions, mask, attend=attention.attend_tiles)
+        weights = torch.from_numpy(packed.weights)
+        weighed = weights.nonzero()[:, 0]
+        targets = torch.from_numpy(packed.targets).long()[weighed]
+        logits_RV = frozen.head(self.model).logits(hidden_BTD[0, weighed])
+        return functional.cross_entropy(logits_RV, targets, reduction="none"), weights[weighed]
