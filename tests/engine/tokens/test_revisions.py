@@ -42,7 +42,7 @@ def test_lines_without_room_are_left_out():
     assert len(revisions.mention(TOKENIZER, lines, "a.py")) <= revisions.MENTIONS
 
 
-def test_only_the_beginning_of_a_long_line_is_read():
+def test_long_line_is_read_only_at_its_beginning():
     long = Lines("a.py", "", "y = " + "x" * 9000 + "\n", "")
     question = revisions.question(TOKENIZER, long, "a.py")
     check(question, "<region><old>" + ("y = " + "x" * 9000)[: revisions.LONGEST_LINE] + "\n</old><ins>")
