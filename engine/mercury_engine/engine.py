@@ -28,6 +28,7 @@ from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
+from mercury_engine.decode.work import logged
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
@@ -37,6 +38,7 @@ from mercury_engine.tokens.layout import (
     LayoutRow,
     filled_text,
     lay_out,
+    pieces,
     shorter_budget,
     until_end,
 )
@@ -119,11 +121,15 @@ class MercuryEngine:
         """Answer a request. Those that take turns share their forwards where the device gains by it: see
         `ForwardBatcher`."""
         if request.proposes:
-            yield from self._judged(request)
-            return
+            return logged("opinion", self.report, self._judged(request))
+        return logged("completion", self.report, self._completed(request))
+
+    def _completed(self, request: InfillRequest) -> Generator[Draft]:
         place = self._place(request)
         row = self._laid_out(place, request)
-        self.report.asked(len(row.ids), self._sessions.unread(row.ids))
+        unread = self._sessions.unread(row.ids)
+        self.report.asked(len(row.ids), unread)
+        self.report.reads(pieces(row.ids, len(row.ids) - unread, len(row.ids)))
         session = self._sessions.open(request.session, row.ids)
         yield from self._batcher.run(self._answer(request, place, session, row), session)
 
@@ -134,6 +140,9 @@ class MercuryEngine:
         With nothing left to encode, measure the costs that starting had no time for. This shares no forwards. Proposals
         have no context worth encoding ahead.
         """
+        return logged("ahead", self.report, self._warmed(request))
+
+    def _warmed(self, request: InfillRequest) -> Generator[None]:
         if request.proposes:
             return
         place = self._place(request)
@@ -202,7 +211,7 @@ class MercuryEngine:
             place.remember(self._past_answers(parts, question))
             self._sessions.trim()
 
-    def _judged(self, request: InfillRequest) -> Iterator[Draft]:
+    def _judged(self, request: InfillRequest) -> Generator[Draft]:
         """How likely the model finds the proposals, one after the other; the probabilities of those for which there is
         no time are missing."""
         history = read_history(self._decoder.tokenizer, request)
@@ -269,7 +278,10 @@ class MercuryEngine:
 
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
         prefix = stream_start(row, self._decoder, session).prefix
+        cached = session.shares(row.ids)
         while (yield from self._decoder.pace.read_ahead(session, prefix, self.report)):
+            self.report.reads(pieces(row.ids, cached, session.cache.length))
+            cached = session.cache.length
             self._sessions.trim()
             yield
 

@@ -55,6 +55,7 @@ class Opinion(Struct, eq=False):
         fused = fuse(cached, prefix, self.anchor - cached)
         forward = yield Pass(fused.rows, session.cache)
         session.keep(forward, before)
+        report.count("opinion", rows=len(fused.rows.ids_R), settled=0)
         self.probabilities = _of_next(np.asarray(forward.logits_WV, np.float32)[:-1], self.ids[self.anchor + 1 :])
 
 

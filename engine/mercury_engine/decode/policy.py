@@ -1,6 +1,6 @@
 """Chooses the next forward: the action with the most expected tokens per millisecond on this device."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -92,7 +92,8 @@ class Report(Struct):
     """The engine's counters since it started; `settled` counts the tokens that its forwards committed.
 
     `drafted` counts the verified tokens of each source, `accepted` those that were right. `prompts` counts tokens of
-    prompts: those that requests found read, those that they waited for, and those that were read ahead.
+    prompts: those that requests found read, those that they waited for, and those that were read ahead; `read` those of
+    the last two by the pieces of their rows, where the engine lays them out.
     """
 
     forwards: int = 0
@@ -102,10 +103,15 @@ class Report(Struct):
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
     prompts: dict[str, int] = field(default_factory=lambda: {"reused": 0, "awaited": 0, "ahead": 0})
+    read: dict[str, int] = field(default_factory=dict)
 
     def asked(self, tokens: int, unread: int) -> None:
         self.prompts["awaited"] += unread
         self.prompts["reused"] += tokens - unread
+
+    def reads(self, pieces: Mapping[str, int]) -> None:
+        for piece, tokens in pieces.items():
+            self.read[piece] = self.read.get(piece, 0) + tokens
 
     def count(self, kind: str, *, rows: int, settled: int) -> None:
         self.forwards += 1

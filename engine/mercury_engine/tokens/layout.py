@@ -17,6 +17,7 @@ the answer spells it again with whole tokens (token healing). Serving and traini
 `InfillRequest`; training freezes an older state of the document and lays out a newer one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -63,6 +64,17 @@ LINES_ALONE = 512
 
 MAXIMUM_UNREAD = 4096
 """Tokens beyond the row in which n-gram hints are looked up."""
+
+
+PIECES = {
+    SUF: "far suffix",
+    PRE: "lines before",
+    NEAR: "near suffix",
+    CUR: "head",
+    **dict.fromkeys(HOLES, "lines before"),
+    **dict.fromkeys(MODE_OF.values(), "head"),
+}
+"""The marker with which a piece of a row begins; before the first of them stands the preamble."""
 
 
 class LayoutError(EngineError):
@@ -195,6 +207,15 @@ def lay_out(tokenizer: Tokenizer, request: InfillRequest, frozen: Frozen, budget
     if len(request.spans) == 1 and request.spans[0].start == request.spans[0].end:
         return _at_cursor(tokenizer, request, frozen, budget)
     return _with_holes(tokenizer, request, frozen, budget)
+
+
+def pieces(ids: Sequence[int] | np.ndarray, start: int, stop: int) -> Counter[str]:
+    """How many of a row's tokens from `start` to `stop` stand in which of its pieces."""
+    piece, counts = "preamble", Counter[str]()
+    for at, token in enumerate(map(int, ids[:stop])):
+        piece = PIECES.get(token, piece)
+        counts[piece] += at >= start
+    return +counts
 
 
 def answer_ids(tokenizer: Tokenizer, hole: Hole, text: str) -> list[int]:

@@ -44,10 +44,9 @@ def test_earlier_edits_are_read_only_once():
     answering = engine(random_runtime())
     edits = tuple(Edit("shapes.py", 2, "class Form:\n", f"class {name}:\n") for name in ("Shape", "Figure") * 4)
     list(answering.infill(replace(proposals("        self.height = 1\n"), edits=edits)))
-    read = answering.report.rows
-    assert read > 0
+    read = answering.report.actions["read"]
     list(answering.infill(replace(proposals("        self.height = 2\n"), edits=edits)))
-    assert answering.report.rows == read
+    assert answering.report.actions == {"read": read, "opinion": 2}
 
 
 def test_proposals_are_not_encoded_ahead():

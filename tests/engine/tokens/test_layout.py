@@ -20,6 +20,7 @@ from mercury_engine.tokens.layout import (
     freeze,
     is_stale,
     lay_out,
+    pieces,
     until_end,
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -365,3 +366,14 @@ def test_spans_too_far_apart_are_an_error_that_names_the_limit():
     text = "[[a]] = 1\n" + "x = 1\n" * 2000 + "[[b]] = 2\n"
     with pytest.raises(LayoutError, match="do not fit the model's 2048; send fewer spans"):
         row_of(request(text, mode="edit"))
+
+
+def test_tokens_are_counted_by_piece():
+    asked = request(SHAPES)
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    counts = pieces(row.ids, 0, len(row.ids))
+    assert list(counts) == ["preamble", "far suffix", "lines before", "near suffix", "head"]
+    assert counts.total() == len(row.ids)
+    anchor = row.ids.tolist().index(NEAR)
+    assert pieces(row.ids, anchor, anchor + 3) == {"near suffix": 3}
+    assert not pieces(row.ids, 5, 5)
