@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
+from mercury_engine.redaction import SHOWN, ForeignText, Secrets
 
 BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
@@ -33,6 +34,9 @@ COMMANDS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 DIRECTIONS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 INVISIBLE = r"\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff"
 HARMFUL = re.compile(f"[{COMMANDS}{DIRECTIONS}{INVISIBLE}]")
+LINK = "]("
+"""Between the label and the address of a link: VS Code makes links of them in its notifications, some of which run
+commands."""
 
 
 def harmless(text: str) -> str:
@@ -46,12 +50,25 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same of a name or a sentence, which cannot feign lines of ours.
+    """The same of a name or a sentence, which cannot feign lines of ours, nor links. All that an editor shows passes
+    through this.
 
     >>> one_line("mit\\n  privacy  all of it stays here")
     'mit\\\\n  privacy  all of it stays here'
+    >>> one_line("[Fix](command:run)")
+    '[Fix]\\\\(command:run)'
     """
-    return re.sub(r"[\t\n]", _escaped, harmless(text))
+    return re.sub(r"[\t\n]", _escaped, harmless(text)).replace(LINK, r"]\(")
+
+
+def quoted(foreign: ForeignText, most: int = SHOWN) -> str:
+    """The beginning of what somebody else wrote, as part of a sentence of ours.
+
+    >>> quoted(ForeignText("*.log` is fine"))
+    "`*.log' is fine`"
+    """
+    shown = Secrets().shown(foreign, most + 1).replace("`", "'")
+    return f"`{shown if len(shown) <= most else shown[:most] + '…'}`"
 
 
 def lines(texts: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.lsp.protocol import AcceptParams, PartialAcceptParams, PlaceParams, ShownParams, SuggestParams
 from mercury_ls.lsp.server import Server
 from mercury_ls.session.session import InlineRequest
+from mercury_ls.wording import one_line
 
 LONGEST_LABEL = 60
 INTELLIJ = re.compile(r"\(build [A-Z]+-\d")
@@ -58,7 +59,7 @@ def _draft_of(answer: Answer) -> dict[str, Any]:
         "text": answer.draft,
         "tokens": answer.tokens,
         "final": answer.final,
-        "silence": answer.silence,
+        "silence": one_line(answer.silence),
         "source": answer.source,
     }
 

@@ -71,9 +71,9 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
     offset = ls.offset(uri, params.position)
     return {
         "id": offer.id,
-        "label": offer.label,
+        "label": one_line(offer.label),
         "kind": offer.kind,
-        "summary": summary(edits, uri),
+        "summary": one_line(summary(edits, uri)),
         "note": one_line(offer.note),
         "pAccept": round(offer.p_accept, 4),
         "edits": [
@@ -125,7 +125,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     ls.started.tally.answered(offer.id)
     return [
         lsp.CodeAction(
-            title=f"mercury: {described(offer, uri)}",
+            title=one_line(f"mercury: {described(offer, uri)}"),
             kind=lsp.CodeActionKind.RefactorRewrite,
             edit=workspace_edit(ls, offer, uri),
             command=lsp.Command(title="", command="mercury.didAccept", arguments=[offer.id]),
@@ -166,7 +166,7 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
     if offer is None:
         ls.show(lsp.MessageType.Info, "no next edit to apply")
         return False
-    edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), described(offer, uri))
+    edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), one_line(described(offer, uri)))
     answer = await ls.workspace_apply_edit_async(edit)
     if answer.applied:
         session.accepted(offer.id)
@@ -202,7 +202,11 @@ def _annotated(change: lsp.TextEdit, id: str) -> lsp.AnnotatedTextEdit:
 
 def _annotation(offer: Offer, uri: str, seen_from: str) -> lsp.ChangeAnnotation:
     edits = [edit for edit in offer.edits if edit.uri == uri]
-    return lsp.ChangeAnnotation(offer.label, needs_confirmation=uri != seen_from, description=summary(edits, seen_from))
+    return lsp.ChangeAnnotation(
+        one_line(offer.label),
+        needs_confirmation=uri != seen_from,
+        description=one_line(summary(edits, seen_from)),
+    )
 
 
 def _accept_command(ls: Server, offer: Offer) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pygls.protocol import (
 )
 
 from mercury_ls.lsp.transport import FrameError, OversizedError
+from mercury_ls.wording import one_line
 
 log = logging.getLogger(__name__)
 
@@ -339,7 +340,13 @@ class LspProtocol(LanguageServerProtocol):
     def refuse(self, request: Any, code: int, problem: str) -> None:
         """An error reply, built by hand: LSP's own type does not allow the null id that JSON-RPC requires."""
         log.warning("refused a message: %s", problem)
-        self._send_data({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}})
+        self._send_data({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": one_line(problem)}})
+
+    def _send_response(self, msg_id: str | int, result: Any = None, error: lsp.ResponseError | None = None) -> None:
+        """Clients show an error's message."""
+        if error is not None:
+            error = lsp.ResponseError(error.code, one_line(error.message), error.data)
+        super()._send_response(msg_id, result, error)
 
     # Requests of our own
 

@@ -30,7 +30,7 @@ from mercury_ls.names.known import NamesRequest
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
 from mercury_ls.settings.load import SettingsProblem
-from mercury_ls.wording import abbreviated, harmless, one_line, remarks
+from mercury_ls.wording import abbreviated, one_line, remarks
 
 log = logging.getLogger(__name__)
 
@@ -303,13 +303,13 @@ class Server(LanguageServer):
 
         def report(line: str) -> None:
             if token in self.shown_progress:
-                self.work_done_progress.report(token, lsp.WorkDoneProgressReport(message=line))
+                self.work_done_progress.report(token, lsp.WorkDoneProgressReport(message=one_line(line)))
 
         window = self.protocol.client_capabilities.window
         if window and window.work_done_progress:
             with contextlib.suppress(JsonRpcException):
                 await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(token))
-            self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=title))
+            self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=one_line(title)))
         try:
             yield report
         finally:
@@ -322,7 +322,7 @@ class Server(LanguageServer):
 
     def end_progress(self, token: str, message: str | None = None) -> None:
         if self.shown_progress.pop(token, None):
-            self.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message))
+            self.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message and one_line(message)))
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""
@@ -393,7 +393,11 @@ class Server(LanguageServer):
         return abbreviated(text)
 
     def show(self, kind: lsp.MessageType, message: str) -> None:
-        self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))
+        self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {message}"))
+
+    def window_show_message(self, params: lsp.ShowMessageParams) -> None:
+        """pygls reports errors by this, too."""
+        super().window_show_message(lsp.ShowMessageParams(params.type, one_line(params.message)))
 
     def compare_plugin(self) -> None:
         """A plugin that is older than the server would not say so: whichever is newer knows what has changed. One that
@@ -430,20 +434,20 @@ def status_fields(status: Status) -> dict[str, Any]:
     info = status.info
     return {
         "state": status.state,
-        "detail": harmless(status.detail),
+        "detail": one_line(status.detail),
         "progress": status.progress,
         "engine": info.engine if info else "",
         "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
         "address": info.address if info else "",
-        "remarks": remarks(info) if info else (),
+        "remarks": [*map(one_line, remarks(info))] if info else [],
         "eager": bool(info and "region" in info.answers and not info.metered),
     }
 
 
 def _copilot_status(status: Status) -> dict[str, Any]:
     busy, kind = status.state in ("starting", "loading"), "Warning" if status.state == "unavailable" else "Normal"
-    return {"busy": busy, "message": harmless(status.detail), "kind": kind}
+    return {"busy": busy, "message": one_line(status.detail), "kind": kind}
 
 
 def _change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:

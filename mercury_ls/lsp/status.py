@@ -31,13 +31,13 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "accepted": session.tally.counts["accepted"],
         "rejected": session.tally.counts["rejected"],
         "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
-        "sent": session.questions.sent,
+        "sent": one_line(session.questions.sent),
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.questions.budgets.bar,
         "pace": str(session.questions.pace),
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
-        "problems": [ls.described(problem) for problem in ls.wiring.loaded.problems],
+        "problems": [one_line(ls.described(problem)) for problem in ls.wiring.loaded.problems],
         "decisions": [*map(one_line, session.decisions)],
     }
 
@@ -53,7 +53,7 @@ def status_command(ls: Server) -> dict[str, Any]:
 def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     counted = ls.started.stats
     rows = counted.rows()
-    notes = [*comparable(rows)]
+    notes = [*map(one_line, comparable(rows))]
     pages = {"page": markdown(rows, counted.where, notes), "plain": plain(rows, counted.where, notes)}
     return {**pages, "days": msgspec.to_builtins(rows)}
 

@@ -123,7 +123,7 @@ class StrongerModel:
         return True
 
     async def _offer(self, choice: "Prediction") -> None:
-        message = f"mercury: this machine can run a stronger model: {_described(choice)}"
+        message = one_line(f"mercury: this machine can run a stronger model: {_described(choice)}")
         actions = [lsp.MessageActionItem(title) for title in (INSTALL, NOT_NOW, NEVER)]
         asked = lsp.ShowMessageRequestParams(lsp.MessageType.Info, message, actions)
         answer = await self._server.window_show_message_request_async(asked)

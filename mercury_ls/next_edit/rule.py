@@ -6,7 +6,9 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.redaction import ForeignText
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.wording import quoted
 
 LONGEST_LABEL = 40
 
@@ -75,6 +77,5 @@ class Rule(Struct, frozen=True, kw_only=True):
         return max(snapshot.line_start(line) + self.column - len(self.after), 0)
 
 
-def quoted(text: str) -> str:
-    text = text.strip(" ,\t\r\n")
-    return f"`{text if len(text) <= LONGEST_LABEL else text[:LONGEST_LABEL] + '…'}`"
+def in_label(code: str) -> str:
+    return quoted(ForeignText(code.strip(" ,\t\r\n")), LONGEST_LABEL)

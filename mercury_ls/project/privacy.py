@@ -9,10 +9,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.redaction import ForeignText
 from mercury_ls.code.files import read_small
 from mercury_ls.project.ignore import IgnoreRule, Rules
 from mercury_ls.project.repository import exclude_file, git_directory, personal_exclude_file, top_of
 from mercury_ls.settings.schema import PrivacySettings
+from mercury_ls.wording import quoted
 
 SECRET_FILES = (
     ".env*",
@@ -182,9 +184,9 @@ class Privacy:
     def _own_name(self, path: str, is_folder: bool) -> str | None:
         secret = self._last(self._secret_folders if is_folder else self._secret_files, path, is_folder)
         if secret and secret.hides:
-            return f"secret pattern {secret.text}"
+            return f"secret pattern {quoted(ForeignText(secret.text))}"
         rule = self._last(self._ignore, path, is_folder)
-        return f"privacy.ignore {rule.text}" if rule and rule.hides else None
+        return f"privacy.ignore {quoted(ForeignText(rule.text))}" if rule and rule.hides else None
 
     def _last(self, rules: Rules, path: str, is_folder: bool) -> IgnoreRule | None:
         """The last rule that matches the path relative to a root, or to the root of the file system."""
@@ -296,7 +298,7 @@ def _first_match(files: list[tuple[str, _IgnoreFile]], path: str, is_folder: boo
     for base, file in files:
         rule = file.rules.find(_relative_to(base, path), is_folder)
         if rule is not None:
-            why = file.error or f"line {rule.line}: {rule.text}"
+            why = file.error or f"line {rule.line}: {quoted(ForeignText(rule.text))}"
             return f"{file.path} {why}" if rule.hides else None
     return None
 

@@ -17,6 +17,8 @@ PROJECT_FILE = ".mercury.toml"
 MAX_DEPTH = 8
 MAX_PROBLEMS = 16
 LONGEST_SHOWN = 80
+LONGEST_PATH = 256
+"""Of what contains a value: no setting's is a fifth as long."""
 
 COPILOT_KEYS = frozenset(
     {"editorConfiguration", "editorInfo", "editorPluginInfo", "github", "github-enterprise", "http", "telemetry"}
@@ -55,10 +57,12 @@ class Effective(Struct, frozen=True):
 
 
 class _SettingsSource(Struct, frozen=True, kw_only=True):
-    """A source of settings. A typed source, such as the command line, has only strings, which are parsed."""
+    """A source of settings. A typed source, such as the command line, has only strings, which are parsed. `text` is
+    what a project's file holds."""
 
     origin: str
     values: tuple[tuple[str, Any], ...] = ()
+    text: str = ""
     problems: tuple[SettingsProblem, ...] = ()
     is_project: bool = False
     is_typed: bool = False
@@ -126,7 +130,8 @@ def _file_source(path: Path, kind: str) -> _SettingsSource:
         return _SettingsSource(origin=origin)
     except toml.UnreadableError as error:
         return _SettingsSource(origin=origin, problems=(SettingsProblem(error.where, "", error.remedy, kind),))
-    return _SettingsSource(origin=origin, values=tuple(_flatten(table)), is_project=is_project)
+    values = tuple(_flatten(table.values))
+    return _SettingsSource(origin=origin, values=values, text=table.text, is_project=is_project)
 
 
 def _is_inside(path: Path) -> bool:
@@ -174,9 +179,20 @@ def _flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH)
     """Dotted paths with their values, without nulls. Tables deeper than any setting count as values."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth:
-            yield from _flatten(value, f"{prefix}{key}.", depth - 1)
+            yield from _flatten(value, f"{prefix}{key}."[:LONGEST_PATH], depth - 1)
         elif value is not None:
             yield f"{prefix}{key}", value
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line that sets a value, by its dotted path."""
+    from mercury_ls.settings import toml
+
+    lines: dict[str, int] = {}
+    for line, values in toml.statements(text):
+        for path, _ in _flatten(values):
+            lines.setdefault(path, line)
+    return lines
 
 
 # Values
@@ -190,11 +206,13 @@ class _Loading:
         self.origins: dict[str, str] = {}
         self.problems: list[SettingsProblem] = []
         self._refused = 0
+        self._lines: dict[str, int] = {}
 
     def read(self, source: _SettingsSource) -> None:
         """Report each problem with its remedy, up to as many as anyone would read."""
         self.problems += source.problems
         self._refused = 0
+        self._lines = {}
         for path, raw in source.values:
             self._take(source, path, raw)
         if (unlisted := self._refused - MAX_PROBLEMS) > 0:
@@ -242,7 +260,16 @@ class _Loading:
         self._refused += 1
         if self._refused <= MAX_PROBLEMS:
             shown = "".join(map(_shorten, values))
-            self.problems.append(SettingsProblem(_truncate(path), shown, remedy, source.origin))
+            self.problems.append(SettingsProblem(self._named(source, path), shown, remedy, source.origin))
+
+    def _named(self, source: _SettingsSource, path: str) -> str:
+        """A name that a project made up is told by its line alone: whoever opens the project has not written it."""
+        if not source.is_project or path in tree.settings():
+            return _truncate(path)
+        self._lines = self._lines or _lines(source.text)
+        table = ".".join(path.split(".")[:2])
+        line = f"line {self._lines[path]}"
+        return f"{table} in {line}" if table in tree.settings() else line
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")

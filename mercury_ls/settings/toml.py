@@ -2,9 +2,13 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
+from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.code.files import read_small
 
 LARGEST_FILE = 1 << 18
@@ -29,7 +33,14 @@ class UnreadableError(Exception):
         self.remedy = remedy
 
 
-def read(path: Path) -> dict[str, Any]:
+class Table(Struct, frozen=True):
+    """What a file sets, and its text."""
+
+    values: dict[str, Any]
+    text: str
+
+
+def read(path: Path) -> Table:
     """Read the file. Raise FileNotFoundError if there is none, and UnreadableError for every other problem."""
     try:
         text = read_small(str(path), LARGEST_FILE).decode("utf-8-sig")
@@ -42,13 +53,47 @@ def read(path: Path) -> dict[str, Any]:
     if line := _too_deep(text):
         raise UnreadableError(f"{path}:{line}", f"is nested more than {MAX_DEPTH} levels deep; settings need three")
     try:
-        return tomllib.loads(text)
+        return Table(tomllib.loads(text), text)
     except (ValueError, RecursionError) as error:
-        match = re.search(r"line (\d+)", str(error))
+        match = re.search(r"line (\d+), column \d+\)\Z", str(error))
         where = f"{path}:{match[1]}" if match else str(path)
-        raise UnreadableError(
-            where, f"is not valid TOML ({error}); fix it, since nothing in this file applies"
-        ) from None
+        why = Secrets().shown(ForeignText(str(error)))
+        raise UnreadableError(where, f"is not valid TOML ({why}); fix it, since nothing in this file applies") from None
+
+
+def statements(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What each statement of a valid text sets by itself, and the line where it begins."""
+    table: list[str] = []
+    line = 1
+    for statement in _split(text):
+        values = tomllib.loads(statement)
+        if statement.lstrip().startswith("["):
+            table = [*_keys(values)]
+        else:
+            for key in reversed(table):
+                values = {key: values}
+        yield line, values
+        line += statement.count("\n")
+
+
+def _split(text: str) -> Iterator[str]:
+    start = depth = 0
+    for token in TOKEN.finditer(text):
+        mark = token["mark"]
+        depth += (mark in ("[", "{")) - (mark in ("]", "}"))
+        if mark == "\n" and not depth:
+            yield text[start : token.end()]
+            start = token.end()
+    yield text[start:]
+
+
+def _keys(header: dict[str, Any]) -> Iterator[str]:
+    """The names in the header of a table, which is empty, or of one in a list of tables."""
+    within: Any = header
+    while within:
+        [(key, within)] = within.items()
+        within = within[0] if isinstance(within, list) else within
+        yield key
 
 
 def _too_deep(text: str) -> int:

@@ -53,7 +53,7 @@ def is_explained(finding: Finding) -> bool:
 def test_setting_that_is_not_applied_is_named_with_its_value_if_it_is_told(tmp_path):
     for text, found in {
         "suggest.enabled = 1": "suggest.enabled = 1 from project file {file}",
-        "suggest.min_probability = 1": "suggest.min_probability from project file {file}",
+        "suggest.min_probability = 1": "line 1 from project file {file}",
         "= 1": "{file}:1 from project file",
     }.items():
         file = tmp_path / PROJECT_FILE

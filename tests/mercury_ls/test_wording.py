@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_ls.wording import abbreviated, counted, harmless, one_line, readable
+from mercury_engine.redaction import ForeignText
+from mercury_ls.wording import abbreviated, counted, harmless, one_line, quoted, readable
 
 HOME = "/home/me"
 
@@ -67,7 +68,7 @@ def test_foreign_text_does_nothing_and_shows_what_it_is(text):
     assert len(shown.splitlines()) <= 1
     assert not re.search("[\0-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
     assert one_line(shown) == shown
-    assert harmless(text).replace("\n", "\\n").replace("\t", "\\t") == shown
+    assert harmless(text).replace("\n", "\\n").replace("\t", "\\t").replace("](", "]\\(") == shown
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,22 @@ def test_foreign_text_does_nothing_and_shows_what_it_is(text):
         ("a\U000e0041", "a\\U000e0041"),
         ("\ud800", "\\ud800"),
         ("a\n  licence mit", "a\\n  licence mit"),
+        ("[a](command:b)[c](d)", "[a]\\(command:b)[c]\\(d)"),
         ("naïve – 中文 👩\u200d💻", "naïve – 中文 👩\u200d💻"),
     ],
 )
 def test_deceptive_characters_are_spelled_out(text, expected):
     assert one_line(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("*.log", "`*.log`"),
+        ("*.log` is no rule; run `x", "`*.log' is no rul…`"),
+        ("password = 'hunter22'", "`password = '…`"),
+        ("a\n  b", "`a b`"),
+    ],
+)
+def test_text_of_others_stays_within_its_quotes(text, expected):
+    assert quoted(ForeignText(text), 16) == expected

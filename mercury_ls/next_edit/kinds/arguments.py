@@ -10,7 +10,7 @@ from mercury_ls.code.symbols import is_qualified
 from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.kinds.calls import argument_of, calls_of, changed_arguments, changed_at, rewritten
 from mercury_ls.next_edit.places import Place, like_the_edited
-from mercury_ls.next_edit.rule import quoted
+from mercury_ls.next_edit.rule import in_label
 from mercury_ls.next_edit.suppress import is_no_habit
 
 suppress = is_no_habit
@@ -55,7 +55,7 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
 
 def label(rule: Argument) -> str:
     return (
-        f"add {quoted(rule.after)} to calls of {quoted(rule.function)}"
+        f"add {in_label(rule.after)} to calls of {in_label(rule.function)}"
         if rule.after
-        else f"remove {quoted(rule.before)}"
+        else f"remove {in_label(rule.before)}"
     )

@@ -14,7 +14,7 @@ from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
 from mercury_ls.next_edit.kinds.calls import argument_of, called, changed_at, is_called
 from mercury_ls.next_edit.places import Place, nearest, sequence, sides, with_likeness
-from mercury_ls.next_edit.rule import quoted
+from mercury_ls.next_edit.rule import in_label
 from mercury_ls.next_edit.suppress import is_no_habit
 
 suppress = is_no_habit
@@ -63,7 +63,7 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
 
 
 def label(rule: Replace) -> str:
-    before, after = quoted(rule.before), quoted(rule.after)
+    before, after = in_label(rule.before), in_label(rule.after)
     if rule.before.strip() and rule.after.strip():
         return f"replace {before} → {after}"
     return f"add {after}" if rule.after.strip() else f"remove {before}"

@@ -43,7 +43,7 @@ from mercury_ls.next_edit.kinds.calls import (
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, named_from
-from mercury_ls.next_edit.rule import Rule, quoted
+from mercury_ls.next_edit.rule import Rule, in_label
 from mercury_ls.next_edit.suppress import never
 
 suppress = never
@@ -219,10 +219,10 @@ def _doubt(symbol: Symbol, home: Snapshot) -> str:
     nodes = symbol.declarations(name, home) if family(home.path) != "c" else ()
     declared = [node for node in nodes if not _is_exported(node)]
     if sum(scopes.is_member(node) == is_member for node in declared) > 1:
-        return f"{quoted(name)} is declared more than once"
+        return f"{in_label(name)} is declared more than once"
     around = symbol.node and symbol.node.parent
     if around is not None and symbols.has_several_constructors(around):
-        return f"{quoted(name)} has several constructors"
+        return f"{in_label(name)} has several constructors"
     is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
     return "a decorator may change the arguments" if is_open else ""
 
@@ -578,11 +578,11 @@ def calls_left(
             declaring[OVERRIDING] += [named_from(home, file, at) for at in _overriding(rule, uses[0])]
             declaring[INHERITING] += [named_from(home, file, at) for at in sorted(_inheriting(rule, uses[0]))]
         yield
-    needs = {f"needs an argument for {quoted(name)}": places for name, places in needing.items()}
+    needs = {f"needs an argument for {in_label(name)}": places for name, places in needing.items()}
     doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
     used: dict[str, list[str]] = {}
     for at, name in _still_used(rule, home):
-        used.setdefault(f"{quoted(name)} is still used", []).append(named_from(home, home, at))
+        used.setdefault(f"{in_label(name)} is still used", []).append(named_from(home, home, at))
     notes = {**needs, doubt: unclear, **declaring, **used}
     return "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
 
@@ -670,5 +670,5 @@ def label(rule: Signature) -> str:
     came = ", ".join(name for name in _missing_in(rule.old, rule.new) if name in rule.due)
     went = ", ".join(rule.went)
     if came and not went:
-        return f"add {quoted(came)} to calls of {quoted(rule.function)}"
-    return f"remove {quoted(went)}" if went and not came else f"change the arguments of {quoted(rule.function)}"
+        return f"add {in_label(came)} to calls of {in_label(rule.function)}"
+    return f"remove {in_label(went)}" if went and not came else f"change the arguments of {in_label(rule.function)}"

@@ -93,7 +93,7 @@ def test_users_add_secret_patterns_and_take_them_back(root):
 def test_ignore_setting_counts_from_roots_and_from_top(root, tmp_path):
     private = tmp_path / "private"
     judge = Privacy(PrivacySettings(ignore=("/notes/", "*.sql", "!keep.sql", f"{private.as_posix()}/")), [root])
-    check(judge, root / "notes/a/b.md", "privacy.ignore /notes/")
+    check(judge, root / "notes/a/b.md", "privacy.ignore `/notes/`")
     check(judge, root / "src/notes/b.md")
     check(judge, root / "a.sql", "*.sql")
     check(judge, root / "keep.sql")
@@ -105,7 +105,7 @@ def test_gitignore_is_honoured_with_nesting_and_negation(root):
     put(root / ".gitignore", "# made\n*.log\n!keep.log\n/out/\n")
     put(root / "a/.gitignore", "!debug.log\n*.tmp\n")
     judge = Privacy(PrivacySettings(), [root])
-    check(judge, root / "x.log", f"{root / '.gitignore'} line 2: *.log")
+    check(judge, root / "x.log", f"{root / '.gitignore'} line 2: `*.log`")
     check(judge, root / "keep.log")
     check(judge, root / "out/deep/x.py", "/out/")
     check(judge, root / "a/out/x.py")
@@ -126,7 +126,7 @@ def test_mercuryignore_hides_more_and_undoes_nothing_of_git(root):
     put(root / ".mercuryignore", "!x.log\ndraft*\n!draft-3.md\n")
     judge = Privacy(PrivacySettings(), [root])
     check(judge, root / "x.log", ".gitignore")
-    check(judge, root / "a/draft-1.md", ".mercuryignore line 2: draft*")
+    check(judge, root / "a/draft-1.md", ".mercuryignore line 2: `draft*`")
     check(judge, root / "draft-3.md")
 
 

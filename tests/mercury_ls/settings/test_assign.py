@@ -41,7 +41,7 @@ def test_unsafe_changes_are_not_made(before):
 def test_file_is_made_with_its_folder(tmp_path):
     file = tmp_path / "config/config.toml"
     assign(file, "engine.model", "qwen")
-    assert toml.read(file) == {"engine": {"model": "qwen"}}
+    assert toml.read(file).values == {"engine": {"model": "qwen"}}
 
 
 def test_link_stays_a_link_and_mode_stays(tmp_path):

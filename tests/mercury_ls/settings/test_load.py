@@ -307,9 +307,32 @@ def test_project_file_may_be_a_link_within_its_project(write, tmp_path):
 
 def test_values_of_unknown_settings_are_not_repeated(write):
     user = write("config.toml", CREDENTIALS)
-    for loaded in (load(user), load(project_files=[user]), load(options={"registry": {"token": SECRET}})):
+    for loaded in (load(user), load(options={"registry": {"token": SECRET}})):
         assert "registry.token: is not a setting" in str(loaded.problems[0])
         assert SECRET not in repr(loaded)
+
+
+FIX = "[Fix](command:workbench.action.terminal.new)"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f'"{FIX}" = 1', "line 1: is not a setting"),
+        (f'[suggest]\nenabled = true\n\n"{FIX}" = """a\n"""', "line 4: is not a setting"),
+        (f'# [x]\n["{FIX}"]\nx = {{ y = 1 }}', "line 3: is not a setting"),
+        (f'[["{FIX}"]]\nx = 1\n[["{FIX}"]]', "line 1: is not a setting"),
+        (f'[suggest]\nlanguages."{FIX}" = 1', "suggest.languages in line 2: must be true"),
+        (f'"{FIX}" = 1\n"{FIX}" = 2', "{file}: is not valid TOML (Cannot overwrite a value"),
+        ("[suggest]\nenabeld = 1", "line 2: is not a setting; did you mean suggest.enabled?"),
+        ("\ufeff\r\nengine.speed = 1\r\n", "line 2: is not a setting"),
+    ],
+)
+def test_names_that_a_project_made_up_are_told_by_their_line(write, text, told):
+    file = write(".mercury.toml", text)
+    loaded = load(project_files=[file])
+    check(loaded, [told.format(file=file)])
+    assert FIX not in repr(loaded)
 
 
 BOMBS = {
@@ -353,7 +376,7 @@ def test_project_file_with_many_mistakes_reports_the_first(write):
     project = write(".mercury.toml", "".join(f"a{n} = 1\n" for n in range(40)) + "suggest.alternatives = 2")
     loaded = load(project_files=[project])
     assert loaded.settings.suggest.alternatives == 2
-    assert [problem.path for problem in loaded.problems] == [*(f"a{n}" for n in range(16)), "…"]
+    assert [problem.path for problem in loaded.problems] == [*(f"line {n}" for n in range(1, 17)), "…"]
     assert "24 more values" in loaded.problems[-1].remedy
 
 
@@ -367,6 +390,29 @@ def test_marks_within_texts_and_comments_do_not_nest(write):
     marks = "[{." * 40
     text = f'x = "{marks}" # {marks}\ny = \'{marks}\'\nz = """\\"{marks}\n{marks}"""\nw = \'\'\'{marks}\'\'\'\n'
     assert [problem.path for problem in load(write("config.toml", text)).problems] == ["x", "y", "z", "w"]
+
+
+KEYS = st.sampled_from(["a", "b", '"[x"', "'c.d'", '""'])
+VALUES = st.sampled_from(["1", '"""\n[a]\n"""', "[\n1, # ]\n]", "{ a = 1 }", "'#'", "2024-01-01"])
+STATEMENTS = st.one_of(
+    st.builds("{} = {}".format, KEYS, VALUES),
+    st.builds("{}.{} = {}".format, KEYS, KEYS, VALUES),
+    st.builds("[{}.{}]".format, KEYS, KEYS),
+    st.builds("[[{}]]".format, KEYS),
+    st.sampled_from(["", "# [ {"]),
+)
+
+
+@examples(max_examples=200)
+@given(st.lists(STATEMENTS, max_size=12))
+def test_values_in_a_project_file_have_their_lines(tmp_path_factory, statements):
+    project = tmp_path_factory.mktemp("project") / ".mercury.toml"
+    project.write_text("\n".join(statements), encoding="utf-8")
+    sets = [statement.startswith("[[") or " = " in statement for statement in statements]
+    first = 1 + sum(statement.count("\n") + 1 for statement in statements[: sets.index(True) if any(sets) else 0])
+    problems = load(project_files=[project]).problems
+    lines = [int(problem.path.removeprefix("line ")) for problem in problems if "TOML" not in problem.remedy]
+    assert min(lines, default=first) == first
 
 
 WORDS = '[ ] [[ { } = . , " \' """ \\ # \0 é true 1e999 nan 2024-01-01 12:00:00 engine suggest languages ignore'

@@ -25,7 +25,7 @@ async def said(engine=None, settings=None, **body):
 @pytest.mark.parametrize(
     ("body", "silence"),
     [
-        ({"path": ".env"}, "the file is private: secret pattern *.env"),
+        ({"path": ".env"}, "the file is private: secret pattern `*.env`"),
         ({"prompt": "def area(w, h):\n    re", "suffix": "turn w * h\n"}, "the cursor is inside a word"),
         ({"prompt": "\0" + AREA["prompt"]}, "the file is binary"),
         ({"prompt": "nothing known\n"}, "empty: the model adds nothing here"),

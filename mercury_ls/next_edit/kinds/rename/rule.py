@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mercury_ls.code.differences import LINE, WORD
 from mercury_ls.code.lexemes import IMPORT
 from mercury_ls.next_edit.examples import Example, PieceRule
-from mercury_ls.next_edit.rule import Rule, quoted
+from mercury_ls.next_edit.rule import Rule, in_label
 
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
 COMMENT = re.compile(r"\s*(?:#|//|/?\*|--)")
@@ -59,4 +59,4 @@ def _aliases(before: str, after: str) -> Iterator[Rename]:
 
 
 def label(rule: Rename) -> str:
-    return f"rename {quoted(rule.before)} → {quoted(rule.after)}"
+    return f"rename {in_label(rule.before)} → {in_label(rule.after)}"
