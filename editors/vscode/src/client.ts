@@ -10,7 +10,9 @@ import {
   RevealOutputChannelOn,
   State as Running,
 } from 'vscode-languageclient/node';
+import { withoutLinks } from './links.ts';
 import { type Asked, answer } from './names.ts';
+import { warn } from './notify.ts';
 import { explicit } from './settings.ts';
 import type { Engine } from './state.ts';
 import { complaint } from './versions.ts';
@@ -137,7 +139,7 @@ export class Connection implements vscode.Disposable {
     await client.start();
     const older = complaint(client.initializeResult?.serverInfo?.version, this.version);
     if (older !== undefined) {
-      void vscode.window.showWarningMessage(older);
+      void warn(older);
     }
     const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
     if (engine !== null && !told && client === this.wanted) {  // what it has told meanwhile is newer than its answer
@@ -162,6 +164,7 @@ export class Connection implements vscode.Disposable {
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions: () => chosen(this.extension),
+      connectionOptions: { messageStrategy: { handleMessage: (message, next) => next(withoutLinks(message)) } },
       middleware: { provideInlineCompletionItems: this.hearing.inline },
     };
   }

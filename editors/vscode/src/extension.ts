@@ -7,6 +7,7 @@ import { Diagnostics } from './diagnostics.ts';
 import { Ghost } from './ghost.ts';
 import { Server, install } from './install.ts';
 import { NextEdits } from './nextedit.ts';
+import { complain, inform } from './notify.ts';
 import { type Engine, type Metrics, type State, type Why, face, page } from './state.ts';
 
 /** Settings that may forbid a next edit; editors change others of their own accord, most of them while they start. */
@@ -142,7 +143,7 @@ class Mercury implements vscode.Disposable {
   private async failed(problem: string): Promise<void> {
     this.log.error(problem);
     const show = 'Show Log';
-    if ((await vscode.window.showErrorMessage(`Mercury: ${problem}`, show)) === show) {
+    if ((await complain(`Mercury: ${problem}`, show)) === show) {
       this.log.show();
     }
   }
@@ -220,7 +221,7 @@ class Mercury implements vscode.Disposable {
     this.asked = true;
     const [mercury, theirs] = ['Use Mercury', 'Leave It to Copilot'];
     const text = 'GitHub Copilot suggests code here too. Mercury stays silent wherever it does, so that nothing is suggested twice.';
-    const answer = await vscode.window.showInformationMessage(text, mercury, theirs);
+    const answer = await inform(text, mercury, theirs);
     if (answer !== undefined) {
       await this.context.globalState.update('asked about Copilot', true);
     }
@@ -340,7 +341,7 @@ class Mercury implements vscode.Disposable {
       text = why.nextEdit ? `inline: ${why.reason}; next edit: ${why.nextEdit}` : why.reason;
       text = why.model ? `${text}; ${why.model}` : text;
     }
-    void vscode.window.showInformationMessage(`Mercury: ${text}`);
+    void inform(`Mercury: ${text}`);
   }
 
   private async tryIt(): Promise<void> {

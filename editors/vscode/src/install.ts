@@ -6,6 +6,7 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import * as vscode from 'vscode';
 import { type Found, type Installer, type Machine, expanded, find, installers, ownPlaces, projectPlaces } from './find.ts';
+import { ask, complain, inform, warn } from './notify.ts';
 import { interpreters, onDidChangeInterpreter } from './python.ts';
 
 const MACHINE: Machine = {
@@ -73,7 +74,7 @@ export class Server implements vscode.Disposable {
       `Mercury found its server in this project's Python environment: ${command[0]}. It would run with all your ` +
       'rights, and whoever made the project may have put it there. Start it only if you installed it yourself.';
     const start = 'Start It';
-    if ((await vscode.window.showWarningMessage(text, start, 'Not This One')) !== start) {
+    if ((await warn(text, start, 'Not This One')) !== start) {
       this.log.info(`${command[0]} is not started: the user has not agreed to it`);
       return false;
     }
@@ -93,7 +94,7 @@ export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
   const text = 'Mercury needs its language server, mercury-ls, which was not found on this machine.';
   const told = offered.length > 0 ? text : `${text} Install uv or pipx to have it installed from here.`;
   const labels = offered.map((one) => `Install with ${one.label}…`);
-  const answer = await vscode.window.showInformationMessage(told, ...labels, choose);
+  const answer = await inform(told, ...labels, choose);
   if (answer === choose) {
     await chooseProgram();
     return false;
@@ -134,7 +135,7 @@ async function chooseProgram(): Promise<void> {
 async function agreed(installer: Installer): Promise<boolean> {
   const shown = installer.commands.map((command) => command.join(' ')).join('\n');
   const detail = `${shown}\n\nIt downloads about 90 MB of packages, and takes half a gigabyte in a folder of its own in your home.`;
-  return (await vscode.window.showWarningMessage('Run this command?', { modal: true, detail }, 'Run')) === 'Run';
+  return (await ask('Run this command?', detail, 'Run')) === 'Run';
 }
 
 function run(installer: Installer, log: vscode.LogOutputChannel): Thenable<boolean> {
@@ -146,7 +147,7 @@ function run(installer: Installer, log: vscode.LogOutputChannel): Thenable<boole
     }
     if (problem !== '') {
       const show = 'Show Log';
-      const answer = await vscode.window.showErrorMessage(`mercury-ls was not installed: ${problem}`, show);
+      const answer = await complain(`mercury-ls was not installed: ${problem}`, show);
       if (answer === show) {
         log.show();
       }
