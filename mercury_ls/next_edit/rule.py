@@ -1,5 +1,6 @@
 """What an edit teaches: a rule that other places of the code may have to follow. Each kind of edit has its own type."""
 
+import re
 from collections.abc import Hashable
 from typing import ClassVar
 
@@ -78,4 +79,14 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def in_label(code: str) -> str:
+    """Code of the user's, so that `without_code` knows it."""
     return quoted(ForeignText(code.strip(" ,\t\r\n")), LONGEST_LABEL)
+
+
+def without_code(text: str) -> str:
+    """For what is kept or logged.
+
+    >>> without_code("unsure: rename `a` → `b` is 20% likely")
+    'unsure: rename `…` → `…` is 20% likely'
+    """
+    return re.sub(r"`[^`]*`", "`…`", text)

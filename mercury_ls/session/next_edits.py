@@ -14,6 +14,7 @@ from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
+from mercury_ls.next_edit.rule import without_code
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
@@ -74,7 +75,7 @@ class NextEdits:
         began = self._clock()
         self.next_questions.asked_by(asker, uri)
         answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker))
-        outcome = f"{len(answer.offer.edits)} shown" if answer.offer else answer.silence
+        outcome = f"{len(answer.offer.edits)} shown" if answer.offer else without_code(answer.silence)
         self._note(uri, offset, f"next edit: {outcome}", began)
         return answer
 

@@ -30,7 +30,7 @@ async def test_a_class_of_another_file_has_taken_the_name(brought: str, base: st
         read=texts.get, exists=texts.__contains__, mentioning=lambda name, near: [p for p in texts if name in texts[p]]
     )
     drawn = (home.format("load", "load"), home.format("get$0", "load"))
-    assert (await last_of(question_of(drawn, "python", project=project))).silence.startswith("the name get is taken")
+    assert (await last_of(question_of(drawn, "python", project=project))).silence.startswith("the name `get` is taken")
     texts["/project/loader.py"] = loader.replace(f"({base})", "(Other)")
     unrelated = Project(read=texts.get, exists=texts.__contains__, mentioning=lambda name, near: [*texts])
     assert (await last_of(question_of(drawn, "python", project=unrelated))).edits

@@ -693,6 +693,25 @@ async def test_note_is_one_line_whatever_files_are_called(session, tmp_path):
     assert told["note"].endswith("1 more place cannot be judged: b\\u202e\\nc.py:5")
 
 
+async def test_name_that_is_taken_is_neither_kept_nor_logged(session, tmp_path, caplog):
+    caplog.set_level("INFO")
+    uri = opened(session, tmp_path / "here.py", "def a(secret, size):\n    return secret + size\n")
+    session.change(uri, 2, [((0, 6, 0, 12), "size")], "utf-16")
+    assert "the name `size` is taken" in (await session.next_edits.ask(uri, 1, invoked=True)).silence
+    assert "the name `…` is taken" in session.decisions[-1]
+    assert "secret" not in caplog.text
+
+
+async def test_edit_on_offer_elsewhere_is_neither_kept_nor_logged(session, tmp_path, caplog):
+    caplog.set_level("INFO")
+    uri = await renamed(session, tmp_path)
+    other = opened(session, tmp_path / "unrelated.py", "x = 1\n")
+    assert (await session.next_edits.ask(uri, 1, invoked=True)).offer
+    assert "`load_rows`" in (await session.next_edits.ask(other, 1)).silence
+    assert "rename `…` → `…`" in session.decisions[-1]
+    assert "_rows" not in caplog.text
+
+
 async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))

@@ -19,6 +19,7 @@ from mercury_ls.next_edit.kinds.rename.declared import renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import uses_in_family
 from mercury_ls.next_edit.places import named_from
+from mercury_ls.next_edit.rule import in_label
 from mercury_ls.next_edit.situation import typed_ranges
 
 MOST_FILES = 48
@@ -43,7 +44,8 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
         taken_here, taken_beside = _taken_here(rule, home, node, accepted), _taken_beside(rule, home, node, project)
         for file, at in chain(taken_here, taken_beside, _taken_below(rule, home, project, accepted)):
             place = named_from(home, file, at)
-            return f"the name {rule.after} is taken at {place}: {rule.before} cannot be told from it any more"
+            before, after = in_label(rule.before), in_label(rule.after)
+            return f"the name {after} is taken at {place}: {before} cannot be told from it any more"
         return ""
 
     return project.once(("clash", rule, home.path), reason)

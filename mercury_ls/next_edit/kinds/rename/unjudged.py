@@ -24,6 +24,7 @@ from mercury_ls.next_edit.kinds.rename.declared import assigned_by_its_old_name,
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
 from mercury_ls.next_edit.places import named_from
+from mercury_ls.next_edit.rule import in_label
 from mercury_ls.wording import counted
 
 MOST_MENTIONS = 1024
@@ -53,7 +54,7 @@ def note_of(
     if not places:
         kept = listed_places(named_from(home, home, at) for at in assigned_by_its_old_name(rule, home, project))
         if kept:
-            return f"{rule.before} keeps its name where it is assigned: {kept}"
+            return f"{in_label(rule.before)} keeps its name where it is assigned: {kept}"
         return "" if places_offered else _why_nothing(rule, home, files, project)
     noun = "more place" if places_offered else "place"
     count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
@@ -61,21 +62,23 @@ def note_of(
         count, names = f"more than {MOST_PLACES} places", [name.rpartition(":")[0] for name in names]
     notes = [f"{count} cannot be judged: {listed_places(names)}"]
     if taken:
-        notes.append(f"the name {rule.after} is taken at {listed_places(named_from(home, *place) for place in taken)}")
+        places_taken = listed_places(named_from(home, *place) for place in taken)
+        notes.append(f"the name {in_label(rule.after)} is taken at {places_taken}")
     return "; ".join(notes)
 
 
 def _why_nothing(rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project) -> str:
     """Empty if nothing else has the name, or no declaration got a new one."""
     if is_one_of_several(rule, home, project):
-        return f"{rule.before} is declared several times, and nothing tells which of them was meant"
+        return f"{in_label(rule.before)} is declared several times, and nothing tells which of them was meant"
     symbol = renamed_symbol(rule, home)
     if rule.age or symbol.node is None or not scopes.declares(symbol.node):
         return ""
     if symbol.local is not None and not _adds_to_module(symbol.node):
         return ""
     others = chain((scopes.mentions(file, rule.before) for file in files), project.mentioning(rule.before, home.path))
-    return f"nothing says that other places with the name {rule.before} refer to it" if any(others) else ""
+    name = in_label(rule.before)
+    return f"nothing says that other places with the name {name} refer to it" if any(others) else ""
 
 
 def _adds_to_module(node: Node) -> bool:
