@@ -343,9 +343,9 @@ class LspProtocol(LanguageServerProtocol):
         self._send_data({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": one_line(problem)}})
 
     def _send_response(self, msg_id: str | int, result: Any = None, error: lsp.ResponseError | None = None) -> None:
-        """Clients show an error's message."""
+        """Clients show an error's message. The traceback, with paths of this machine, is in the log alone."""
         if error is not None:
-            error = lsp.ResponseError(error.code, one_line(error.message), error.data)
+            error = lsp.ResponseError(error.code, one_line(error.message))
         super()._send_response(msg_id, result, error)
 
     # Requests of our own

@@ -723,3 +723,16 @@ async def test_work_on_an_explicit_request_is_shown_while_it_takes_long(client, 
     go_on.set()
     assert (await client.answer("asked"))["result"]["items"]
     assert progress(client) == (["begin", "end"] if is_shown else [])
+
+
+async def test_failure_is_answered_without_its_traceback(client, monkeypatch, caplog):
+    await client.initialize(INLINE)
+
+    async def fail(uri: str, offset: int) -> str:
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(client.server.started, "why", fail)
+    error = (await client.request("mercury/why", place(client.open("a.py", TEXT), 0, 0)))["error"]
+    assert "not today" in error["message"]
+    assert "data" not in error
+    assert "Traceback" in caplog.text
