@@ -22,6 +22,8 @@ def file(tmp_path, monkeypatch):
         (LIMIT_MS, "laptop", 0, True),
         (LIMIT_MS, "laptop", 1000, True),
         (LIMIT_MS, "desktop", 0, False),
+        (LIMIT_MS, "laptop", -1, False),
+        (LIMIT_MS + 1, "laptop", -1, False),
         (LIMIT_MS + 1, "laptop", AGAIN_DAYS - 1, True),
         (LIMIT_MS + 1, "laptop", AGAIN_DAYS, False),
         (LIMIT_MS + 1, "desktop", 0, False),
