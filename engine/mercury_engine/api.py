@@ -1,9 +1,9 @@
 """The boundary of the engine: frozen plain data and one protocol. The editor side imports hardly anything else."""
 
 from collections.abc import Callable, Generator
-from typing import ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 PROTOCOL_VERSION = 1
 """Part of the socket's name, so that two installed versions never talk to each other."""
@@ -165,13 +165,17 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
         return self.windows[span.window].text[span.start : span.end]
 
 
+Probability = Annotated[float, Meta(ge=0.0, le=1.001)]
+"""As another process may tell it: no NaN, which no bar keeps out, and no more over one than sums of floats are."""
+
+
 class Slot(Struct, frozen=True):
     """The content of one position of a draft after a forward: the text of its token, "" while it is masked, and the
     model's probability of it. It is `settled` once no later forward changes it; `revised` says that an earlier
     forward had another token there."""
 
     text: str
-    probability: float = 0.0
+    probability: Probability = 0.0
     settled: bool = False
     revised: bool = False
 
@@ -182,8 +186,8 @@ class Filled(Struct, frozen=True):
     old text stays."""
 
     text: str
-    confidence: tuple[float, ...] = ()
-    p_accept: float = 0.0
+    confidence: tuple[Probability, ...] = ()
+    p_accept: Probability = 0.0
     complete: bool = False
     slots: tuple[Slot, ...] = ()
     refused: str = ""
@@ -287,7 +291,7 @@ class EngineInfo(Struct, frozen=True):
     bytes: int = 0
     answers: tuple[SpanMode, ...] = ("line", "block", "edit")
     calibrated: bool = True
-    bar: float = 0.78
+    bar: Probability = 0.78
     address: str = ""
     small: bool = False
     chats: bool = False

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +62,16 @@ def test_frame_of_absurd_length_is_refused_before_it_is_read():
 def test_garbage_in_a_frame_is_named(garbage):
     with pytest.raises(WireError, match="received a malformed frame"):
         list(FrameReader(AnswerFrame).feed(len(garbage).to_bytes(4, "big") + garbage))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -0.5, 2.0])
+@pytest.mark.parametrize(
+    "filled", [lambda chance: Filled("a", p_accept=chance), lambda chance: Filled("a", confidence=(0.5, chance))]
+)
+def test_confidence_that_is_no_probability_is_refused(filled, wrong):
+    with pytest.raises(WireError, match="malformed frame"):
+        list(FrameReader(Draft).feed(frame(Draft(1, (filled(wrong),)))))
+    assert list(FrameReader(Draft).feed(frame(Draft(1, (filled(1.0),)))))
 
 
 def test_requests_come_back_as_they_were():
