@@ -1,9 +1,11 @@
 """Who says nothing is sent away, and nobody who has something to say is kept out for it."""
 
 import asyncio
+import re
 import socket
 import ssl
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -160,3 +162,19 @@ async def test_slow_reader_is_disconnected(directory, monkeypatch):
                     await asyncio.sleep(0)
         assert writer.is_closing()
         writer.transport.abort()
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "ARCHITECTURE.md"])
+def test_limits_are_those_that_the_pages_promise(page):
+    told = f"{limits.HEAD_BYTES >> 10} KiB, {limits.HEAD_SECONDS:.0f} seconds and one of {limits.MAX_CONNECTIONS} conn"
+    assert told in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_options_that_promises_name_are_there():
+    named = re.findall(r"`(?:mercury-ls serve )?(--[\w-]+)", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    manual = (ROOT / "docs/CLI.md").read_text(encoding="utf-8")
+    assert named
+    assert [option for option in named if not re.search(rf"{option}\b", manual)] == []
