@@ -335,15 +335,40 @@ def test_file_that_begins_with_a_byte_order_mark_is_listed_without_it(editor):
     assert lines(editor, "other.py") == "area"
 
 
-def test_swap_file_asks_no_question(editor):
-    editor.lua("vim.o.directory = ...; vim.o.swapfile = true", str(editor.folder))
+SWAPPED = """
+    local buf = vim.fn.bufadd("other.py")
+    vim.fn.bufload(buf)
+    vim.api.nvim_buf_set_lines(buf, 0, -1, false, { "unsaved" })
+    vim.api.nvim_buf_call(buf, function() vim.cmd("silent preserve") end)
+    local swap = vim.fn.swapname(buf)
+    local content = vim.fn.readblob(swap)
+    vim.api.nvim_buf_delete(buf, { force = true })
+    vim.fn.writefile(content, swap)
+"""
+
+
+def test_file_with_a_swap_file_is_left_alone_without_a_question(editor):
+    editor.lua("vim.o.directory, vim.o.swapfile, vim.o.updatecount = ...", str(editor.folder), True, 200)
+    editor.lua(SWAPPED)
     closed(editor, OTHER)
-    (editor.folder / "other.py.swp").write_bytes(b"b0VIM 9.0" + bytes(4096))
+    listed(editor)
+    editor.keys("a")
+    editor.says("other.py has a swap file")
+    assert editor.lua("return vim.fn.bufloaded('other.py')") == 0
+    assert (editor.folder / "other.py").read_text(encoding="utf-8") == "aera\n"
+    assert not editor.waits_for_enter
+
+
+def test_modelines_of_a_file_wait_until_it_is_looked_at(editor):
+    editor.command("set modeline")  # which is off for root
+    closed(editor, OTHER, text="aera\n# vim: set shiftwidth=7:\n")
     listed(editor)
     editor.keys("a")
     reach(editor, MADE)
-    assert lines(editor, "other.py") == "area"
-    assert not editor.waits_for_enter
+    assert lines(editor, "other.py") == "area\n# vim: set shiftwidth=7:"
+    assert editor.lua("return vim.bo[vim.fn.bufnr('other.py')].shiftwidth") != 7
+    editor.command("buffer other.py")
+    assert editor.lua("return vim.bo.shiftwidth") == 7
 
 
 def test_buffer_that_must_not_be_hidden_stays_in_its_window(editor):

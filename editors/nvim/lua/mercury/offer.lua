@@ -142,19 +142,50 @@ function M.is_current(offer)
   return true
 end
 
--- Reads a file into its buffer without a question: one about a swap file would stop everything.
+-- Lets what a file's modelines set wait until somebody looks at the file.
+local function heed_modelines_later(buf)
+  vim.api.nvim_create_autocmd("BufWinEnter", {
+    buffer = buf,
+    once = true,
+    callback = function()
+      vim.api.nvim_create_autocmd("User", { pattern = "MercuryOpened", once = true, callback = function() end })
+      vim.api.nvim_exec_autocmds("User", { pattern = "MercuryOpened", modeline = true })
+    end,
+  })
+end
+
+-- Whether there was a swap file already, after whose the one of a buffer that has been read is called.
+local function is_swapped(buf)
+  local name = vim.fn.swapname(buf)
+  return name ~= "" and not vim.endswith(name, ".swp")
+end
+
+-- Reads a file into its buffer without a question, since one about a swap file would stop everything, and without
+-- doing what its modelines say; why that is not possible, if so.
+---@return string?
 local function load(buf)
-  local before = vim.o.shortmess
+  if vim.api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local shortmess, modelines = vim.o.shortmess, vim.o.modelines
   vim.opt.shortmess:append("A")
+  vim.o.modelines = 0
   vim.cmd(("silent! call bufload(%d)"):format(buf))
-  vim.o.shortmess = before
-  return vim.api.nvim_buf_is_loaded(buf)
+  vim.o.shortmess, vim.o.modelines = shortmess, modelines
+  if not vim.api.nvim_buf_is_loaded(buf) then
+    return "cannot be read"
+  elseif is_swapped(buf) then
+    vim.api.nvim_buf_delete(buf, { force = true, unload = true })
+    return "has a swap file, so another editor may be changing it: open it first"
+  end
+  heed_modelines_later(buf)
 end
 
 -- Why a hunk of a file that was not open cannot be made; nil where it can be.
 local function misfit(hunk, encoding)
-  if not load(hunk.buf) then
-    return "cannot be read"
+  local problem = load(hunk.buf)
+  if problem then
+    return problem
   elseif quiet.unfit(hunk.buf) then
     return "is not modifiable"
   end
