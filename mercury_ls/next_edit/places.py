@@ -92,14 +92,18 @@ def defines(left: Sequence[str], right: Sequence[str]) -> bool:
 
 
 def named_from(home: Snapshot, file: Snapshot, offset: int) -> str:
-    """How messages about an edit of `home` name a place: by the path from the folder that both files are in, and by
-    that folder too if the two would have the same name."""
-    parts = PurePath(file.path).parts
+    """How messages about an edit of `home` name a place."""
+    return f"{path_from(home, file.path)}:{file.line_of(offset) + 1}"
+
+
+def path_from(home: Snapshot, path: str) -> str:
+    """The path from the folder that both files are in, with that folder too if the two would have the same name."""
+    parts = PurePath(path).parts
     folders = zip(PurePath(home.path).parent.parts, parts[:-1], strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], folders))
-    if file.path != home.path and parts[shared:] == (PurePath(home.path).name,):
+    if path != home.path and parts[shared:] == (PurePath(home.path).name,):
         shared = max(shared - 1, 0)
-    return f"{'/'.join(parts[shared:])}:{file.line_of(offset) + 1}"
+    return "/".join(parts[shared:])
 
 
 def nearest(

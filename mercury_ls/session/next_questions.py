@@ -16,7 +16,9 @@ from mercury_ls.code.modules import Project, family
 from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
 from mercury_ls.completion.offers import Offer
 from mercury_ls.completion.suggest import OPINION_MS, asked_modes
+from mercury_ls.next_edit.kinds.rename.unjudged import listed_places
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
+from mercury_ls.next_edit.places import path_from
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Sought, may_use, renamed_symbols, sought, sought_calls
 from mercury_ls.session.open_files import OpenFiles, closed_file
@@ -131,6 +133,7 @@ class NextQuestions:
         most = MOST_USING if knows else MOST_CLOSED
         notes = [self._left_by_a_rename(snapshot, paths, asker)] if renamed else []
         notes += [self._left_in_closed(snapshot, paths_of_calls, asker, most)] if called else []
+        notes += [self._left_undecoded((*renamed, *called), snapshot)]
         closed = dict.fromkeys(self._read([] if asker.renamer or not knows else paths[:MOST_USING], renamed))
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
         members = [*([] if asker.renamer else renamed), *called] if knows else []
@@ -201,6 +204,15 @@ class NextQuestions:
         if gap := self._files.workspace.gap():
             return f"more files may use this name: {gap}"
         return "" if self._files.workspace.covers(snapshot.path) else ONLY_OPEN
+
+    def _left_undecoded(self, symbols: Sequence[Sought], near: Snapshot) -> str:
+        """Closed files are read as UTF-8 alone; an open one is as its editor has read it."""
+        open_paths = {document.path for document in self._files.documents.values()}
+        paths = self._files.workspace.undecoded((symbol.names for symbol in symbols), near.path)
+        names = [path_from(near, path) for path in paths if path not in open_paths]
+        is_not = "is not" if len(names) == 1 else "are not"
+        listed = listed_places(names)
+        return f"{counted(len(names), 'file')} that {is_not} UTF-8 may use this name: {listed}" if names else ""
 
 
 def _module(path: str) -> str:

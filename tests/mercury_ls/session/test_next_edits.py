@@ -712,6 +712,24 @@ async def test_edit_on_offer_elsewhere_is_neither_kept_nor_logged(session, tmp_p
     assert "_rows" not in caplog.text
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1251", "shift-jis", "utf-16"])
+async def test_file_that_is_not_utf8_is_named_beside_a_rename(session, tmp_path, encoding):
+    (tmp_path / "old.py").write_bytes(f"# {'Я' if encoding != 'latin-1' else 'é'}\n{USED}".encode(encoding))
+    (tmp_path / "older.py").write_bytes(b"# \xe9\nnothing = 1\n")
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await handlers.next_edit(client, asked(uri, closed_files=True))
+    assert told["summary"] == "2 here, 2 in other.py"
+    assert told["note"] == "1 file that is not UTF-8 may use this name: old.py"
+
+
+async def test_open_file_is_read_whatever_its_encoding(session, tmp_path):
+    opened(session, tmp_path / "old.py", f"# é\n{USED}")
+    (tmp_path / "old.py").write_bytes(f"# é\n{USED}".encode("latin-1"))
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await handlers.next_edit(client, asked(uri, closed_files=True))
+    assert (told["summary"], told["note"]) == ("2 here, 4 in 2 other files", "")
+
+
 async def test_rest_of_a_rename_is_left_to_a_renaming_server(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
