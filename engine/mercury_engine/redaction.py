@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from mercury_engine.private_keys import key_spans, starred
+
 NOT_WITHIN = r"(?<![A-Za-z0-9_])"
 TOKENS = re.compile(
     NOT_WITHIN
@@ -21,7 +23,6 @@ TOKENS = re.compile(
     r"|xox[a-z]-[\w-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|dop_v1_[a-f0-9]{20,}"
     r"|shp(?:at|ss|ca|pa)_[A-Za-z0-9]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|(?<!-)eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?)"
 )
-KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(.*?)(?:-----END|\Z)", re.DOTALL)
 URL_PASSWORD = re.compile(r"(?<=://)[^\s/:@\"']{0,128}:([^\s/@\"']{1,256})@")
 BEARER = re.compile(r"\b(?:Bearer|Basic)[ \t]+([\w+/=.~-]{16,})", re.IGNORECASE)
 ASSIGNMENT = re.compile(
@@ -36,15 +37,7 @@ TEMPLATE = re.compile(r"\s|\$\{|\{\w*\}|^<.*>$|^%\w$")
 
 def mask_secrets(text: str) -> str:
     """Replace keys, tokens and passwords by stars. All offsets stay."""
-    spans = list(_secrets(text))
-    if not spans:
-        return text
-    characters = list(text)
-    for start, end in spans:
-        for at in range(start, end):
-            if characters[at] not in "\r\n":
-                characters[at] = "*"
-    return "".join(characters)
+    return starred(text, _secrets(text))
 
 
 def tells_secrets(text: str) -> bool:
@@ -54,7 +47,8 @@ def tells_secrets(text: str) -> bool:
 def _secrets(text: str) -> Iterator[tuple[int, int]]:
     for match in TOKENS.finditer(text):
         yield match.span()
-    for pattern in (KEY_BLOCK, URL_PASSWORD, BEARER):
+    yield from key_spans(text)
+    for pattern in (URL_PASSWORD, BEARER):
         for match in pattern.finditer(text):
             yield match.span(1)
     for match in ASSIGNMENT.finditer(text):

@@ -1,6 +1,7 @@
 """The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from itertools import accumulate, groupby, islice, takewhile
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
+from mercury_engine.private_keys import masked_lines
 from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.differences import LINE, TERMINATOR
 from mercury_ls.code.edits import TextEdit, applied, difference, is_word, same_result
@@ -16,6 +18,8 @@ MAX_HUNKS, MAX_CHARACTERS = 64, 64 << 10
 """Of the user's own edits; what accepted offers made between two of them counts as one more."""
 MAX_ACCEPTED, MAX_ACCEPTED_CHARACTERS = 1024, 256 << 10
 MAX_FILES = 256
+MOST_KEY_LINES = 4096
+"""Of a file."""
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
 MAX_LINES = 8
@@ -77,6 +81,10 @@ class History:
         characters."""
         self._reverted_at = 0
         self._lengths: dict[str, int] = {}
+        self._key_lines: dict[str, dict[str, str]] = {}
+        """For each file, the lines that have ever held something of a private key, and what is shown of them: a hunk
+        is a piece of a text, and may be what is left of one."""
+        self._noted = ""
 
     def record(
         self,
@@ -89,6 +97,10 @@ class History:
     ) -> None:
         """Record a change of `text_before`, in the order in which the file's changes happened. Changes by an accepted
         offer are not the user's own. If `lines` is given, only that range of the text is real."""
+        if text_before != self._noted:
+            self._note_keys(path, text_before)
+        self._noted = applied(text_before, [change])
+        self._note_keys(path, self._noted)
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change, time)
@@ -104,6 +116,11 @@ class History:
                 known = known[0], known[1] + len(piece.text) - (piece.end - piece.start)
             self._look_around(path, text_before, mark, known)
         self._forget_oldest()
+
+    def _note_keys(self, path: str, text: str) -> None:
+        if noted := masked_lines(text):
+            earlier = {line: shown for line, shown in self._key_lines.get(path, {}).items() if line not in noted}
+            self._key_lines[path] = dict([*earlier.items(), *noted.items()][-MOST_KEY_LINES:])
 
     def _add(
         self, path: str, text_before: str, change: TextEdit, time: float, is_own: bool, lines: tuple[int, int]
@@ -134,7 +151,7 @@ class History:
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
         """The edits as whole lines with their terminators and current line numbers, oldest first, without those whose
-        results are gone; with `own`, without those that accepted offers made."""
+        results are gone; with `own`, without those that accepted offers made. Private keys are masked in them."""
         indices = (index for index, hunk in reversed([*enumerate(self._hunks)]) if hunk.is_own or not own)
         standing = (index for index in indices if _stands(self._hunks[index], self._hunks[index + 1 :]))
         return tuple(self._edit(index) for index in reversed([*islice(standing, limit)]))
@@ -147,7 +164,9 @@ class History:
         hunk = self._hunks[index]
         line = _current_line(hunk, self._hunks[index + 1 :])
         accepted = not hunk.is_own
-        return Edit(hunk.path, line, hunk.before, hunk.after, above=hunk.above, below=hunk.below, accepted=accepted)
+        edit = Edit(hunk.path, line, hunk.before, hunk.after, above=hunk.above, below=hunk.below, accepted=accepted)
+        key_lines = self._key_lines.get(hunk.path)
+        return edit.with_texts(lambda text: _without(key_lines, text)) if key_lines else edit
 
     def since(self, mark: int) -> int:
         """The number of the user's edits that were made or extended after this mark."""
@@ -185,6 +204,7 @@ class History:
         self._hunks = [hunk for hunk in self._hunks if hunk.path != path]
         self._traces = [trace for trace in self._traces if trace.path != path]
         self._lengths.pop(path, None)
+        self._key_lines.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
         self.forget(new)
@@ -193,12 +213,15 @@ class History:
                 entry.path = new
         if old in self._lengths:
             self._lengths[new] = self._lengths.pop(old)
+        if old in self._key_lines:
+            self._key_lines[new] = self._key_lines.pop(old)
 
     def clear(self) -> None:
         self.is_last_too_large = False
         self._hunks.clear()
         self._traces.clear()
         self._lengths.clear()
+        self._key_lines.clear()
 
     def _continued(self, path: str, text: str, change: TextEdit, time: float) -> _Hunk | None:
         """The hunk that this change extends, merged with it and removed from the list."""
@@ -273,6 +296,10 @@ class History:
             or len(accepted) > MAX_ACCEPTED
             or _characters(accepted) > MAX_ACCEPTED_CHARACTERS
         )
+
+
+def _without(key_lines: Mapping[str, str], text: str) -> str:
+    return "".join(key_lines.get(line, line) for line in re.split(r"([\r\n]+)", text))
 
 
 def _characters(hunks: Iterable[_Hunk]) -> int:

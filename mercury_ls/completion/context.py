@@ -9,6 +9,7 @@ from msgspec import Struct
 from mercury_engine.api import Snippet
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.private import hide_any, shown
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -33,12 +34,13 @@ class ContextBudget(Struct, frozen=True):
 
 class Related(Struct, frozen=True):
     """The snippets chosen for one place. They are kept while the user types there: changing them would invalidate the
-    model's prefix cache."""
+    model's prefix cache. `hides` says that keys were left out of them, or of the file itself."""
 
     uri: str
     line: int
     chosen_at: float
     snippets: tuple[Snippet, ...] = ()
+    hides: bool = False
 
     def still_fits(self, snapshot: Snapshot, offset: int, time: float) -> bool:
         near = abs(snapshot.line_of(offset) - self.line) <= NEAR_LINES
@@ -75,8 +77,8 @@ def relate(
         ),
     ]
     start, end = window(snapshot, offset, budget.characters)
-    chosen = _within(_distinct(candidates, snapshot.text[start:end]), budget)
-    return Related(snapshot.uri, line, time, tuple(chosen))
+    chosen = _within(_distinct(candidates, shown(snapshot)[start:end]), budget)
+    return Related(snapshot.uri, line, time, tuple(chosen), hide_any((snapshot, *neighbours)))
 
 
 def _alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
@@ -96,7 +98,7 @@ def _own_head(snapshot: Snapshot, offset: int, budget: ContextBudget) -> list[Sn
     """Imports and the headers of the scopes around the cursor, if the window begins below them."""
     start, _ = window(snapshot, offset, budget.characters)
     ranges = [r for r in [*syntax.imports(snapshot), *syntax.headers(snapshot, offset)] if r[1] <= start]
-    text = "\n".join(snapshot.text[a:b].rstrip() for a, b in ranges)
+    text = "\n".join(shown(snapshot)[a:b].rstrip() for a, b in ranges)
     return [Snippet(snapshot.path, text)] if text else []
 
 
@@ -124,7 +126,7 @@ def _similarity(near: Counter[str], chunk_names: Set[str], weight: dict[str, flo
 @cached
 def _chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
     """About 24 lines each, cut at the nearest blank line."""
-    lines = snapshot.text.splitlines(keepends=True)
+    lines = shown(snapshot).splitlines(keepends=True)
     chunks: list[str] = []
     start = 0
     while start < len(lines):

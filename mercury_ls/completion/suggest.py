@@ -1,6 +1,7 @@
 """The straight path of an inline completion: from a text and a cursor to offers, or to the reason for none."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import count
@@ -23,6 +24,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 from mercury_ls.code.lexemes import line_break
+from mercury_ls.code.private import hides, shown, without_quotes
 from mercury_ls.completion import tables
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related, window
@@ -43,6 +45,8 @@ EVERYTHING: tuple[SpanMode, ...] = ("line", "block")
 """What a model of this project answers."""
 OPINION_TOKENS, OPINION_MS = 500, 2000.0
 """What a model reads before it has an opinion of several edits, and how long these wait for it."""
+
+MASK = re.compile(r"\*{6,}")
 
 LEAST_SAVING = 4.0
 """Keystrokes that an unfinished suggestion must save on average; fewer where the bar is lower than usual. Nobody needs
@@ -98,6 +102,11 @@ class Question(Struct, frozen=True, kw_only=True):
     most_tokens: int = 64
     alternatives: int = 1
     persistent: bool = False
+
+    @property
+    def hides(self) -> bool:
+        """Whether there are private keys that the engine is not told."""
+        return self.related.hides or hides(self.snapshot)
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -207,6 +216,8 @@ def where(question: Question) -> Target | Silence:
     modes, snapshot, settings = question.modes, question.snapshot, question.settings
     if "line" not in modes and "block" not in modes:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
+    if hides(snapshot, max(question.offset - 1, 0), question.offset + 1):
+        return Silence("the cursor is in a private key, which no model is shown")
     candidate = at_cursor(
         snapshot,
         question.offset,
@@ -224,7 +235,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
     """The target of a completion replaces nothing but blanks behind the cursor, which no model needs to see."""
     snapshot = question.snapshot
     start, end = window(snapshot, span.start, question.budget.characters)
-    before, after = snapshot.text[start : span.start], snapshot.text[span.end : end]
+    before, after = shown(snapshot)[start : span.start], shown(snapshot)[span.end : end]
     mode = span.mode
     if span.below:
         before, mode = before.rstrip(" \t") + line_break(snapshot.text), "block" if question.strong else "line"
@@ -236,10 +247,24 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
         seed=seed,
-        members=question.members,
+        members=tuple(_without_keys(snapshot, names) for names in question.members),
         slots=question.slots,
         invoked=question.invoked,
         bar=0.0 if question.invoked else question.judge.word_for(question.bar, missed=question.missed),
+    )
+
+
+def _without_keys(snapshot: Snapshot, members: Members) -> Members:
+    """Without the words that a parser takes for names in a key that stands bare in the text."""
+    if not hides(snapshot):
+        return members
+    kept = [at for at, name in enumerate(members.names) if without_quotes(snapshot, name) == name]
+    return replace(
+        members,
+        receiver=without_quotes(snapshot, members.receiver),
+        names=tuple(members.names[at] for at in kept),
+        uses=tuple(members.uses[at] for at in kept),
+        kinds=tuple(members.kinds[at] for at in kept) if members.kinds else (),
     )
 
 
@@ -261,6 +286,8 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         return replace(answer, silence=READING.format(counted(draft.unread, "token")) if draft.unread else LATE)
     if question.grows and not filled.complete:
         filled = replace(filled, text=_beginning(filled.text, span.mode, is_last=draft.final))
+    if question.hides and MASK.search(filled.text):
+        return replace(answer, silence="it repeats a private key, which the model was not shown")
     if not filled.text.strip():
         return replace(answer, silence=EMPTY if filled.complete or question.invoked else GIVEN_UP)
     evidence = question.judge.evidence(filled, missed=question.missed)

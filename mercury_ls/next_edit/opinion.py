@@ -12,6 +12,7 @@ from mercury_engine.prompts.lines import lines_of as whole_lines
 from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.private import shown
 from mercury_ls.completion.judge import logistic
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, CandidatePlace, lines_of, place_of
@@ -104,7 +105,7 @@ def _judged(
 
 def _changed_lines(snapshot: Snapshot, proposal: Proposal) -> tuple[Window, Span]:
     """The lines that the proposal changes, between some that it leaves, and what they become."""
-    text, rows = snapshot.text, lines_of(snapshot, proposal[0].start, proposal[0].end)
+    text, rows = shown(snapshot), lines_of(snapshot, proposal[0].start, proposal[0].end)
     start, end = snapshot.line_start(rows[0]), snapshot.line_stop(rows[-1])
     first, last = max(rows[0] - LINES_ABOVE, 0), min(rows[-1] + LINES_BELOW, snapshot.line_count - 1)
     changes = [TextEdit(c.start - start, c.end - start, c.text or "") for c in proposal]

@@ -17,10 +17,11 @@ from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
 from mercury_ls.code.lexemes import line_break, minimal
 from mercury_ls.code.modules import Project
+from mercury_ls.code.private import hides, shown, without_quotes
 from mercury_ls.completion.context import window
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
-from mercury_ls.completion.suggest import Question
+from mercury_ls.completion.suggest import MASK, Question
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate, distinct, permitted, place_of
 from mercury_ls.next_edit.learn import rules
@@ -60,23 +61,29 @@ def request(
 ) -> InfillRequest:
     """`diagnostics` are those of the snapshot."""
     start, end = window(snapshot, offset, question.budget.characters)
+    near = (problem for problem in diagnostics if start <= problem.start <= end)
     return InfillRequest(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end], snapshot.line_of(start)),),
+        windows=(Window(snapshot.path, snapshot.language, shown(snapshot)[start:end], snapshot.line_of(start)),),
         spans=(Span(0, 0, end - start, "region"),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
-        diagnostics=tuple(_diagnostic(snapshot, problem) for problem in diagnostics if start <= problem.start <= end),
+        diagnostics=tuple(_diagnostic(snapshot, problem) for problem in near if not _in_key(snapshot, problem)),
         effort=question.effort,
         cursor=offset - start,
     )
 
 
+def _in_key(snapshot: Snapshot, reported: FileDiagnostic) -> bool:
+    """Whether it is about a line of a private key, which it may quote."""
+    first, last = snapshot.line_of(reported.start), snapshot.line_of(max(reported.end, reported.start))
+    return hides(snapshot, snapshot.line_start(first), snapshot.line_stop(last))
+
+
 def _diagnostic(snapshot: Snapshot, reported: FileDiagnostic) -> Diagnostic:
     line = snapshot.line_of(reported.start)
-    return Diagnostic(
-        snapshot.path, line, reported.start - snapshot.line_start(line), reported.message, reported.severity
-    )
+    column = reported.start - snapshot.line_start(line)
+    return Diagnostic(snapshot.path, line, column, without_quotes(snapshot, reported.message), reported.severity)
 
 
 class RegionRewrite(Struct, frozen=True):
@@ -99,8 +106,10 @@ def rewritten(
         return _discarded("it contains special tokens")
     edits = edits_of(snapshot, region, filled.text, question.offset)
     if not edits:
-        is_same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
+        is_same = unified(filled.text).split() == unified(shown(snapshot)[start:end]).split()
         return Silence("the model changes nothing here") if is_same else _discarded("it rewrites or removes too much")
+    if any(hides(snapshot, edit.start, edit.end) or (question.hides and MASK.search(edit.text)) for edit in edits):
+        return _discarded("it rewrites lines of a private key, which the model was not shown")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in edits):
         return _discarded("it was rejected before")
     evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in edits))
@@ -144,7 +153,8 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
     """What turns these whole lines into the text, in the file's style; blanks at the ends of lines make no difference.
     None if the model has lost its way."""
     first, last = map(snapshot.line_of, region)
-    old, new = [snapshot.line(number) for number in range(first, last + 1)], unified(text).split("\n")
+    start, end = snapshot.line_start(first), snapshot.line_end(last)
+    old, new = unified(shown(snapshot)[start:end]).split("\n"), unified(text).split("\n")
     if not old[-1] and new[-1]:
         new.append("")
     elif old[-1] and len(new) > 1 and not new[-1]:

@@ -23,6 +23,7 @@ from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Document, Snapshot, TriedTexts
 from mercury_ls.code.files import read_small
 from mercury_ls.code.importers import Importers
+from mercury_ls.code.private import shown
 from mercury_ls.code.syntax import Definition
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.repository import head, top_of
@@ -522,7 +523,7 @@ def _describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator
         last = snapshot.line_of(max(definition.end - 1, definition.start))
         if last - first >= SHORT_LINES:
             last = min(last, snapshot.line_of(definition.signature_end) + BODY_LINES)
-        text = snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]
+        text = shown(snapshot)[snapshot.line_start(first) : snapshot.line_end(last)]
         yield definition.name, _truncate(_dedent(text))
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Filled, InfillRequest, Snippet, Span
 from mercury_engine.decode.confidence import SHARED, UNCALIBRATED, likely_start
+from mercury_engine.private_keys import mask_random_lines
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
@@ -26,7 +27,6 @@ CHARACTERS_PER_TOKEN = 3
 """Cautious, so that a prompt fits: code has three to four."""
 
 SHARE_OF_SUFFIX = 4
-KEY_LINE = re.compile(r"^[A-Za-z0-9+/=]{48,}$", re.MULTILINE)
 MASKS = re.compile(r"\*{6,}")
 SHOWN = 80
 
@@ -49,19 +49,18 @@ def count(text: str) -> int:
 
 
 def masked(request: InfillRequest) -> InfillRequest:
-    """Without keys and passwords, for a server on another machine. All offsets stay. The lines of an edit may be a part
-    of a key whose beginning is not there."""
-    hide = mask_secrets
+    """Without keys and passwords, for a server on another machine. All offsets stay. Who asks over HTTP may have cut a
+    piece out of a key."""
 
-    def hide_all(text: str) -> str:
-        return KEY_LINE.sub(lambda line: "*" * len(line[0]), hide(text))
+    def hide(text: str) -> str:
+        return mask_random_lines(mask_secrets(text))
 
     return replace(
         request,
         windows=tuple(replace(window, text=hide(window.text)) for window in request.windows),
         spans=tuple(replace(span, text=hide(span.text)) for span in request.spans),
         snippets=tuple(Snippet(snippet.path, hide(snippet.text)) for snippet in request.snippets),
-        edits=tuple(edit.with_texts(hide_all) for edit in request.edits),
+        edits=tuple(edit.with_texts(hide) for edit in request.edits),
         diagnostics=tuple(replace(diagnostic, message=hide(diagnostic.message)) for diagnostic in request.diagnostics),
     )
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
+from tests.private_keys import BEGIN, BODY, END, KEY, LAST, is_told
 
 
 class Editor:
@@ -485,3 +486,24 @@ def test_whatever_ends_lines_no_edit_is_of_a_line_before_the_first(changes):
         if low < high or text:
             editor.change(low, high, text, 0.5)
         assert all(edit.line >= 0 for edit in editor.history.edits())
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        lambda editor: editor.replace(BODY[1] + "\n", ""),
+        lambda editor: editor.replace(LAST + "\n", ""),
+        lambda editor: editor.replace(KEY, ""),
+        lambda editor: editor.replace(KEY, "").paste("a = 1", f"\n{KEY}b = 2"),
+        lambda editor: editor.replace(END, "x = 2"),
+        lambda editor: editor.replace(BEGIN, "").replace(END, "").replace(f"{LAST}\n", "b = 1\n"),
+        lambda editor: editor.type("a = 1", "0"),
+        lambda editor: editor.type(LAST[:2], "\n"),
+    ],
+)
+def test_key_is_masked_in_edits_also_when_it_is_gone(edited):
+    editor = edited(Editor(f"a = 1\n{KEY}"))
+    assert editor.history.edits()
+    assert not is_told(editor.history.edits())
+    editor.history.rename("a", "b")
+    assert not is_told(editor.history.edits())

@@ -2,6 +2,7 @@ from mercury_engine.api import Snippet
 from mercury_ls.code.documents import Document
 from mercury_ls.completion.context import SNIPPET_CHARACTERS, ContextBudget, Related, relate, window
 from tests.marked import marked
+from tests.private_keys import KEY, is_told
 
 
 def opened(path: str, text: str):
@@ -85,3 +86,13 @@ def test_choice_lasts_while_user_stays_near():
     assert related.still_fits(snapshot, offset, time=10.0)
     assert not related.still_fits(snapshot, 0, time=10.0)
     assert not related.still_fits(snapshot, offset, time=100.0)
+
+
+def test_private_key_is_in_no_snippet():
+    code = "def parse_header(stream):\n    return stream.read_header()\n"
+    cut = opened("/project/keys.py", "header = 1\n" * 20 + code + KEY + code)
+    snapshot, offset = marked("header = parse_header($0)\n")
+    related = relate(snapshot, offset, [cut], lambda names, near: [], ContextBudget(), 0.0)
+    assert len(related.snippets) > 1
+    assert related.hides
+    assert not is_told(related)

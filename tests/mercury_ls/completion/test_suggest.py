@@ -1,6 +1,8 @@
 """What of an engine's answer reaches the user."""
 
-from mercury_engine.api import Draft, Filled
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, Filled, Members
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.judge import Judge
@@ -9,6 +11,7 @@ from mercury_ls.completion.suggest import Question, request, suggest, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
+from tests.private_keys import BODY, KEY, LAST, SHOWN, is_told
 
 
 class Says:
@@ -206,3 +209,19 @@ async def test_row_of_a_table_needs_no_model():
     assert ([offer.edit.text for offer in answer.offers], answer.source, engine.asked) == (["'broken',"], "table", 0)
     answer = await last(question_of(drawn, bar=0.9), engine)
     assert (answer.offers, engine.asked) == ((), 1)
+
+
+MEMBERS = Members("", ("load", BODY[0][:8]), (2, 1), role="scope", kinds=("function", "variable"))
+
+
+async def test_private_key_is_not_in_request_and_not_completed():
+    question = question_of(f'"""{KEY}"""\ndef f(x):\n    $0\n', members=(MEMBERS,))
+    asked = request(question, Target(question.offset, question.offset, "line"))
+    assert asked.windows[0].text == f'"""{SHOWN}"""\ndef f(x):\n    \n'
+    assert not is_told(asked)
+    assert asked.members == (replace(MEMBERS, names=("load",), uses=(2,), kinds=("function",)),)
+    copied = await last(question, Says(Filled("x = '********'", (0.9,), 0.9, complete=True), 1, 0))
+    assert (copied.offers, copied.silence) == ((), "it repeats a private key, which the model was not shown")
+    assert (await last(question, Says(Filled("return x", (0.9,), 0.9, complete=True), 1, 0))).offers
+    within = await last(question_of(KEY.replace(LAST, LAST[:2] + "$0")), Says(Filled("x"), 1, 0))
+    assert within.silence == "the cursor is in a private key, which no model is shown"

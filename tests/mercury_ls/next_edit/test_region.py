@@ -16,10 +16,12 @@ from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, applied, widened
 from mercury_ls.completion.context import ContextBudget
 from mercury_ls.completion.suggest import asked_modes
-from mercury_ls.next_edit import pipeline
+from mercury_ls.next_edit import opinion, pipeline
+from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, SURE_ENOUGH, edits_of, request
 from tests.mercury_ls.next_edit.test_pipeline import Engine, drawn_after, last_of, question_of
+from tests.private_keys import BODY, KEY, LAST, SHOWN, is_told
 
 SHAPES = """\
 def area(width, ⟦→height⟧$0):
@@ -371,3 +373,44 @@ def test_long_answer_of_nonsense_is_not_compared_for_long():
     assert edits_of(snapshot, (0, len(text)), text.replace(" = 3", " = 4"), 0) == []
     (edit,) = edits_of(snapshot, (0, len(text)), text.replace("v3000 = 4", "v3000 = 5"), 0)
     assert applied(text, [edit]) == text.replace("v3000 = 4", "v3000 = 5")
+
+
+def test_model_is_not_told_private_key_in_window_or_diagnostics():
+    question = question_of(f"a = 1\n{KEY}b = $0c\n", "python", modes=("region",))
+    at = question.snapshot.text.index(LAST)
+    said = [Said(at, at + 1, f"{LAST}?"), Said(question.offset, question.offset, f"not {BODY[0]}")]
+    asked = request(question, question.snapshot, question.offset, said)
+    assert asked.windows[0].text == f"a = 1\n{SHOWN}b = c\n"
+    assert [diagnostic.message for diagnostic in asked.diagnostics] == ["not " + "*" * 64]
+    assert not is_told(asked)
+
+
+KEYED = f"def area(width, ⟦→height⟧$0):\n    return width\n\n\nKEY = (\n{KEY})\n"
+NOT_SHOWN = (
+    "- nothing follows from the last edits; "
+    "the model's edit was discarded: it rewrites lines of a private key, which the model was not shown"
+)
+
+
+@pytest.mark.parametrize(
+    ("piece", "expected"),
+    [
+        (
+            ("return width", "return width * height"),
+            KEYED.replace("⟦→height⟧$0", "height").replace("n width", "n width« * height»"),
+        ),
+        ((SHOWN, ""), NOT_SHOWN),
+        (("****\n", ""), NOT_SHOWN),
+        (("return width", "return '********'"), NOT_SHOWN),
+    ],
+)
+async def test_rewrite_leaves_private_key_as_it_is(piece, expected):
+    await check(KEYED, piece, expected=expected)
+
+
+async def test_opinion_is_asked_without_private_key():
+    question = question_of(f"{KEY}b = $0c\n", "python", modes=("proposal",))
+    edit = Candidate(question.snapshot.uri, question.offset, question.offset + 1, "d", "replace", None, {})
+    asked = opinion.request(question, [(edit,)])
+    assert asked.spans[0].text == "b = d\n"
+    assert not is_told(asked)

@@ -13,6 +13,7 @@ from mercury_ls.project import workspace
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import ContextSettings, PrivacySettings
+from tests.private_keys import BEGIN, KEY, is_told
 
 
 class Tree:
@@ -471,3 +472,11 @@ def test_files_outside_the_index_are_counted(put, monkeypatch):
     assert (
         Tree(put({"a.py": "load()\n", "b.py": "f()\n"})).settle().index.gap() == "1 of its files are not in the index"
     )
+
+
+def test_private_key_is_in_no_definition(put):
+    body = "".join(f'    "{line}\\n"\n' for line in KEY.splitlines())
+    tree = Tree(put({"keys.py": f"def key():\n    return (\n{body})\n"})).settle()
+    (snippet,) = tree.index.definitions(["key"], "")
+    assert BEGIN in snippet.text
+    assert not is_told(snippet)
