@@ -21,6 +21,9 @@ TOKENS = re.compile(
     + r"(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[\w-]{16,}|sk-(?=[\w-]{0,60}\d)[\w-]{16,}"
     r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}"
     r"|xox[a-z]-[\w-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|dop_v1_[a-f0-9]{20,}"
+    r"|gsk_[A-Za-z0-9]{20,}|xai-[A-Za-z0-9]{20,}|whsec_[A-Za-z0-9+/=]{20,}|dckr_pat_[\w-]{20,}|lin_api_[A-Za-z0-9]{20,}"
+    r"|sbp_[a-f0-9]{20,}|[0-9]{8,10}:AA[\w-]{32,34}(?![\w-])|(?<=hooks\.slack\.com/services/)[\w/]{20,}"
+    r"|LS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[\w+/=]{20,}"
     r"|shp(?:at|ss|ca|pa)_[A-Za-z0-9]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|(?<!-)eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?)"
 )
 URL_PASSWORD = re.compile(r"(?<=://)[^\s/:@\"']{0,128}:([^\s/@\"']{1,256})@")

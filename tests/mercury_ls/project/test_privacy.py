@@ -52,11 +52,17 @@ credentials.json Credentials.yml aws-credentials my_credentials.json secrets.yam
 release.jks service-account.json my_service_account-7.json .htpasswd .pgpass .bash_history
 client_secret_1.json .aws/config .ssh/known_hosts .gnupg/x .kube/config .docker/config.json .git/config
 .config/gcloud/a/b .envs/prod/db Server.PEM ID_RSA .SSH/config
+serviceAccountKey.json shop-firebase-adminsdk-x1-0123456789.json android/key.properties keystore.properties kubeconfig
+prod.kubeconfig secrets/db.yaml deploy/secrets/prod/api.json secrets/passwords.txt token.json auth.json passwords.txt
+.config/gh/hosts.yml rclone.conf pip.conf pip.ini .dockerconfigjson key.asc appsettings.Production.json
 """
 SHOWN = """
 main.py .env.example .env.sample .env.template .env.dist example.env environment.py CredentialsService.ts
 credentials_test.go keys.py monkey.c secretary.py .ssh.py .github/workflows/ci.yml credentials/provider.py
-secrets.d/main.rs .env/lib/python/site.py config/.kube.py .gitignore .mercuryignore .mercury.toml
+secrets/manager.py secrets/client.go secrets/README.md src/secrets/Vault.java tokens.json token.py auth.ts
+locales/en/auth.json passwords.py hosts.yml inventory/hosts.yml gradle.properties appsettings.json kubeconfig.go
+microserviceAccounting.ts secrets.d/main.rs .env/lib/python/site.py config/.kube.py .gitignore .mercuryignore
+.mercury.toml
 """
 
 
