@@ -16,10 +16,11 @@ from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import outward
 
 PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
-AROUND = re.compile(
-    r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|in|mut|out|readonly|struct)\b)*(?P<inner>.*?)[\"'\s?]*", re.DOTALL
-)
+BEFORE_NAME = re.compile(r"(?:(?<=&)'\w+\s|[&*:\"'\s]|\.\.\.|(?:const|in|mut|out|readonly|struct)\b)*+")
+BEHIND_NAME = "\"'? \t\r\n\f\v"
 """What stands beside the name of a type and changes nothing of its members."""
+LONGEST_TYPE = 1000
+"""What is longer is taken as one type, which nothing declares."""
 GENERIC = re.compile(r"(?P<name>[\w.:]*)\s*[\[<](?P<arguments>.*)[\]>]", re.DOTALL)
 LISTED = re.compile(r"\[\d*\](?P<go>.+)|(?P<array>.+)\[\]|\[(?P<rust>[^\];]+)(?:;[^\]]*)?\]", re.DOTALL)
 MAP_OF_GO = re.compile(r"map\[(?P<key>[^\]]+)\](?P<value>.+)", re.DOTALL)
@@ -62,17 +63,18 @@ class Type(Struct, frozen=True):
     @property
     def alternatives(self) -> "list[Type]":
         """The types of which it is one, without what only wraps them."""
-        if self.definition is not None or not self.text:
+        if self.definition is not None or not self.text or len(self.text) > LONGEST_TYPE:
             return [self]
-        inner = AROUND.fullmatch(self.text)
-        text = inner["inner"] if inner is not None else self.text
-        parts = [part for part in _split_at_bars(text) if part.strip() not in NOTHING]
-        if len(parts) != 1:
-            return [alternative for part in parts for alternative in self._written(part).alternatives]
-        name, arguments = generic(parts[0])
-        if name.rpartition(".")[2] in SAME and arguments:
-            return self._written(arguments[0]).alternatives
-        return [self._written(parts[0])] if parts[0] == self.text else self._written(parts[0]).alternatives
+        alternatives, wrapped = list[Type](), [self.text]
+        while wrapped:
+            text = wrapped.pop()
+            parts = [part for part in _split_at_bars(_bare(text)) if part not in NOTHING]
+            if text in ("", *parts):
+                name, arguments = generic(text)
+                parts = arguments[:1] if name.rpartition(".")[2] in SAME else []
+                alternatives += [] if parts else [self._written(text)]
+            wrapped += reversed(parts)
+        return alternatives
 
     @property
     def name(self) -> str:
@@ -110,12 +112,19 @@ def generic(text: str) -> tuple[str, list[str]]:
     return (match["name"], [part.strip() for part in split(match["arguments"], types=True)]) if match else (text, [])
 
 
+def _bare(text: str) -> str:
+    before = BEFORE_NAME.match(text)
+    return text[before.end() if before is not None else 0 :].rstrip(BEHIND_NAME)
+
+
 def _split_at_bars(text: str) -> list[str]:
-    parts, depth = [""], 0
-    for character in text:
+    parts, depth, start = list[str](), 0, 0
+    for at, character in enumerate(text):
         depth += (character in "([{<") - (character in ")]}>")
-        parts = [*parts, ""] if character == "|" and depth == 0 else [*parts[:-1], parts[-1] + character]
-    return [part.strip() for part in parts if part.strip()]
+        if character == "|" and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:].strip()) if part]
 
 
 Types = tuple[Type, ...]
