@@ -28,8 +28,8 @@ def instructions(name: str) -> str:
     if step is None:
         raise ValueError(f"{home / name / 'README.md'} has no second step")
     text = dedent(f"   {step[1]}").strip()
-    text = re.sub(r"^```\w*\n(.*?)^```$", lambda block: _indented(block[1]), text, flags=re.MULTILINE | re.DOTALL)
-    missing = [path for path in re.findall(r"\S+\.vsix", text) if not Path(path).is_file()]
+    text = re.sub(r"^```\w*\n((?:(?!```).*\n)*+)```$", lambda block: _indented(block[1]), text, flags=re.MULTILINE)
+    missing = [path for path in re.findall(r"(?<!\S)\S+\.vsix", text) if not Path(path).is_file()]
     notes = [
         f"{path} is not there: run `make vscode` in a clone of mercury-ls, and install it again" for path in missing
     ]

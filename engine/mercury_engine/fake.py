@@ -29,7 +29,7 @@ PASSES: dict[Effort, int] = {"instant": 1, "low": 3, "medium": 4, "high": 6}
 
 TOKEN = re.compile(r"\w+|\n[ \t]*|[ \t]+|[^\w\s]|\s")
 WORD = re.compile(r"\w+")
-BEGINNING, ENDING = re.compile(r"\w*"), re.compile(r"\w*\Z")
+BEGINNING, ENDING = re.compile(r"\w*"), re.compile(r"(?<!\w)\w*+\Z")
 LONGEST_MATCH = 240
 SHORTEST_MATCH = 3
 """In visible characters: two match everywhere."""

@@ -10,12 +10,13 @@ from mercury_ls.code.languages import family
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 SOURCE_FOLDERS = ("src", "lib", "python")
-BLANK = r"(?:[ \t]|\\\r?\n)*"
+BLANK = r"(?:[ \t]|\\\r?\n)*+"
 IMPORTING = {
-    "javascript": re.compile(r"\b(?:from|import|require)\b\s*\(?\s*[\"'](?P<module>[^\"'\n]+)[\"']"),
+    "javascript": re.compile(r"\b(?:from|import|require)\b\s*+(?:\(\s*+)?+[\"'](?P<module>[^\"'\n]++)[\"']"),
     "python": re.compile(
-        rf"(?:^|[;:]){BLANK}(?:from\b{BLANK}(?P<module>[\w.]+){BLANK})?\bimport\b{BLANK}"
-        r"(?P<names>\((?:[^)#]|#[^\n]*)*\)|(?:[^\n#;\\]|\\\r?\n)*)",
+        rf"(?:(?<!\\\n)(?<!\\\r\n)^|[;:]){BLANK}"
+        rf"(?:from\b{BLANK}(?P<module>\.*+(?:(?!import\b)[\w.]++)?+){BLANK})?\bimport\b{BLANK}"
+        r"(?P<names>\((?:[^()#\n]++|#[^\n]*+|\n(?![ \t;:]*+(?:from|import)\b))*+\)?+|(?:[^\n#;\\]|\\\r?\n)*+)",
         re.MULTILINE,
     ),
 }

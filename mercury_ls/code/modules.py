@@ -82,7 +82,8 @@ DEFAULT = re.compile(
     re.MULTILINE,
 )
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
-PATH_BEFORE = re.compile(r"(\w+)(?:\s*\.\s*\w+)*\s*\Z")
+PATH_BACKWARDS = re.compile(r"\s*+(?:\w++\s*+\.\s*+)*+(\w++)")
+"""Of a text that is read from its end."""
 LONGEST_PATH = 200
 MOST_MENTIONS = 4096
 
@@ -159,8 +160,8 @@ class Project:
         if not name or family(file.path) != "python" or file.path in self._seeing(home, frozenset(self._roots), name):
             return True
         starts = (match.start() for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text))
-        paths = (PATH_BEFORE.search(file.text, max(start - LONGEST_PATH, 0), start) for start in starts)
-        return any(path is not None and path[1] in _imported_words(file) for path in paths)
+        paths = (PATH_BACKWARDS.match(file.text[max(start - LONGEST_PATH, 0) : start][::-1]) for start in starts)
+        return any(path is not None and path[1][::-1] in _imported_words(file) for path in paths)
 
     def _seeing(self, home: Snapshot, roots: frozenset[str], name: str = "") -> frozenset[str]:
         key = "seeing", home.path, roots, name

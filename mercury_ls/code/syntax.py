@@ -23,6 +23,7 @@ LEXEMES_AT_ONCE = 32
 IDENTIFIER = re.compile(
     r"\b(?!(?:and|const|def|else|for|from|function|if|import|in|let|new|not|or|return|self|this|var)\b)[^\W\d]\w*"
 )
+NAME_AT_END = re.compile(r"(?<!\w)(?:[^\W\d]\w*+)?\Z")
 IMPORTING = re.compile(r"\s*(?:import|from|use|using|package|extern|#|@import|source\b|\.\s)|.*\b(?:require|include)")
 NO_SCOPE = re.compile(r"\s*(?:#|//|--|\*|/\*|\w+:\s*$)")
 
@@ -212,9 +213,10 @@ def _inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Lite
 
 def _is_name_in_string(snapshot: Snapshot, language: Language, offset: int) -> bool:
     """True for the `a` of "$a" in Kotlin, if the mark is not escaped."""
-    mark = language.interpolating
-    before = re.search(rf"{re.escape(mark)}(?:[^\W\d]\w*)?\Z", snapshot.text[:offset]) if mark else None
-    marked = ancestors(snapshot, before.start() + len(mark)) if before is not None else []
+    mark, start = language.interpolating, snapshot.line_start(snapshot.line_of(offset))
+    name = NAME_AT_END.search(snapshot.text, start, offset) if mark else None
+    is_marked = name is not None and snapshot.text.endswith(mark, start, name.start())
+    marked = ancestors(snapshot, name.start()) if name is not None and is_marked else []
     return bool(marked) and marked[0].text == mark.encode()
 
 

@@ -44,8 +44,8 @@ INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!
 QUOTES = ("'", '"', "[", "`")
 PARAMETER = re.compile(r"(\*{0,2}|\.{3})([^\W\d]\w*)\??\s*(?::[^=]*)?(?:=.*)?", re.DOTALL)
 """`x`, `x: int = 1`, `x?: T`, `**more`, `...rest`; not the marks `*` and `/`."""
-BEFORE_TYPE = re.compile(r"()([^\W\d]\w*)\s.*", re.DOTALL)
-BEHIND_TYPE = re.compile(r".*?()([^\W\d]\w*)\s*(?:=.*)?", re.DOTALL)
+BEFORE_TYPE = re.compile(r"()([^\W\d]\w*+)\s.*", re.DOTALL)
+BEHIND_TYPE = re.compile(r".*?(?<!\w)()([^\W\d]\w*+)\s*+(?:=.*)?", re.DOTALL)
 """`int x = 1`; with the type first nothing else stands behind the name."""
 
 

@@ -23,7 +23,7 @@ LONGEST_HEADER = 400
 
 JOINT = r"(?:\?\.|\.|::|->)"
 MEMBER = re.compile(rf"(?<=[\w)\]}}\"'!]){JOINT}(#?\w*)\Z")
-SIMPLE = rf"(?<![\w.)\]}}\"'>:])(?:\$?[^\W\d]\w*{JOINT})*\$?[^\W\d]\w*"
+SIMPLE = rf"(?<![\w.)\]}}\"'>:$])(?:\$?[^\W\d]\w*+{JOINT})*\$?[^\W\d]\w*+"
 RECEIVER = re.compile(SIMPLE + r"\Z")
 RECEIVERS = re.compile(rf"({SIMPLE})\.")
 BOUND = re.compile(
@@ -32,13 +32,17 @@ BOUND = re.compile(
 NUMBER = re.compile(r"(?<![\w.])\d[\d_]*\Z")
 IMPORTS = {
     "python": re.compile(
-        r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?:\([^()]*?|[^()\n]*?)"
-        r"|(?:from|import)[ \t]+(?:[\w., \t]*,[ \t]*)?(?P<package>[\w.]*\.|))(?P<typed>\w*)\Z",
+        r"^[ \t]*+(?:from[ \t]++(?P<module>[\w.]++)[ \t]++import\b[ \t]*+(?:\([^()]*?|[^()\n]*?)(?<!\w)"
+        r"|(?:from|import)[ \t]++(?:[\w. \t]*+,)*+[ \t]*+(?P<package>(?:\w*+\.)*+))(?P<typed>\w*+)\Z",
         re.MULTILINE,
     ),
-    "javascript": re.compile(r"^[ \t]*(?:import|export)\b[^;{}=]*\{[^{}]*?(?P<typed>\w*)\Z", re.MULTILINE),
+    "javascript": re.compile(
+        r"^[ \t]*+(?:import|export)\b(?:[^;{}=\n]|\n(?![ \t]*+(?:import|export)\b))*+\{[^{}]*?(?<!\w)(?P<typed>\w*+)\Z",
+        re.MULTILINE,
+    ),
     "rust": re.compile(
-        r"^[ \t]*(?:pub(?:\([^)]*\))?[ \t]+)?use[ \t]+(?P<module>(?:\w+::)*\w+)::(?:\{[^{}]*?)?(?P<typed>\w*)\Z",
+        r"^[ \t]*+(?:pub(?:\([^)]*\))?[ \t]++)?use[ \t]++(?P<module>\w++(?:::\w++)*)::"
+        r"(?:\{[^{}]*?(?<!\w))?(?P<typed>\w*+)\Z",
         re.MULTILINE,
     ),
 }

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax, traits
-from mercury_ls.code.brackets import closing
+from mercury_ls.code.brackets import closing, split
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
@@ -30,7 +30,7 @@ AT_ONCE = 128
 MOST_BASES = 8
 MOST_STEPS = 4
 MOST_HOMES = 4
-STARRED = re.compile(r"^[ \t]*from[ \t]+\S+[ \t]+import[ \t]*\(?[ \t]*\*", re.MULTILINE)
+STARRED = re.compile(r"^[ \t]*from[ \t]+\S+[ \t]+import[ \t]*+(?:\([ \t]*+)?+\*", re.MULTILINE)
 WORD = re.compile(r"\.?[^\W\d]\w*")
 JOINTS = re.compile(r"\?\.|\.|::|->")
 WRAPPERS = re.compile(r"(?:Arc|Box|Mutex|Option|Optional|Partial|Promise|Rc|Readonly|RefCell|RwLock|Awaited)[<\[]")
@@ -44,7 +44,6 @@ HEADINGS = (
     re.compile(r"func\s*\(\s*\w+\s+\*?(\w+)"),
 )
 LIFETIME = re.compile(r"'\w+\s")
-ALTERNATIVES = re.compile(r"\s*\|\s*|\s*,\s*(?![^<\[(]*[>\])])")
 NOTHING = frozenset({"None", "nil", "null", "undefined", "void", "error", "false", "unknown"})
 CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
 
@@ -362,7 +361,8 @@ def _type_in(text: str) -> str:
     text = text.strip().removeprefix("(").strip("\"'")
     kinds = [
         alternative
-        for alternative in ALTERNATIVES.split(text)
+        for part in split(text, types=True)
+        for alternative in part.split("|")
         if alternative and alternative.strip("() ") not in NOTHING
     ]
     match = TYPE.match(kinds[0]) if kinds and (len(kinds) == 1 or "|" not in text) else None

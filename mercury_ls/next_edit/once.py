@@ -13,7 +13,7 @@ SHORT_WORD = 2
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
 STRING = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
-OPERAND = re.compile(r"[\w.$]+[ \t]*\Z")
+OPERAND = re.compile(r"(?<![\w.$])[\w.$]++[ \t]*+\Z")
 COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")
 
 

@@ -26,10 +26,10 @@ LATEST = 3
 LONGEST_NAME = 64
 IMPORTING = re.compile(
     r"^[ \t]*(?:const|export|from|import|let|pub|use|var)\b[^\n({]*(?:\([^()]*|\{(?:[^{}]|\{[^{}]*\})*)?.*"
-    r"|^[ \t]*[\w.]*[ \t]*\"[^\"]+\"$",
+    r"|^[ \t]*+[\w.]*+[ \t]*+\"[^\"]+\"$",
     re.MULTILINE,
 )
-TAKEN = re.compile(r"(\w+(?:(?:\.|::)\w+)*)[ \t]*(?:\.|::)\Z")
+TAKEN = re.compile(r"(?<!\w)(?<!\w\.)(?<!\w::)(\w++(?:(?:\.|::)\w++)*+)[ \t]*+(?:\.|::)\Z")
 
 
 class Renames(Struct, frozen=True):

@@ -24,7 +24,7 @@ STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
 CONTEXTUAL = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")
 EVIDENCE = {
-    "?": re.compile(r"\A[^{]*->[^{]*\b(?:Option|Result)\b|[\w)\]}]\?"),
+    "?": re.compile(r"\A(?>[^{]*?->)[^{]*?\b(?:Option|Result)\b|[\w)\]}]\?"),
     "await": re.compile(r"\b(?:async|await)\b"),
     "self": re.compile(r"\bself\b"),
     "this": re.compile(r"\bthis\b|::"),

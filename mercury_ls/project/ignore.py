@@ -156,7 +156,7 @@ def _trim_trailing_spaces(line: str) -> str:
 
 TOKEN = re.compile(
     r"(?P<folders>(?:^|(?<=/))\*\*+/)|(?P<rest>(?:^|(?<=/))\*\*+$)|(?P<stars>\*+)|(?P<one>\?)"
-    r"|\[(?P<not>[!^]?)(?P<class>\]?(?:\[:\w*:\]|\\.|[^\]\\])*)\]|\\(?P<escaped>.)|(?P<broken>[\[\\])|(?P<plain>.)",
+    r"|\[(?P<not>[!^]?)(?P<class>\]?(?:\[:\w*:\]|\\.|[^\]\\])*)\]|\\(?P<escaped>.)|(?P<broken>[\[\\].*)|(?P<plain>.)",
     re.DOTALL,
 )
 

@@ -35,7 +35,9 @@ def personal_exclude_file() -> str:
     folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     for config in (os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")):
         named = re.search(
-            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', _read_text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
+            r'^[^\S\n]*+excludesfile\s*+=\s*+"?+([^"\n]+)',
+            _read_text(config, 1 << 18) or "",
+            re.MULTILINE | re.IGNORECASE,
         )
         if named:
             return os.path.expanduser(named[1].strip())

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mercury_ls.serve.asgi import CLOSE, RefusedError, Response, as_json
 
-FIELD = re.compile(r" - at `\$\.?(.*)`\Z")
+FIELD = re.compile(r" - at `\$\.?+((?:(?! - at `).)*)`\Z")
 FRACTION = "`float` that's a multiple of 1.0"
 KIND = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 KINDS_OF_JSON = {

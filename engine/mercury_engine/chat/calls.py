@@ -138,7 +138,7 @@ def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
         first, two = written(CALLED), written(CALLED, replace(CALLED, id="000000001"))
     except RequestError:
         return None
-    match = re.fullmatch(f"(.*?){NAME}(.*?){re.escape(CALLED.arguments)}(.*)", first, re.DOTALL)
+    match = re.fullmatch(f"(?>(.*?){NAME})(?>(.*?){re.escape(CALLED.arguments)})(.*)", first, re.DOTALL)
     if NAME not in rendered or match is None or not match[1].strip() or not match[2].strip():
         return None
     before, between, after = match.groups()

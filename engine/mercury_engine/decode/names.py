@@ -29,7 +29,7 @@ MODULE = re.compile(r"\s*from\s+([\w.]+)\s+import\b[\w\s,(]*\Z")
 EXPRESSION = re.compile(
     r"(?:[=(\[{,:+*/%<>|&^~!-]|\b(?:return|in|and|or|not|if|elif|while|assert|yield|await|raise|is|else))\s*\Z"
 )
-ASSIGNED = re.compile(r"(?:^|[\s(,.])([^\W\d]\w*)\s*(?::[^=]*)?=[^=]*\Z")
+TARGET = re.compile(r"(?:^|[\s(,.])([^\W\d]\w*+)\s*+(?::.*)?\Z", re.DOTALL)
 QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 LONGEST_LINE = 200
 
@@ -108,7 +108,8 @@ class KnownNames:
         else:
             head = (line + lead)[-LONGEST_LINE:]
             names = list(self._ahead(head, (answer + lead)[len(self._again) :], is_name=is_name))
-        target = ASSIGNED.search(head)
+        assigning = head.rfind("=")
+        target = TARGET.search(head, head.rfind("=", 0, assigning) + 1, assigning) if assigning >= 0 else None
         assigned = _parts(target[1]) if target else frozenset()
         candidates = [
             candidate for members in names for candidate in self._candidates(members, typed, lead, begun, assigned)

@@ -63,7 +63,7 @@ SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SUR
 
 CONTINUES = "{} continues a text left to right and sees nothing after the cursor: it only suggests blocks"
 
-LAST_WORD = re.compile(r"\w+\Z")
+LAST_WORD = re.compile(r"(?<!\w)\w++\Z")
 
 Result = TypeVar("Result")
 

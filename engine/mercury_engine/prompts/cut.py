@@ -31,7 +31,7 @@ TEXT_QUOTE_OR_TEMPLATE = re.compile(r'"""|\'\'\'|`')
 WITH_TEMPLATES = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact", "tsx", "go"})
 """Languages whose backticks are around texts of several lines."""
 
-QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\\n])*`|(?<![\w<&])'(?:\\.|[^'\\\n])*'""")
+QUOTED = re.compile(r"""(?<!\\)(?:"(?:\\.|[^"\\\n])*+"|`(?:\\.|[^`\\\n])*+`|(?<![\w<&])'(?:\\.|[^'\\\n])*+')""")
 BRACKETS = re.compile(r"[()\[\]{}]")
 
 

@@ -23,7 +23,7 @@ SHARE_OF_SUFFIX, SHARE_OF_EDITS, SHARE_OF_PREFIX = 4, 8, 2
 """Parts of the budget: a quarter for the suffix, an eighth for edits, half for the prefix, and what they leave for
 related code; the prefix gets what is left in the end."""
 
-LAST_WORD = re.compile(r"(?: ?\w+| ?[^\w\s]+|\s+)\Z")
+LAST_WORD = re.compile(r"(?: ?(?<!\w)\w++| ?(?<![^\w\s])[^\w\s]++|(?<!\s)\s++)\Z")
 
 
 def fim_prompt(

@@ -40,7 +40,7 @@ BEFORE = ("a", "1", ");", "é", "a  ", "}\n", "a\n\n", ";\r\n", "a\n ", "a\n\t\t
 BEHIND = ("a", "_x", "// a", "}", "'s", "1", "\n", " a", "  .b", "\ta", "    d = 1", "   1", "\t\t}", "  | a", "é")
 """Samples long enough to tell how a tokenizer splits."""
 
-WORD = re.compile(r"(\s?\w+|\s?[^\w\s]+|\s)\Z")
+WORD = re.compile(r"(\s?(?<!\w)\w++|\s?(?<![^\w\s])[^\w\s]++|\s)\Z")
 """The last pre-token of a text, for tokenizers without pre-tokens."""
 
 

@@ -21,7 +21,7 @@ from mercury_ls.next_edit.examples import Piece
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-NAMED = re.compile(r"(?P<name>(?!lambda\b)[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
+NAMED = re.compile(r"(?<!\w)(?P<name>(?!lambda\b)[^\W\d]\w*+)\s*+(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument", "spread_expression"})
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})

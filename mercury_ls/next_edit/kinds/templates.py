@@ -15,7 +15,7 @@ from mercury_ls.next_edit.rule import Rule
 LONGEST_TEMPLATE = 120
 NAME = r"[^\W\d]\w*+"
 JOINT = r"(?:\.|::|->|\?\.)"
-STRING = r"(?:\b[bfruBFRU]{1,2})?(?:\"(?:\\.|[^\"\\\n])*+\"|(?<![\w&<])'(?:\\.|[^'\\\n])*+')"
+STRING = r"(?:\b[bfruBFRU]{1,2})?(?<!\\)(?:\"(?:\\.|[^\"\\\n])*+\"|(?<![\w&<])'(?:\\.|[^'\\\n])*+')"
 OPERAND = re.compile(rf"(?P<string>{STRING})|(?P<path>(?<![\w.]){NAME}(?:{JOINT}{NAME})++)")
 HOLES = {
     "string": f"({STRING})",

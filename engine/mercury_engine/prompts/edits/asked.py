@@ -18,7 +18,7 @@ WORD = re.compile(r"\w")
 
 MARKS = re.compile(r"<\|/?[\w▁.]+\|>|<\[[\w▁-]+\]>|^(?:<{7}|>{7}) (?:CURRENT|UPDATED)$", re.MULTILINE)
 """Tokens and marks of any format: an answer with one that the text has not was written in another format."""
-FENCE = re.compile(r"\A\s*```.*$|^\s*```\s*\Z", re.MULTILINE)
+FENCE = re.compile(r"\A\s*+```.*$|^[^\S\n]*+```\s*+\Z", re.MULTILINE)
 """Around an answer: blocks of code in the middle of a text may be its own."""
 
 Item = TypeVar("Item")

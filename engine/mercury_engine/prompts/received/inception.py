@@ -6,7 +6,7 @@ from mercury_engine.api import Snippet
 from mercury_engine.prompts.edits.inception import CLOSE, CURSOR, FENCE, FILE, NOTHING, OPEN
 from mercury_engine.prompts.received.parts import ReceivedRegion, edits_in, marked
 
-PATH = re.compile(r"<\|current_file_content\|>\s*current_file_path: ([^\n]*)\n")
+PATH = re.compile(r"<\|current_file_content\|>\s*current_file_path: ((?:(?!<\|)[^\n])*+)\n")
 SNIPPET, SNIPPET_PATH = "recently_viewed_code_snippet", "code_snippet_file_path: "
 HISTORY = "edit_diff_history"
 

@@ -39,7 +39,8 @@ REFLECTIVE = frozenset(
 """Functions that take the names of members as strings."""
 SAYING = frozenset(kinds("critical debug error exception info print warning"))
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
-FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)]*\bname\s*=)")
+FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)@]*\bname\s*=)")
+PATH = re.compile(r"\w++(?:[.:]\w++)*+")
 ATTRIBUTES = frozenset(name for kind in (bytes, complex, dict, list, set, str, Path, re.Match) for name in dir(kind))
 """Names that objects of anybody have; one that a single class of the project has is likely its own everywhere."""
 
@@ -206,7 +207,9 @@ def _is_path_in_string(uses: Uses, offset: int) -> bool:
 
 def _path_in(content: str, uses: Uses) -> str | None:
     """What stands before the name in a string of Python that is a dotted path."""
-    path = re.fullmatch(rf"(?P<path>\w+(?:\.\w+)*)[.:]{re.escape(uses.name)}(?:[.:]\w+)*", content)
+    if not PATH.fullmatch(content):
+        return None
+    path = re.match(rf"(?P<path>\w+(?:\.\w+)*)[.:]{re.escape(uses.name)}(?!\w)", content)
     return path["path"] if path is not None and family(uses.snapshot.path) == "python" else None
 
 
