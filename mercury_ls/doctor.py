@@ -23,6 +23,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
+from mercury_ls.project.unended import FOLDER, Unended
 from mercury_ls.serve import auto, daemon, tuned
 from mercury_ls.serve.models import chosen_folder, verify
 from mercury_ls.session.stats import default_file
@@ -130,10 +131,16 @@ REMOTE = Problem(
     "{address}: {detail}",
     "check engine.address, engine.token_file, and that `mercury-ls serve --http` runs there",
 )
+UNENDED = Problem(
+    "project file",
+    "the language server ended twice while it read a project",
+    "{path}: left out of completions and next edits, since the language server did not come back from it, twice",
+    "report it with the file, or exclude it with .mercuryignore; a change of the file gives it another chance",
+)
 PROBLEMS = (
     *(PACKAGES, SETTING, GRAMMARS, PLACEMENT),
     *UNWRITABLE.values(),
-    *(MODEL, GPU, OPENVINO_MISSING, TUNING, STARTING, HANGING, LOADING, REMOTE),
+    *(MODEL, GPU, OPENVINO_MISSING, TUNING, UNENDED, STARTING, HANGING, LOADING, REMOTE),
 )
 """All of them, in the order in which they are looked for; docs/TROUBLESHOOTING.md is made of it."""
 
@@ -146,6 +153,7 @@ def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
         *permissions(),
         *model(loaded),
         *_tunings(loaded),
+        *project_files(),
         engine_server(loaded.settings.engine),
     ]
 
@@ -299,6 +307,12 @@ def _tunings(loaded: Loaded) -> Iterator[Finding]:
         stale = folder is None or not tuned.fits(tuning, folder)
         finding = TUNING.finding(root=tuning.root, folder=shlex.quote(tuning.root))
         yield finding if stale else Finding("tuned", tuning.root)
+
+
+def project_files() -> Iterator[Finding]:
+    """Those that no server reads any more."""
+    if counts := default_file():
+        yield from (UNENDED.finding(path=path) for path in Unended(counts.parent / FOLDER).paths)
 
 
 def engine_server(settings: EngineSettings) -> Finding:

@@ -385,7 +385,7 @@ class Server(LanguageServer):
                 self.show(lsp.MessageType.Warning, self.described(problem))
         self._reported = self.wiring.loaded.problems
 
-    def described(self, problem: SettingsProblem) -> str:
+    def described(self, problem: SettingsProblem | str) -> str:
         """In one line of an editor: with a project's own file by the project's name."""
         text = str(problem)
         for root in self.wiring.roots:

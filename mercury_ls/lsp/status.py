@@ -10,6 +10,7 @@ from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.figures import comparable
+from mercury_ls.session.session import Session
 from mercury_ls.session.stats import markdown, plain, recent
 from mercury_ls.wording import one_line, remarks
 
@@ -37,9 +38,14 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "pace": str(session.questions.pace),
         "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
-        "problems": [one_line(ls.described(problem)) for problem in ls.wiring.loaded.problems],
+        "problems": [one_line(ls.described(problem)) for problem in [*ls.wiring.loaded.problems, *_unread(session)]],
         "decisions": [*map(one_line, session.decisions)],
     }
+
+
+def _unread(session: Session) -> list[str]:
+    """The files that the index lacks, since they could not be read to their end."""
+    return [f"{path} is not in the index: {reason}" for path, reason in session.files.workspace.unread.items()]
 
 
 def status_command(ls: Server) -> dict[str, Any]:

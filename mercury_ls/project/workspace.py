@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import re
+import time
 from array import array
 from bisect import bisect_left
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -27,6 +28,7 @@ from mercury_ls.code.private import shown
 from mercury_ls.code.syntax import Definition
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.repository import head, top_of
+from mercury_ls.project.unended import Unended
 from mercury_ls.settings.schema import ContextSettings
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ MAX_WORDS = 8_000_000
 LONGEST_LINE = 2000
 RESCAN_SECONDS = 300.0
 ENTRIES_A_STEP = 8
+MOST_SECONDS = 5.0
+"""Of the processor, for one file. The largest that people write take a tenth of a second."""
 
 SNIPPETS = 8
 LOOKED_THROUGH = 48
@@ -115,6 +119,8 @@ class Workspace:
         privacy: Privacy,
         settings: ContextSettings,
         read: Callable[[str, int], bytes] = read_small,
+        unended: Unended | None = None,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._roots = list(dict.fromkeys(os.path.abspath(root) for root in roots))
         self._privacy = privacy
@@ -130,6 +136,11 @@ class Workspace:
         self.tried = TriedTexts()
         self._characters = self._words = 0
         self._left_out = 0
+        self._unread: dict[str, str] = {}
+        self._unended = unended or Unended()
+        self._clock = clock
+        self._path = ""
+        self._spent = 0.0
         self._urgent: dict[str, None] = {}
         self._queue: deque[str] = deque()
         self._walk: Iterator[None] | None = None
@@ -148,14 +159,41 @@ class Workspace:
             self._walked_at = time
             self._walk = self._walking()
         if self._reading is None and (self._urgent or (self._queue and self._walk is None)):
-            self._reading = self._index(self._next())
+            self._path, self._spent = self._next(), 0.0
+            self._reading = self._index(self._path)
         if self._reading is not None:
-            self._reading = _advance(self._reading)
+            self._reading = self._read_on(self._reading)
         elif self._walk is not None:
             self._walk = _advance(self._walk)
         else:
             return self.importers.step()
         return True
+
+    def _read_on(self, reading: Iterator[None]) -> Iterator[None] | None:
+        """Take one step; None if the file is read, or takes too long."""
+        began = self._clock()
+        self._unended.begin(self._path)
+        going_on = _advance(reading)
+        self._unended.end()
+        self._spent += self._clock() - began
+        if self._spent <= MOST_SECONDS:
+            return going_on
+        self._leave_out(self._path, f"it takes more than {MOST_SECONDS:g} s")
+        return None
+
+    def _leave_out(self, path: str, reason: str) -> None:
+        """The file counts as read, without contents, until it changes."""
+        self._forget(path)
+        if stamp := _stamp_of(path):
+            log.warning("%s is not in the index: %s", path, reason)
+            self._unread[path] = reason
+            self.importers.keep(path, None)
+            self._keep(path, _IndexedFile(stamp))
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """The files that could not be read to their end, with the reasons."""
+        return dict(self._unread)
 
     @property
     def is_read(self) -> bool:
@@ -271,7 +309,9 @@ class Workspace:
             return "context.workspace_definitions is off"
         if self._walked_at is None or self._walk is not None or self._reading is not None or self._queue:
             return "the project is still being indexed"
-        return f"{self._left_out} of its files are not in the index" if self._left_out else ""
+        left_out = self._left_out + len(self._unread)
+        names = ", ".join(map(os.path.basename, itertools.islice(self._unread, HOMONYMS)))
+        return f"{left_out} of its files are not in the index{names and f' ({names})'}" if left_out else ""
 
     def read(self, path: str) -> str | None:
         """The text of any small file of the workspace that is not hidden, such as go.mod."""
@@ -300,7 +340,8 @@ class Workspace:
 
     def text(self, path: str) -> str | None:
         """The current content; None if the file is not source code, hidden or deleted."""
-        return self._text(path) if path in self._files and self._admitted(path) else None
+        is_readable = path in self._files and path not in self._unread
+        return self._text(path) if is_readable and self._admitted(path) else None
 
     def _is_current(self, path: str) -> bool:
         """True if the file is unchanged since it was read, and not hidden; otherwise it is read again."""
@@ -378,6 +419,8 @@ class Workspace:
         stamp = self._admitted(path)
         if stamp is None:
             return self.importers.forget(path)
+        if self._unended.has(path, stamp[0]):
+            return self._leave_out(path, "the server did not come back from it, twice; change it, or exclude it")
         content = self._content(path)
         text = _decoded(content)
         self.importers.keep(path, text)
@@ -429,6 +472,7 @@ class Workspace:
             return None
 
     def _forget(self, path: str) -> None:
+        self._unread.pop(path, None)
         file = self._files.pop(path, None)
         if file is None:
             return

@@ -13,6 +13,7 @@ from mercury_ls.names.known import NamesProject
 from mercury_ls.names.members import NameSources
 from mercury_ls.names.written import WrittenNames
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
+from mercury_ls.project.unended import FOLDER, Unended
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.record import NoRecorder, Recorder
@@ -71,7 +72,7 @@ class Wiring:
             settings,
             self._engine(settings),
             privacy,
-            Workspace(self.roots, privacy, settings.context),
+            self._workspace(privacy, settings),
             _recorder(settings, self.roots),
             stats=Stats(self._stats_file),
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
@@ -116,8 +117,12 @@ class Wiring:
             session.adopt(settings)
             return
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
-        session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
+        session.adopt(settings, privacy, self._workspace(privacy, settings))
         session.know_names(self._names(settings, session.files.workspace))
+
+    def _workspace(self, privacy: Privacy, settings: Settings) -> Workspace:
+        unended = Unended(self._stats_file and self._stats_file.parent / FOLDER)
+        return Workspace(self.roots, privacy, settings.context, unended=unended)
 
     async def renew_engine(self, session: Session) -> None:
         """Connect to the engine that the settings name now; the old connection is closed with its requests."""

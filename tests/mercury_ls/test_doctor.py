@@ -13,6 +13,7 @@ from mercury_engine.record import ModelRecord, write_record
 from mercury_ls import doctor, wording
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
+from mercury_ls.project.unended import FOLDER, HANGING_SECONDS, Unended
 from mercury_ls.serve import daemon
 from mercury_ls.settings.load import PROJECT_FILE, Loaded, load
 from mercury_ls.settings.schema import EngineSettings, Settings
@@ -139,6 +140,20 @@ def test_state_folder_that_is_a_file_is_named(directory, tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "default_file", lambda: tmp_path / "state/mercury-ls/stats.jsonl")
     found = [finding for finding in doctor.permissions() if finding.part == "statistics"]
     check(found, "statistics", "cannot be written (Not a directory", "state writable")
+
+
+def test_file_that_ended_servers_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "default_file", lambda: tmp_path / "stats.jsonl")
+    assert [*doctor.project_files()] == []
+    path = tmp_path / "a.py"
+    path.write_text("")
+    os.utime(path, (1, 1))
+    for _ in range(2):
+        Unended(tmp_path / FOLDER).begin(str(path))
+    for note in (tmp_path / FOLDER).iterdir():
+        moment = note.stat().st_mtime - HANGING_SECONDS - 1
+        os.utime(note, (moment, moment))
+    check(doctor.project_files(), "project file", f"{path}: left out", ".mercuryignore")
 
 
 def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):

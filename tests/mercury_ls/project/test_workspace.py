@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mercury_ls.code.files import read_small
 from mercury_ls.project import workspace
 from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.unended import HANGING_SECONDS, Unended
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import ContextSettings, PrivacySettings
 from tests.private_keys import BEGIN, KEY, is_told
@@ -25,10 +26,15 @@ class Tree:
         self.now = 0.0
         paths = [folder / root for root in roots]
         privacy = Privacy(PrivacySettings(), paths)
-        self.index = Workspace(paths, privacy, ContextSettings(**settings), self.read)
+        self.spent = 0.0
+        self.notes = Unended(folder.parent / f"{folder.name}-notes")
+        self.index = Workspace(
+            paths, privacy, ContextSettings(**settings), self.read, self.notes, clock=lambda: self.spent
+        )
 
     def read(self, path: str, limit: int) -> bytes:
         self.opened.append(Path(path).relative_to(self.folder).as_posix())
+        self.spent += workspace.MOST_SECONDS + 1 if "slow" in path else 0
         return read_small(path, limit)
 
     def settle(self, most: int = 10_000) -> "Tree":
@@ -480,3 +486,35 @@ def test_private_key_is_in_no_definition(put):
     (snippet,) = tree.index.definitions(["key"], "")
     assert BEGIN in snippet.text
     assert not is_told(snippet)
+
+
+def test_file_that_takes_too_long_is_left_out_and_named(put):
+    tree = Tree(put({"slow.py": "import b\ndef f(): pass\n", "b.py": "def g(): pass\n"})).settle()
+    assert tree.found("f", "g") == ["b.py: def g(): pass"]
+    assert tree.index.gap() == "1 of its files are not in the index (slow.py)"
+    assert tree.index.unread == {tree.path("slow.py"): "it takes more than 5 s"}
+    assert tree.index.text(tree.path("slow.py")) is None
+    tree.now += workspace.RESCAN_SECONDS
+    assert tree.settle().opened.count("slow.py") == 1
+    put({"slow.py": ""})
+    tree.index.removed([tree.path("slow.py")])
+    assert tree.index.unread == {}
+
+
+def test_file_that_ended_two_servers_is_left_out_and_named(put):
+    folder = put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})
+    for _ in range(2):
+        tree = Tree(folder)
+        tree.notes.begin(tree.path("a.py"))
+        for note in (folder.parent / f"{folder.name}-notes").iterdir():
+            moment = note.stat().st_mtime - HANGING_SECONDS - 1
+            os.utime(note, (moment, moment))
+    tree = Tree(folder).settle()
+    assert tree.found("f", "g") == ["b.py: def g(): pass"]
+    assert [*tree.index.unread] == [tree.path("a.py")]
+    assert "a.py" not in tree.opened
+
+
+def test_reading_leaves_no_note(put):
+    tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
+    assert [*(tree.folder.parent / f"{tree.folder.name}-notes").iterdir()] == []
