@@ -29,7 +29,9 @@ def lsp(options: argparse.Namespace) -> int:
 
 async def _serve(options: argparse.Namespace) -> int:
     from mercury_ls.lsp import transport
+    from mercury_ls.lsp.watchdog import watch
 
+    watch(asyncio.get_running_loop())
     stdout = transport.private_stdout()  # before anything is imported that may print
     return await transport.serve_stdio(stdout, _connector(options))
 
