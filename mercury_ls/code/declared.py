@@ -1,7 +1,7 @@
 """The declarations of a text: names with their kinds, parameters, types and scopes; and its imports."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import cache
 from itertools import islice
 
@@ -20,6 +20,8 @@ LONGEST_TEXT = 160
 MOST = 4096
 """Declarations in one file."""
 MOST_USED = 512
+NODES_A_STEP = 64
+MOST_LEVELS = 8
 NAME_FIELDS = ("name", "declarator", "alias", "property", "left")
 NOT_NAMES = ("type", "value", "parameters", "return_type", "default_value", "key", "index", "right", "object", "size")
 TYPE_FIELDS = ("type", "return_type", "returns", "result")
@@ -77,9 +79,18 @@ class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
     origin: str = ""
 
 
-def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
-    """The declarations at the top of a file and the members of its types, each name once."""
-    return once(islice(declarations(snapshot), MOST))
+def declared_in_file(snapshot: Snapshot) -> Generator[None, None, tuple[Declared, ...]]:
+    """The declarations at the top of a file and the members of its types, each name once: in small steps, since a long
+    file takes a while."""
+    declared: list[Declared] = []
+    for number, declaration in enumerate(_declarations(snapshot), 1):
+        if declaration is not None:
+            declared.append(declaration)
+        if len(declared) == MOST:
+            break
+        if number % NODES_A_STEP == 0:
+            yield
+    return once(declared)
 
 
 def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
@@ -92,14 +103,17 @@ def once(declarations: Iterable[Declared]) -> tuple[Declared, ...]:
     return tuple(distinct.values())
 
 
-def declarations(snapshot: Snapshot) -> Iterator[Declared]:
-    """All declarations, as an iterator: a long file takes a while."""
+def _declarations(snapshot: Snapshot) -> Iterator[Declared | None]:
+    """Those of one node after the other, and None after each. What is too deep declares nothing."""
     language = snapshot.written_in
     if snapshot.tree is None or not language.definitions:
         return
     yield from _imported(snapshot)
     inside = 0
     for node in _declaring(language, snapshot.tree.root_node):
+        yield None
+        if snapshot.is_deep(snapshot.offset_of_byte(node.start_byte)):
+            continue
         is_local = node.start_byte < inside
         for name in _names_of(node):
             is_assigned = kind_of(name.parent) in OWN
@@ -225,20 +239,20 @@ def _names_of(node: Node) -> Iterator[Node]:
         yield from _leaves(part)
 
 
-def _leaves(node: Node) -> Iterator[Node]:
-    """The names of a pattern."""
+def _leaves(node: Node, levels: int = MOST_LEVELS) -> Iterator[Node]:
+    """The names of a pattern, as far as it is nested no deeper: of each pattern within it they are asked again."""
     if node.type in OWN:
         whose = node.named_children[0]
         if symbols.text_of(whose) in symbols.SELVES:
             yield node.named_children[-1]
     elif LEAF.search(node.type) and not node.named_child_count:
         yield node
-    elif node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type):
+    elif levels and (node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type)):
         fields = NOT_NAMES if node.type != "pair_pattern" else ("key",)
         skipped = [child for field in fields for child in parts_of(node, field)]
         for child in node.named_children:
             if child not in skipped:
-                yield from _leaves(child)
+                yield from _leaves(child, levels - 1)
 
 
 def _owner(name: Node) -> str:

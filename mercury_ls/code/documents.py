@@ -45,6 +45,9 @@ CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The number of bytes that the parser, or a node of its tree, reads at a time."""
 MOST_TRIED = 50_000
 MAX_DEPTH = 256
+DEEPEST_TREE = 2000
+"""What walks through a tree takes the square of its depth, and of signs in a row: queries of tree-sitter do."""
+DEPTHS_TAKEN = 16
 STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -75,6 +78,7 @@ class Snapshot:
         self.memory: dict[tuple[object, ...], Any] = {}
         self._document = document
         self._lines = lines
+        self._is_too_deep = False
 
     @cached_property
     def written_in(self) -> Language:
@@ -144,13 +148,18 @@ class Snapshot:
 
     @cached_property
     def tree(self) -> Tree | None:
-        """The syntax tree; None without a grammar, above TREE_LIMIT, or if parsing took too long."""
-        return self._document.parse(self)
+        """The syntax tree; None without a grammar, above TREE_LIMIT, or if parsing took too long or it is too deep."""
+        tree = self._document.parse(self)
+        self._is_too_deep = tree is not None and len(self.text) > DEEPEST_TREE and _is_too_deep(tree)
+        return None if self._is_too_deep else tree
 
     @property
     def why_no_tree(self) -> str:
         """The limit that a text of a language with a grammar exceeds; empty if there is a tree or no grammar."""
-        return "" if self.tree is not None else self._document.exceeded
+        if self.tree is not None:
+            return ""
+        deep = f"it has more than {DEEPEST_TREE:,} brackets within each other, or open"
+        return deep if self._is_too_deep else self._document.exceeded
 
     @property
     def patience(self) -> float:
@@ -491,6 +500,24 @@ def _parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) ->
         is_parsing = False
         for span in spans:
             span.clear()
+
+
+def _is_too_deep(tree: Tree) -> bool:
+    """By samples: between two of them there is no room for much more."""
+    stride = max(1, tree.root_node.end_byte // DEPTHS_TAKEN)
+    return any(_is_too_deep_at(tree, byte) for byte in range(stride // 2, tree.root_node.end_byte, stride))
+
+
+def _is_too_deep_at(tree: Tree, byte: int) -> bool:
+    """Brackets that nothing closes stand side by side, without a name between them."""
+    cursor = tree.walk()
+    for _ in range(DEEPEST_TREE):
+        node = cursor.node
+        if node is not None and node.child_count - 2 * node.named_child_count > DEEPEST_TREE:
+            return True
+        if cursor.goto_first_child_for_byte(byte) is None:
+            return False
+    return True
 
 
 @cache

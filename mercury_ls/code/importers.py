@@ -3,8 +3,9 @@
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from os.path import basename, dirname, join, normpath, sep
+from typing import NamedTuple
 
 from mercury_ls.code.languages import family
 
@@ -24,8 +25,17 @@ FOLDER_MODULES = frozenset({"__init__", "index"})
 """Files that import statements name by their folder."""
 FILES_A_STEP = 16
 
+WORD = re.compile(r"[\w-]+")
+
 Target = str | tuple[str, str]
 """The path of a file, behind the folder in which its module is looked for if that is none around the importing file."""
+
+
+class _Places(NamedTuple):
+    """The modules of a name, by the folder around which files find them near, and all of them with their roots."""
+
+    near: dict[str, list[str]]
+    far: list[Target]
 
 
 class Importers:
@@ -40,6 +50,8 @@ class Importers:
         self._by_word: dict[str, frozenset[str]] = {}
         self._imported: dict[str, tuple[Target, ...]] = {}
         self._waiting: dict[str, None] = {}
+        self._come_and_gone: set[str] = set()
+        self._places: dict[str, _Places] = {}
         self._seeing: dict[tuple[str, frozenset[str] | None, str], frozenset[str]] = {}
 
     def __contains__(self, path: str) -> bool:
@@ -60,9 +72,10 @@ class Importers:
             return
         statements = None if text is None else "\n".join(match[0] for match in pattern.finditer(text))
         if path not in self:
-            word = _word_of(path)
-            self._by_word[word] = self._by_word.get(word, frozenset()) | {path}
-            self._look_up_again(path)
+            for words in _words_of(path):
+                self._by_word[words] = self._by_word.get(words, frozenset()) | {path}
+            self._come_and_gone.add(path)
+            self._places.clear()
         elif statements == self._statements[path]:
             return
         self._statements[path], self._waiting[path] = statements, None
@@ -73,8 +86,10 @@ class Importers:
             self._statements.pop(path)
             self._imported.pop(path, None)
             self._waiting.pop(path, None)
-            self._by_word[_word_of(path)] -= {path}
-            self._look_up_again(path)
+            for words in _words_of(path):
+                self._by_word[words] -= {path}
+            self._come_and_gone.add(path)
+            self._places.clear()
 
     def expect(self, paths: Collection[str]) -> None:
         """These are all the files there are; some of them may be read later."""
@@ -86,6 +101,9 @@ class Importers:
 
     def step(self) -> bool:
         """Look up what some files import. Returns True if there are more."""
+        if self._come_and_gone:
+            self._waiting.update(dict.fromkeys(self._naming(self._come_and_gone)))
+            self._come_and_gone.clear()
         for path in [*islice(self._waiting, FILES_A_STEP)]:
             self._seeing.clear()
             del self._waiting[path]
@@ -120,11 +138,18 @@ class Importers:
         while self.step():
             pass
 
-    def _look_up_again(self, path: str) -> None:
-        """The files that may name one that comes or goes."""
-        word, is_folder = _word_of(path), _stem_of(path) in FOLDER_MODULES
-        naming = (path for path in self._imported if is_folder or word in (self._statements[path] or ""))
-        self._waiting.update(dict.fromkeys(naming))
+    def _naming(self, paths: Collection[str]) -> Collection[str]:
+        """The files that may name one of these."""
+        if any(_stem_of(path) in FOLDER_MODULES for path in paths):
+            return self._imported
+        words = {_words_of(path)[0] for path in paths}
+        spelled, others = {word for word in words if WORD.fullmatch(word)}, [w for w in words if not WORD.fullmatch(w)]
+        statements = {path: self._statements[path] or "" for path in self._imported}
+        return [
+            path
+            for path, text in statements.items()
+            if not spelled.isdisjoint(WORD.findall(text)) or any(word in text for word in others)
+        ]
 
     def _look_up(self, path: str, name: str = "") -> Iterator[Target]:
         """What it imports, or only what it may import this name from."""
@@ -157,17 +182,23 @@ class Importers:
 
     def _ending(self, path: str, parts: Sequence[str]) -> Sequence[Target]:
         """The modules of this name in folders from which the file may import them, else those in any folder."""
-        end, near, far = join(sep, *parts), list[Target](), list[Target]()
-        for target in self._by_word.get(parts[-1], ()):
+        end = join(sep, *parts)
+        if end not in self._places:
+            self._places[end] = self._places_of(end, parts)
+        near = self._places[end].near
+        around = (near[folder] for folder in folders_above(path) if folder in near) if near else ()
+        return [*chain.from_iterable(around)] or self._places[end].far
+
+    def _places_of(self, end: str, parts: Sequence[str]) -> "_Places":
+        places = _Places({}, [])
+        for target in self._by_word.get(join(*parts[-2:]), ()):
             module = sep + target.removesuffix(".py").removesuffix(join(sep, "__init__"))
             root = module.removesuffix(end).removeprefix(sep)
             if family(target) == "python" and module.endswith(end) and join(root, "__init__.py") not in self:
                 above = dirname(root) if basename(root) in SOURCE_FOLDERS else root
-                if path.startswith(join(above, "")):
-                    near.append(target)
-                else:
-                    far.append((root, target))
-        return near or far
+                places.near.setdefault(above, []).append(target)
+                places.far.append((root, target))
+        return places
 
     def _of_javascript(self, path: str, module: str) -> Iterator[str]:
         if module.startswith("."):
@@ -188,11 +219,20 @@ def _paths_of(targets: Iterable[Target], roots: frozenset[str] | None) -> Iterat
             yield target[1]
 
 
+def folders_above(path: str) -> Iterator[str]:
+    """The innermost first. Called for every file of a project: `Path.parents` is too slow."""
+    while path:
+        path = path[: max(path.rfind(sep), 0)]
+        yield path
+
+
 def _stem_of(path: str) -> str:
     return basename(path).partition(".")[0]
 
 
-def _word_of(path: str) -> str:
-    """The last word by which import statements name the file."""
-    stem = _stem_of(path)
-    return basename(dirname(path)) if stem in FOLDER_MODULES else stem
+def _words_of(path: str) -> tuple[str, str]:
+    """The last word by which import statements name the file, and the last two."""
+    folder, stem = dirname(path), _stem_of(path)
+    if stem in FOLDER_MODULES:
+        folder, stem = dirname(folder), basename(folder)
+    return stem, join(basename(folder), stem)

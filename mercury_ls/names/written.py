@@ -6,14 +6,14 @@ Names that are found exist; names that are not found may exist all the same, exc
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import islice, starmap
+from itertools import starmap
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.brackets import closing, split
-from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
+from mercury_ls.code.declared import Declared, Used, declared_in_file, locals_at
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project, family
@@ -26,8 +26,7 @@ from mercury_ls.project.workspace import Workspace
 T = TypeVar("T")
 
 MOST_FILES = 32
-AT_ONCE = 128
-MOST_BASES = 8
+MOST_BASES = 64
 MOST_STEPS = 4
 MOST_HOMES = 4
 STARRED = re.compile(r"^[ \t]*from[ \t]+\S+[ \t]+import[ \t]*+(?:\([ \t]*+)?+\*", re.MULTILINE)
@@ -80,13 +79,9 @@ class WrittenNames:
         cached = self._files.get(snapshot.uri)
         if cached is not None and cached.text == snapshot.text:
             return
-        declared: list[Declared] = []
-        for declaration in islice(declarations(_as_if_finished(snapshot, offset)), MOST):
-            declared.append(declaration)
-            if len(declared) % AT_ONCE == 0:
-                yield
+        declared = yield from declared_in_file(_as_if_finished(snapshot, offset))
         if declared or cached is None:  # else it is too broken to parse for the moment
-            self._keep(snapshot, _by_owner(once(declared)))
+            self._keep(snapshot, _by_owner(declared))
 
     def _keep(self, snapshot: Snapshot, owned: dict[str, dict[str, Declared]]) -> None:
         self._others.clear()
@@ -236,10 +231,12 @@ class WrittenNames:
         return name
 
     def _of_type(
-        self, snapshot: Snapshot, file: _FileNames, name: str, visited: frozenset[str] = frozenset()
+        self, snapshot: Snapshot, file: _FileNames, name: str, visited: set[str] | None = None
     ) -> Iterator[Declared]:
+        visited = set[str]() if visited is None else visited
         if not name or name in visited or len(visited) > MOST_BASES:
             return
+        visited.add(name)
         heading = file.top.get(name)
         yield from file.owned.get(name, {}).values()
         if heading is None or heading.module or family(snapshot.path) in traits.SPREAD_MEMBERS:
@@ -255,7 +252,7 @@ class WrittenNames:
         if heading is None or heading.kind != "class":
             return
         for base in filter(symbols.is_capitalized, dict.fromkeys(re.findall(r"\w+", heading.type))):
-            yield from self._of_type(snapshot, file, base, visited | {name})
+            yield from self._of_type(snapshot, file, base, visited)
 
     def _of_module(self, snapshot: Snapshot, module: str) -> Iterator[Declared]:
         path = self._module(snapshot, module)

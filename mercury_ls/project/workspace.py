@@ -23,7 +23,7 @@ from mercury_ls.code.declared import Declared, Used, declared_in_file, used_in_f
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Document, Snapshot, TriedTexts
 from mercury_ls.code.files import read_small
-from mercury_ls.code.importers import Importers
+from mercury_ls.code.importers import Importers, folders_above
 from mercury_ls.code.private import shown
 from mercury_ls.code.syntax import Definition
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
@@ -212,7 +212,7 @@ class Workspace:
         """These files or folders were deleted."""
         removed = set(paths)
         for path in list(self._files) if removed else ():
-            if path in removed or not removed.isdisjoint(_folders_above(path)):
+            if path in removed or not removed.isdisjoint(folders_above(path)):
                 self._forget(path)
                 self.importers.forget(path)
 
@@ -439,7 +439,8 @@ class Workspace:
         yield
         definitions = syntax.definitions(snapshot)
         yield
-        declared = msgspec.msgpack.encode(declared_in_file(snapshot)) if self._declares else b""
+        declarations = (yield from declared_in_file(snapshot)) if self._declares else ()
+        declared = msgspec.msgpack.encode(declarations) if self._declares else b""
         yield
         used = used_in_file(snapshot) if self._declares else ()
         yield
@@ -534,13 +535,6 @@ def _is_handwritten(text: str) -> bool:
 
 def _is_skipped(folder: str) -> bool:
     return folder.startswith(".") or folder in SKIPPED_FOLDERS
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    """The folders above a path, except the root. Called for every file of the index: `Path.parents` is too slow."""
-    while (end := path.rfind(os.sep)) > 0:
-        path = path[:end]
-        yield path
 
 
 def _stamp_of(path: str) -> tuple[int, int] | None:

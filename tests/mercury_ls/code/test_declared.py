@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls.code.declared import Used, declared_in_file, locals_at, used_in_file
+from mercury_ls.code.declared import Declared, Used, declared_in_file, locals_at, used_in_file
 from mercury_ls.code.documents import Document
 from tests.cases import each_case
+from tests.counted import calls
 
 CASES = Path(__file__).parent / "cases"
+
+
+def read(snapshot) -> tuple[Declared, ...]:
+    reading = declared_in_file(snapshot)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as end:
+            return end.value
 
 
 def opened(text, path):
@@ -19,7 +29,7 @@ def opened(text, path):
 @pytest.mark.parametrize("text", (CASES / "declared.txt").read_text("utf-8").split("=== ")[1:])
 def test_declarations_of_a_file_are_found(text):
     _, path, text, expected = re.split(r"^--- (.*?)\n(.*)^--- declares\n", text, flags=re.MULTILINE | re.DOTALL)
-    assert [drawn(each) for each in declared_in_file(opened(text, path))] == expected.split()
+    assert [drawn(each) for each in read(opened(text, path))] == expected.split()
 
 
 def drawn(each):
@@ -77,3 +87,20 @@ def test_nearest_names_come_first_with_their_types():
 )
 def test_names_used_from_other_files_are_found(path, text, expected):
     assert set(used_in_file(opened(text, path))) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.kt", "{a->" * 5000),
+        ("a.kt", "val x = " + "{a->" * 900 + "a" + "}" * 900),
+        ("a.py", "x = " + "(" * 1500 + "y" + ")" * 1500),
+        ("a.rs", "{" * 9000),
+        ("a.ts", "class A { " * 900),
+    ],
+)
+def test_declarations_of_a_deep_text_are_read_in_small_steps(path, text):
+    snapshot = opened(f"{text}\n", path)
+    reading = declared_in_file(snapshot)
+    worst = max(calls(lambda: next(reading, None)) for _ in range(200))
+    assert worst < 20_000, "a step walks up to the root again and again"

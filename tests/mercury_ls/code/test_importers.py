@@ -3,6 +3,7 @@
 import pytest
 
 from mercury_ls.code.importers import Importers
+from tests.counted import calls
 
 
 def importers_of(files: dict[str, str | None]) -> Importers:
@@ -86,3 +87,15 @@ def test_name_comes_by_the_statements_that_have_it():
     )
     seeing = importers.seeing("/p/home.py", frozenset(), "name")
     assert seeing == {f"/p/{file}.py" for file in ("home", "passing", "all", "last", "long")}
+
+
+def test_imports_of_modules_alike_are_looked_up_in_proportion_to_their_number():
+    def packages(count: int) -> int:
+        files = {}
+        for number in range(count):
+            files |= {f"p{number}/__init__.py": "", f"p{number}/models.py": "import os\nfrom django.db import models"}
+            files |= {f"p{number}/views.py": f"from p{(number + 7) % count}.models import A\nfrom . import models"}
+        importers = importers_of(files)
+        return calls(lambda: importers.seeing("/p/p0/models.py", frozenset({"/p"})))
+
+    assert packages(120) < 3 * packages(60)

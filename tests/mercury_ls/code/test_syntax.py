@@ -154,7 +154,7 @@ def test_problems_after_an_edit_leave_the_snapshot_alone():
 
 
 def test_deep_nesting_is_counted_without_recursion():
-    snapshot, _ = drawn("x = " + "[" * 3000 + "$0", "python")
+    snapshot, _ = drawn("x = " + "[" * 1500 + "$0", "python")
     assert syntax.problems(snapshot.tree) > 0
 
 
