@@ -3,10 +3,12 @@
 For Python, JavaScript and TypeScript, Go, Rust, Java and Kotlin. What cannot be determined with certainty is None.
 """
 
+import math
 import os
 import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
@@ -24,6 +26,9 @@ from mercury_ls.code.syntax import outward
 
 T = TypeVar("T")
 
+TURN_SECONDS = 0.01
+MOST_ANSWERS = 20_000
+"""Of which the answer to one question is made. A rename in a project of thousands of files takes hundreds."""
 CRATE_ROOTS = ("lib.rs", "main.rs")
 STATEMENTS = {
     "python": """
@@ -99,10 +104,17 @@ class Imported(Struct, frozen=True):
     is_passed_on: bool = False
 
 
+class TurnOverError(Exception):
+    """A question has to go on in the next turn, with what it has worked out so far."""
+
+
 class Project:
     """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
     `exists` tells whether there is one, `mentioning` which of them contain a name (None while not all are indexed), and
     `importers` which of them import which, as they are by now; `tried` is as for a document.
+
+    A question is what is asked `once`, with all that is asked on the way: of an answer that takes more than `budget`
+    others, the rest is not known.
     """
 
     def __init__(
@@ -113,6 +125,8 @@ class Project:
         mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
         importers: Callable[[], Importers] = Importers,
         tried: TriedTexts | None = None,
+        budget: int = MOST_ANSWERS,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self.near = tuple(self._known)
@@ -120,15 +134,64 @@ class Project:
         self._importers = importers
         self._tried = tried
         self._said: dict[Hashable, Any] = {}
+        self._followed: dict[Hashable, tuple[int, Any]] = {}
+        self._budget, self._clock = budget, clock
+        self._asked: list[Hashable] = []
+        self._question: Hashable = None
+        self._left = budget
+        self._turn_ends = math.inf
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
-        return Project(snapshots, self._read, self._exists, self._mentioning, self._importers, self._tried)
+        return Project(
+            *(snapshots, self._read, self._exists, self._mentioning, self._importers, self._tried),
+            *(self._budget, self._clock),
+        )
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Computed for the first file that asks, then cached."""
-        if key not in self._said:
-            self._said[key] = make()
-        return self._said[key]
+        if key in self._said:
+            return self._said[key]
+        return self._work_out(key, make, lambda answer: self._said.update({key: answer}))
+
+    def followed(
+        self, key: Hashable, steps: int, make: Callable[[], T], unknown: T, is_known: Callable[[T], bool]
+    ) -> T:
+        """The same for a question that follows at most so many steps. One whose answer is not known is asked again only
+        with more of them; without any, or at the end of the budget, nothing is known."""
+        before = self._followed.get(key)
+        if before is not None and (before[0] >= steps or is_known(before[1])):
+            return before[1]
+        if steps <= 0 or (self._asked and self._left <= 0):
+            return unknown
+        return self._work_out(key, make, lambda answer: self._followed.update({key: (steps, answer)}))
+
+    def _work_out(self, key: Hashable, make: Callable[[], T], keep: Callable[[T], None]) -> T:
+        if not self._asked and key != self._question:
+            self._question, self._left = key, self._budget
+        self._asked.append(key)
+        self._left -= 1
+        try:
+            answer = make()
+        finally:
+            self._asked.pop()
+        if self._left > 0 or not self._asked:
+            keep(answer)
+        if self._clock() > self._turn_ends:
+            raise TurnOverError
+        return answer
+
+    def in_turns(self, ask: Callable[[], T]) -> Generator[None, None, T]:
+        """The answer to something that may take long, in turns of a few milliseconds: it is asked again after each of
+        them, and finds what it has worked out before."""
+        while True:
+            self._turn_ends = self._clock() + TURN_SECONDS
+            try:
+                return ask()
+            except TurnOverError:
+                pass
+            finally:
+                self._turn_ends = math.inf
+            yield
 
     def exists(self, path: str) -> bool:
         return self._known.get(path) is not None or self.once(("exists", path), lambda: self._exists(path))
@@ -180,8 +243,12 @@ class Project:
 
     def within(self, folder: str, name: str, near: str) -> list[Snapshot] | None:
         """The files of a folder that contain a name, in the language of the file `near`."""
-        files = self._containing(name, near, lambda path: dirname(path) == folder)
-        return None if files is None else [file for file in files if name in file.text]
+
+        def containing() -> list[Snapshot] | None:
+            files = self._containing(name, near, lambda path: dirname(path) == folder)
+            return None if files is None else [file for file in files if name in file.text]
+
+        return self.once(("within", folder, name, near), containing)
 
     def in_package(self, package: str, name: str, near: str) -> list[Snapshot] | None:
         """The files that contain a name and say that they belong to a package, in the language of the file `near`."""

@@ -1,7 +1,9 @@
 """Candidates for the next edit: where the last edits lead to, and how likely the user is to make each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +25,8 @@ from mercury_ls.next_edit.places import MOST_PLACES, Place
 from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
+
+T = TypeVar("T")
 
 CandidatePlace = tuple[str, int, int, str | None]
 
@@ -64,13 +68,15 @@ def find(situation: Situation) -> list[Candidate]:
     return [*chain.from_iterable(batches(situation))]
 
 
-def batches(situation: Situation) -> Iterator[list[Candidate]]:
+def batches(situation: Situation) -> Generator[list[Candidate], None, None]:
     """The same in steps of one rule and file, so that other work can be done in between."""
     files = situation.files
     project = (situation.project or Project()).with_files(files)
     homes = {file.path: file for file in files}
-    learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
-    made = Renames.of(learned, files, project)
+    learned = list[Rule]()
+    for rule in rules(situation.edits):
+        learned.append((yield from _in_turns(project, partial(where_declared, rule, homes, project, situation.edits))))
+    made = yield from _in_turns(project, partial(Renames.of, learned, files, project))
     learned = [*changed_signatures(files, situation.edits), *learned]
     for file in files:
         candidates: list[Candidate] = []
@@ -166,7 +172,7 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 def _following(
     snapshot: Snapshot, situation: Situation, learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project
-) -> Iterator[list[Candidate]]:
+) -> Generator[list[Candidate], None, None]:
     """For each rule its places in this file, except where the user has typed since or an accepted offer has been.
     Files that are not open are searched only for names."""
     typed, lines_typed = typed_ranges(snapshot, situation.edits), edited_lines(snapshot, situation.edits)
@@ -177,9 +183,7 @@ def _following(
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
         home, touched = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *accepted]
-        if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
-            continue
-        places = _places_of(rule, snapshot, home, project)
+        places = yield from _in_turns(project, partial(_places_of, rule, snapshot, home, project, situation))
         if elsewhere and not all(place.certain for place in places) and not _is_declared(rule, home):
             places = [place for place in places if place.certain]
         recent = [reach for age, reach in touched if age <= rule.since]
@@ -218,8 +222,23 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
     return range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
 
 
-def _places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
-    """At most 64 in the order of the text, but all that are bound."""
+def _in_turns(project: Project, ask: Callable[[], T]) -> Generator[list[Candidate], None, T]:
+    """The answer, with no candidates for the time being."""
+    asking = project.in_turns(ask)
+    while True:
+        try:
+            next(asking)
+        except StopIteration as end:
+            return end.value
+        yield []
+
+
+def _places_of(
+    rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project, situation: Situation
+) -> list[Place]:
+    """At most 64 in the order of the text, but all that are bound; none where the new name is taken."""
+    if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
+        return []
     places: list[Place] = []
     for place in kind_of(rule).find(rule, snapshot, home, project):
         text = place.text and in_the_files_lines(place.text, snapshot)

@@ -214,10 +214,14 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
         if own and scopes.node_at(file, offset) not in nodes and all(_is_overloaded(definition) for definition in own):
             answers.append(_in_package(project, file, name, renamed))
         return Meaning.joined([Meaning(tuple(own)), *answers])
-    in_package = _in_package(project, file, name, renamed)
+    in_package = project.once(("in package", file, name, renamed), lambda: _in_package(project, file, name, renamed))
     stars = [imported for imported in project.imports(file) if imported.name == "*"]
-    if stars and in_package == NOTHING:
+
+    def by_stars() -> Meaning:
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
+
+    if stars and in_package == NOTHING:
+        return project.followed(("by stars", file, name, renamed), steps, by_stars, UNKNOWN, _is_known)
     return in_package
 
 
@@ -285,7 +289,15 @@ def in_module(
         return UNKNOWN
     exported = default_exports(source) if name == "default" else ()
     name = exported[0] if len(exported) == 1 else name
-    return _of_name(project, source, name, len(source.text), renamed, steps)
+
+    def at_top() -> Meaning:
+        return _of_name(project, source, name, len(source.text), renamed, steps)
+
+    return project.followed(("at top", source, name, renamed), steps, at_top, UNKNOWN, _is_known)
+
+
+def _is_known(meaning: Meaning) -> bool:
+    return meaning.is_known
 
 
 def _in_scattered_package(

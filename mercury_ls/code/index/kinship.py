@@ -107,15 +107,15 @@ class Kinship(Struct, dict=True):
 
     def of(self, definition: Declaration, steps: int = MOST_STEPS) -> Judgement:
         """Whether a class is the owner, or inherits the member from it."""
-        key = "kinship", self.home.path, self.owner.start_byte, self.name, definition.place, steps
-        return self.project.once(key, lambda: self._of(definition, steps))
+        if self._owns(definition):
+            return SAME
+        key = "kinship", self.home.path, self.owner.start_byte, self.name, definition.place
+        return self.project.followed(key, steps, lambda: self._of(definition, steps), UNKNOWN, _is_known)
 
     def _of(self, definition: Declaration, steps: int) -> Judgement:
         around = definition.type
-        if self._owns(definition):
-            return SAME
         is_implicit = symbols.is_interface_of_go(self.owner) and around is not None
-        if not steps or around is None or (is_implicit and not symbols.is_interface_of_go(around)):
+        if around is None or (is_implicit and not symbols.is_interface_of_go(around)):
             return UNKNOWN
         is_first = True
         for base in bases(definition):
@@ -186,6 +186,10 @@ class Kinship(Struct, dict=True):
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
         return frozenset(base.place for base in ancestors(self.project, Declaration.of(self.home, self.owner)))
+
+
+def _is_known(verdict: Judgement) -> bool:
+    return verdict is not UNKNOWN
 
 
 def _is_of_another_object(file: Snapshot, node: Node, around: Node) -> bool:

@@ -132,8 +132,12 @@ Types = tuple[Type, ...]
 
 def types_of(project: Project, file: Snapshot, node: Node, steps: int = MOST_STEPS) -> Types | None:
     """The types of which an expression is one; None if it may be of another."""
-    key = "types", file, node.id, steps
-    return project.once(key, lambda: _types_of(project, file, node, steps)) if steps else None
+    key = "types", file, node.id
+    return project.followed(key, steps, lambda: _types_of(project, file, node, steps), None, _is_known)
+
+
+def _is_known(answer: object) -> bool:
+    return answer is not None
 
 
 def _types_of(project: Project, file: Snapshot, node: Node, steps: int) -> Types | None:
@@ -322,12 +326,13 @@ def bases(definition: Declaration | None) -> list[Type]:
 
 def ancestors(project: Project, definition: Declaration | None) -> list[Declaration]:
     """The classes of the project from which a class derives, the nearest first."""
-    above, waiting = list[Declaration](), [definition] if definition is not None else []
+    above = dict[Declaration, None]()
+    waiting = [definition] if definition is not None else []
     for below in waiting:
-        declared = [class_of(project, base) for base in bases(below)]
-        above += [base for base in declared if base is not None and base not in above]
-        waiting += [base for base in above if base not in waiting]
-    return above
+        declared = dict.fromkeys(filter(None, (class_of(project, base) for base in bases(below))))
+        waiting += [base for base in declared if base not in above]
+        above |= declared
+    return [*above]
 
 
 def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -> list[Declaration] | None:
@@ -335,6 +340,11 @@ def members(project: Project, owner: Type, name: str, steps: int = MOST_STEPS) -
     definition = class_of(project, owner, steps) if steps else None
     if definition is None:
         return None
+    key = "members", definition, name
+    return project.followed(key, steps, lambda: _members_of(project, definition, name, steps), None, _is_known)
+
+
+def _members_of(project: Project, definition: Declaration, name: str, steps: int) -> list[Declaration] | None:
     if own := [*own_members(project, definition, name)]:
         return own
     for base in bases(definition):

@@ -7,6 +7,7 @@ given to which parameter, and so where each has to stand now.
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import takewhile
 
 from msgspec import Struct
@@ -564,19 +565,15 @@ def calls_left(
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
-        uses = _called_as(rule, home, file, project)
-        may_be_meant = not knows_imports(file) or project.sees(file, home)
-        judged_calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
-        offered = {_call_around(judged_calls, at) for uri, at in places_offered if uri == file.uri}
-        for judged in sorted(judged_calls, key=lambda judged: judged.call.start):
+        left = yield from project.in_turns(partial(_left_in, rule, home, file, project))
+        offered = {_call_around(left.calls, at) for uri, at in places_offered if uri == file.uri}
+        for judged in sorted(left.calls, key=lambda judged: judged.call.start):
             for name in () if judged.call in offered else judged.missing:
                 needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
-        unread = (at for of_function in uses for at in _unread(of_function))
-        at_calls = (judged.call.named_at for judged in judged_calls if judged.place is None)
-        unclear += [named_from(home, file, at) for at in sorted({*at_calls, *unread})]
-        if may_be_meant:
-            declaring[OVERRIDING] += [named_from(home, file, at) for at in _overriding(rule, uses[0])]
-            declaring[INHERITING] += [named_from(home, file, at) for at in sorted(_inheriting(rule, uses[0]))]
+        at_calls = (judged.call.named_at for judged in left.calls if judged.place is None)
+        unclear += [named_from(home, file, at) for at in sorted({*at_calls, *left.unread})]
+        for what, places in left.declaring.items():
+            declaring[what] += [named_from(home, file, at) for at in places]
         yield
     needs = {f"needs an argument for {in_label(name)}": places for name, places in needing.items()}
     doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
@@ -585,6 +582,25 @@ def calls_left(
         used.setdefault(f"{in_label(name)} is still used", []).append(named_from(home, home, at))
     notes = {**needs, doubt: unclear, **declaring, **used}
     return "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
+
+
+class _Left(Struct, frozen=True):
+    """What a file has to do with a function whose parameters changed."""
+
+    calls: list[JudgedCall]
+    unread: list[int]
+    declaring: dict[str, list[int]]
+
+
+def _left_in(rule: Signature, home: Snapshot, file: Snapshot, project: Project) -> _Left:
+    uses = _called_as(rule, home, file, project)
+    may_be_meant = not knows_imports(file) or project.sees(file, home)
+    calls = [judged for judged in _judged(rule, file, home, project) if judged.certain or may_be_meant]
+    unread = [at for of_function in uses for at in _unread(of_function)]
+    if not may_be_meant:
+        return _Left(calls, unread, {})
+    declaring = {OVERRIDING: [*_overriding(rule, uses[0])], INHERITING: sorted(_inheriting(rule, uses[0]))}
+    return _Left(calls, unread, declaring)
 
 
 def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator, Iterable, Set
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
 
@@ -115,14 +116,16 @@ def _unjudged(
         # A file that does not have the name of the type is counted by no other note where it is not part of the offer.
         is_unread = symbol.owner is not None and type_name(symbol.owner) not in file.text
         for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
-            is_only = is_only and (uses.is_certain(at) or not _is_another_declaration(uses, at))
+            certain = partial(uses.is_certain, at)
+            is_only = is_only and ((yield from project.in_turns(certain)) or not _is_another_declaration(uses, at))
             if (file.uri, at) in places_offered:
                 continue
-            if not is_open(uses, at):
-                is_far = is_only and not does_see and len(far) < MOST_PLACES and is_in_doubt(uses, at)
+            if not (yield from project.in_turns(partial(is_open, uses, at))):
+                may_be_far = is_only and not does_see and len(far) < MOST_PLACES
+                is_far = may_be_far and (yield from project.in_turns(partial(is_in_doubt, uses, at)))
                 far += [(file, at)] if is_far else []
                 continue
-            if path in known or is_unread or not uses.is_certain(at):
+            if path in known or is_unread or not (yield from project.in_turns(certain)):
                 places.append((file, at))
                 if len(places) > MOST_PLACES:
                     return places, taken

@@ -53,6 +53,10 @@ class Uses(Struct, dict=True):
 
     def judgement(self, offset: int) -> Judgement:
         """Whether the name there refers to it."""
+        key = "judgement", self.name, self.new_name, self.symbol, self.home, self.snapshot, offset
+        return self.project.once(key, lambda: self._judgement(offset))
+
+    def _judgement(self, offset: int) -> Judgement:
         node = scopes.node_at(self.snapshot, offset)
         if node is None or self.is_of_another_kind(node):
             return OTHER
@@ -316,7 +320,8 @@ def uses_in_family(
     key = "overridden", name, new_name, home.path, symbol.node and symbol.node.start_byte
     overridden = project.once(key, lambda: _overridden(name, new_name, symbol, home, project))
     declared, file = overridden or (symbol, home)
-    return Uses(name, new_name, declared, file, snapshot, project)
+    key = "uses", name, new_name, declared, file, snapshot
+    return project.once(key, lambda: Uses(name, new_name, declared, file, snapshot, project))
 
 
 def _overridden(
