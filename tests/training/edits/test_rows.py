@@ -106,3 +106,15 @@ def test_joined_hunks_lead_to_the_same_text(before, after):
         lines[hunk.first : hunk.stop] = hunk.new
     assert lines == after
     assert all(later.first - earlier.stop > 1 for earlier, later in itertools.pairwise(hunks))
+
+
+def test_judged_row_also_asks_each_hunk_with_the_old_lines():
+    for seed in range(20):
+        row = edit_row(TOKENIZER, commit(BEFORE, AFTER), random.Random(seed), judged=True)
+        assert row is not None
+        repeated = [answer for answer in row.answers if answer.due and answer.repeats]
+        written = [answer for answer in row.answers if answer.due and not answer.repeats]
+        assert len(repeated) == 2
+        assert len(written) >= 2
+        assert all(row.ids[answer.start - 1] == INS for answer in row.answers)
+        assert all(row.ids[answer.stop - 1] == EOM for answer in row.answers)

@@ -52,9 +52,14 @@ def restore(teacher: Teacher, out: Path, start: Path | None) -> RunState:
         return progress
     if start is None:
         return RunState()
-    frozen.attach(teacher.model, lora.read(start))
+    attach(teacher, start)
     teacher.optimizer.begin()
     return _progress(start)
+
+
+def attach(teacher: Teacher, factors: Path) -> None:
+    """Set what learns to the factors of a run."""
+    frozen.attach(teacher.model, lora.read(factors))
 
 
 def _progress(path: Path) -> RunState:

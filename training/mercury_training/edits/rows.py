@@ -38,12 +38,23 @@ MARGINS = (0, 1, 1, 2, 2, 3)
 LONG = 8
 
 
+class Answer(Struct, frozen=True):
+    """Where an answer stands in a row, whether a change was due there, and whether it repeats the old lines."""
+
+    start: int
+    stop: int
+    due: bool
+    repeats: bool
+
+
 class RevisionRow(Struct, frozen=True, eq=False):
-    """Token ids with the weight of each as a target, and the blocks: the chain, then its branches."""
+    """Token ids with the weight of each as a target, the blocks (the chain, then its branches), and the answers that
+    are more than past."""
 
     ids: list[int]
     weights: list[float]
     blocks: list[Block]
+    answers: list[Answer]
 
     @property
     def positions(self) -> np.ndarray:
@@ -69,6 +80,21 @@ class _Pending(Struct):
         return self.first + len(self.old)
 
 
+class _Branch(Struct, frozen=True):
+    """A question behind a row of the chain, and its answer."""
+
+    parent: int
+    question: list[int]
+    answer: list[int]
+    weights: list[float]
+    due: bool
+    repeats: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.question) + len(self.answer)
+
+
 class _Chain:
     """The texts as edited so far, and the row as it grows."""
 
@@ -78,12 +104,13 @@ class _Chain:
         self.here = first
         self.ids = revisions.opening(tokenizer, language_of(first) or "text", first)
         self.weights = [0.0] * len(self.ids)
-        self.branches: list[tuple[int, list[int], list[float]]] = []
+        self.branches: list[_Branch] = []
+        self.answers: list[Answer] = []
         self.mentioned: set[str] = set()
 
     @property
     def size(self) -> int:
-        return len(self.ids) + sum(len(ids) for _, ids, _ in self.branches)
+        return len(self.ids) + sum(branch.size for branch in self.branches)
 
     def ask(self, path: str, first: int, stop: int, answer: Sequence[str]) -> tuple[list[int], list[int]]:
         lines = self.texts[path]
@@ -96,10 +123,10 @@ class _Chain:
         self.ids += [*question, *answer]
         self.weights += [*([0.0] * len(question)), *weights]
 
-    def branch(self, question: list[int], answer: list[int], weights: list[float]) -> None:
-        if self.size + len(question) + len(answer) <= self.limit:
-            branch = [*question, *answer], [*([0.0] * len(question)), *weights]
-            self.branches.append((len(self.ids) - 1, *branch))
+    def branch(self, question: list[int], answer: list[int], weights: list[float], *, due: bool, repeats: bool) -> None:
+        branch = _Branch(len(self.ids) - 1, question, answer, weights, due, repeats)
+        if self.size + branch.size <= self.limit:
+            self.branches.append(branch)
 
     def mention(self, hunk: _Pending) -> None:
         """Show lines that hold the names which the hunk changed, unless they were shown before."""
@@ -112,18 +139,26 @@ class _Chain:
 
     def row(self) -> RevisionRow:
         blocks = [Block(len(self.ids))]
-        ids, weights = list(self.ids), list(self.weights)
-        for parent, branch_ids, branch_weights in self.branches:
-            blocks.append(Block(len(branch_ids), parent=parent))
-            ids += branch_ids
-            weights += branch_weights
-        return RevisionRow(ids, weights, blocks)
+        ids, weights, answers = list(self.ids), list(self.weights), list(self.answers)
+        for branch in self.branches:
+            blocks.append(Block(branch.size, parent=branch.parent))
+            start = len(ids) + len(branch.question)
+            ids += [*branch.question, *branch.answer]
+            weights += [*[0.0] * len(branch.question), *branch.weights]
+            answers.append(Answer(start, len(ids), branch.due, branch.repeats))
+        return RevisionRow(ids, weights, blocks, answers)
 
 
 def edit_row(
-    tokenizer: Tokenizer, commit: Commit, draw: random.Random, limit: int = SHAPES[-1].clean
+    tokenizer: Tokenizer,
+    commit: Commit,
+    draw: random.Random,
+    limit: int = SHAPES[-1].clean,
+    *,
+    judged: bool = False,
 ) -> RevisionRow | None:
-    """The row of a commit; None if nothing in it can be learned."""
+    """The row of a commit; None if nothing in it can be learned. If `judged`, each hunk also branches off with the old
+    lines as its answer: how likely these are tells whether the model expects a change."""
     pending = _ordered([*joined(commit.change.hunks, commit.change.before)], draw)
     chain = _Chain(tokenizer, commit, pending[0].path, limit)
     made = 0
@@ -133,6 +168,11 @@ def edit_row(
         question, answer, weights = _due(chain, hunk, first, stop)
         if chain.size + len(question) + len(answer) > limit:
             break
+        if made:
+            start = len(chain.ids) + len(question)
+            chain.answers.append(Answer(start, start + len(answer), due=True, repeats=False))
+        if made and judged:
+            chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
         chain.append(question, answer, weights if made else [0.0] * len(answer))
         chain.here = hunk.path
         chain.texts[hunk.path][hunk.first : hunk.stop] = hunk.new
@@ -141,9 +181,10 @@ def edit_row(
         chain.mention(hunk)
         if len(pending) > 1 and draw.random() < EARLY:
             early = draw.choice(pending[1:])
-            chain.branch(*_due(chain, early, *_region(early, len(chain.texts[early.path]), draw)))
+            region = _region(early, len(chain.texts[early.path]), draw)
+            chain.branch(*_due(chain, early, *region), due=True, repeats=False)
         for spot in _spots(chain, hunk, pending, draw):
-            chain.branch(*_kept(chain, *spot))
+            chain.branch(*_kept(chain, *spot), due=False, repeats=True)
     row = chain.row() if made else None
     return row if row is not None and len(row.ids) <= limit and any(row.weights) else None
 

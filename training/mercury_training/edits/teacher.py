@@ -11,6 +11,7 @@ from torch.nn import functional
 from mercury_engine.model import network
 from mercury_training.edits import frozen
 from mercury_training.edits.examples import TaughtRow
+from mercury_training.rows.packing import Packed, RowShape
 from mercury_training.train import attention
 from mercury_training.train.optimizer import Optimizer, Rates, clip
 
@@ -65,15 +66,22 @@ class Teacher:
             losses["copied"].append(losses_R[weights_R < 1])
         return {kind: float(torch.cat(tensors).mean()) for kind, tensors in losses.items() if tensors}
 
-    def _losses(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
-        """The cross entropy of every row that has a weight, and the weights."""
-        packed, shape, config = example.packed, example.shape, self.model.config
+    def hidden(self, packed: Packed, shape: RowShape) -> Tensor:
+        """The hidden rows of one packed row."""
+        config = self.model.config
         ranges = torch.from_numpy(packed.ranges)[None].long()
         mask = attention.tiles(ranges, shape.clean, config.heads, config.kv_heads, torch.float32)
         ids, positions = (torch.from_numpy(array)[None].long() for array in (packed.ids, packed.positions))
         hidden_BTD, _ = self.model(ids, positions, mask, attend=attention.attend_tiles)
-        weights = torch.from_numpy(packed.weights)
+        return hidden_BTD[0]
+
+    def logits(self, hidden_RD: Tensor) -> Tensor:
+        return frozen.head(self.model).logits(hidden_RD)
+
+    def _losses(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
+        """The cross entropy of every row that has a weight, and the weights."""
+        weights = torch.from_numpy(example.packed.weights)
         weighed = weights.nonzero()[:, 0]
-        targets = torch.from_numpy(packed.targets).long()[weighed]
-        logits_RV = frozen.head(self.model).logits(hidden_BTD[0, weighed])
+        targets = torch.from_numpy(example.packed.targets).long()[weighed]
+        logits_RV = self.logits(self.hidden(example.packed, example.shape)[weighed])
         return functional.cross_entropy(logits_RV, targets, reduction="none"), weights[weighed]

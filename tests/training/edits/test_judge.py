@@ -1,0 +1,44 @@
+"""Exact answers are those that greedy decoding writes, and the old lines' probability tells where a change is due."""
+
+import math
+
+import torch
+
+from mercury_training.edits.judge import Verdict, judge, score
+from mercury_training.edits.rows import Answer
+from mercury_training.edits.teacher import Teacher
+from tests.training.edits.test_rows import AFTER, BEFORE, commit
+from tests.training.edits.test_teacher import folder as folder
+from tests.training.small import TOKENIZER
+
+
+def verdict(log_probability: float, *, due: bool, repeats: bool, exact: bool = False, known: bool = True) -> Verdict:
+    return Verdict(Answer(0, 1, due, repeats), log_probability, exact, known)
+
+
+def test_scores_count_exact_answers_and_order_places():
+    result = score(
+        [
+            verdict(-1, due=True, repeats=False, exact=True),
+            verdict(-1, due=True, repeats=False, known=False),
+            verdict(-9, due=True, repeats=True),
+            verdict(-2, due=True, repeats=True),
+            verdict(-1, due=False, repeats=True),
+            verdict(-3, due=False, repeats=True),
+        ]
+    )
+    assert (result.due, result.exact, result.known, result.known_exact) == (2, 1, 1, 1)
+    assert result.area == 0.75
+
+
+def test_scores_without_places_have_no_area():
+    assert math.isnan(score([verdict(-1, due=True, repeats=False)]).area)
+
+
+def test_model_that_has_learned_an_answer_writes_it(folder):
+    torch.manual_seed(0)
+    teacher = Teacher(folder, 4, compiled=False)
+    verdicts = [*judge(teacher, TOKENIZER, [commit(BEFORE, AFTER)])]
+    assert {answer.due for answer in (verdict.answer for verdict in verdicts)} >= {True}
+    assert all(verdict.log_probability < 0 for verdict in verdicts)
+    assert score(verdicts).exact == 0

@@ -1,0 +1,116 @@
+"""How well a model edits at a place that is given: `python -m mercury_training.edits.judge --model … --data …`.
+
+Of commits that nobody trained on: in how many questions the likeliest answer, token by token, is exactly the author's;
+and how well the probability of the old lines tells places where a change was due from places that stayed as they were
+(the area under the curve). One forward pass a commit tells all of it: an answer is what greedy decoding writes if each
+of its tokens is the likeliest behind those before it.
+"""
+
+import argparse
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from msgspec import Struct
+
+from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training import jsonl
+from mercury_training.edits import checkpoint, rows
+from mercury_training.edits.commits import Commit
+from mercury_training.edits.rows import Answer
+from mercury_training.edits.teacher import Teacher
+from mercury_training.errors import reported
+
+COMMAND = "mercury_training.edits.judge"
+LIMIT = rows.SHAPES[-1].clean
+
+
+class Verdict(Struct, frozen=True):
+    """What the model makes of one answer: its log probability, and whether each token is the likeliest."""
+
+    answer: Answer
+    log_probability: float
+    exact: bool
+    known: bool
+    """Whether every name of the answer stands somewhere before it."""
+
+
+class Score(Struct, frozen=True):
+    due: int
+    exact: int
+    known: int
+    known_exact: int
+    area: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.exact} of {self.due} due answers exact, {self.known_exact} of {self.known} whose names all stand "
+            f"before them; area under the curve {self.area:.3f}"
+        )
+
+
+def judge(teacher: Teacher, tokenizer: Tokenizer, commits: Iterable[Commit]) -> Iterator[Verdict]:
+    for commit in commits:
+        row = rows.edit_row(tokenizer, commit, random.Random(commit.change.commit), LIMIT, judged=True)
+        if row is not None:
+            yield from _verdicts(teacher, row)
+
+
+def score(verdicts: Sequence[Verdict]) -> Score:
+    due = [verdict for verdict in verdicts if not verdict.answer.repeats]
+    known = [verdict for verdict in due if verdict.known]
+    changed = [verdict.log_probability for verdict in verdicts if verdict.answer.repeats and verdict.answer.due]
+    stayed = [verdict.log_probability for verdict in verdicts if not verdict.answer.due]
+    return Score(
+        len(due),
+        sum(verdict.exact for verdict in due),
+        len(known),
+        sum(verdict.exact for verdict in known),
+        _area(changed, stayed),
+    )
+
+
+def _area(lower: Sequence[float], higher: Sequence[float]) -> float:
+    """How often one of the first is below one of the second; NaN if there are none."""
+    if not lower or not higher:
+        return float("nan")
+    below = sum((a < b) + (a == b) / 2 for a in lower for b in higher)
+    return below / (len(lower) * len(higher))
+
+
+@torch.no_grad()
+def _verdicts(teacher: Teacher, row: rows.RevisionRow) -> Iterator[Verdict]:
+    shape = rows.shape_of(row)
+    hidden_TD = teacher.hidden(rows.packed(row, shape), shape)
+    for answer in row.answers:
+        targets = torch.tensor(row.ids[answer.start : answer.stop])
+        logs_RV = teacher.logits(hidden_TD[answer.start - 1 : answer.stop - 1]).log_softmax(-1)
+        log_probability = float(logs_RV.gather(1, targets[:, None]).sum())
+        known = all(row.weights[answer.start : answer.stop])
+        yield Verdict(answer, log_probability, bool((logs_RV.argmax(-1) == targets).all()), known)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(":")[0])
+    parser.add_argument("--model", type=Path, required=True, help="a folder of float weights")
+    parser.add_argument("--factors", type=Path, help="what a run has learned; without it, the model as it is")
+    parser.add_argument("--data", type=Path, required=True, help="a file that mercury_training.edits.commits wrote")
+    parser.add_argument("--every", type=int, default=1, help="judge each so many commits")
+    parser.add_argument("--rank", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args(arguments)
+    with reported(COMMAND):
+        torch.set_num_threads(options.threads)
+        teacher = Teacher(options.model, options.rank, compiled=False)
+        if options.factors is not None:
+            checkpoint.attach(teacher, options.factors)
+        commits = jsonl.Table(options.data, Commit)
+        chosen = (commits[number] for number in range(0, len(commits), options.every))
+        tokenizer = Tokenizer((options.model / TOKENIZER_FILE).read_bytes())
+        print(score([*judge(teacher, tokenizer, chosen)]))
+
+
+if __name__ == "__main__":
+    main()
