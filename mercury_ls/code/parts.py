@@ -70,7 +70,8 @@ def part_of(node: Node | None, *names: str) -> Node | None:
 
 
 def parts_of(node: Node, name: str) -> list[Node]:
-    fields = node.children_by_field_name(name)
+    """All of these parts. An error has none, and may have thousands of children, which the binding goes through."""
+    fields = [] if node.is_error else node.children_by_field_name(name)
     return fields or [child for child in (part_of(node, name),) if child is not None]
 
 
