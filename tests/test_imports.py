@@ -68,6 +68,7 @@ ORDER = {
             "trials",
             "model_folders",
             "mentions",
+            "spots",
             "fake_chat",
             "fake",
             "prompts",

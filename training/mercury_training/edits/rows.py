@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
+from mercury_engine.spots import PastEdit, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_engine.tokens.hints import HINTS
@@ -29,7 +30,8 @@ KEEPS = 2
 KEEP, EARLY = 0.45, 0.2
 """How likely each of them is, and a hunk that is asked before its turn."""
 LIKE = 0.65
-"""How often such a place mentions what changed; the others lie below the edit."""
+"""How often such a place is one where the past makes an edit likely; the others lie below the edit."""
+LIKELIEST = 8
 NEAR = 12
 COPIED = 0.3
 """The weight of a token that repeats the old text; what changes weighs 1."""
@@ -107,6 +109,7 @@ class _Chain:
         self.branches: list[_Branch] = []
         self.answers: list[Answer] = []
         self.mentioned: set[str] = set()
+        self.past: list[PastEdit] = []
 
     @property
     def size(self) -> int:
@@ -127,6 +130,15 @@ class _Chain:
         branch = _Branch(len(self.ids) - 1, question, answer, weights, due, repeats)
         if self.size + branch.size <= self.limit:
             self.branches.append(branch)
+
+    def make(self, hunk: _Pending) -> None:
+        """Change the text as a hunk does."""
+        lines = self.texts[hunk.path]
+        above, below = "".join(lines[: hunk.first][-1:]), "".join(lines[hunk.stop :][:1])
+        lines[hunk.first : hunk.stop] = hunk.new
+        self.past = [edit.moved(hunk.path, hunk.first, len(hunk.new) - len(hunk.old)) for edit in self.past]
+        self.past.append(PastEdit(hunk.path, hunk.first, tuple(hunk.old), tuple(hunk.new), above, below))
+        self.here = hunk.path
 
     def mention(self, hunk: _Pending) -> None:
         """Show lines that hold the names which the hunk changed, unless they were shown before."""
@@ -174,8 +186,7 @@ def edit_row(
         if made and judged:
             chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
         chain.append(question, answer, weights if made else [0.0] * len(answer))
-        chain.here = hunk.path
-        chain.texts[hunk.path][hunk.first : hunk.stop] = hunk.new
+        chain.make(hunk)
         _shift(pending, hunk)
         made += 1
         chain.mention(hunk)
@@ -291,18 +302,15 @@ def _spots(
     chain: _Chain, made: _Pending, pending: Sequence[_Pending], draw: random.Random
 ) -> Iterator[tuple[str, int, int]]:
     """Regions that stay as they are: where nothing is pending, and not the edit itself."""
-    names = changed_names(made.old, made.new)
-    alike = [
-        (path, number)
-        for path, lines in chain.texts.items()
-        for number, line in enumerate(lines)
-        if not names.isdisjoint(NAME.findall(line))
-    ]
-    for _ in range(KEEPS):
-        if draw.random() >= KEEP:
-            continue
-        below = made.path, made.first + len(made.new) + draw.randrange(1, NEAR)
-        path, number = draw.choice(alike) if alike and draw.random() < LIKE else below
+    count = sum(draw.random() < KEEP for _ in range(KEEPS))
+    if not count:
+        return
+    likeliest = spots(chain.past, chain.texts, LIKELIEST)
+    for _ in range(count):
+        path, number = made.path, made.first + len(made.new) + draw.randrange(1, NEAR)
+        if likeliest and draw.random() < LIKE:
+            spot = draw.choice(likeliest)
+            path, number = spot.path, spot.line
         lines = chain.texts[path]
         first, stop = max(0, number - draw.randrange(3)), min(len(lines), number + 1 + draw.randrange(3))
         written = path == made.path and first <= made.first + len(made.new) and stop >= made.first
