@@ -4,7 +4,6 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import platform
-import shlex
 import shutil
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.project.unended import FOLDER, Unended
-from mercury_ls.serve import auto, daemon, tuned
+from mercury_ls.serve import auto, daemon
 from mercury_ls.serve.models import chosen_folder, verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
@@ -105,12 +104,6 @@ OPENVINO_MISSING = Problem(
     "{device}, but OpenVINO is not installed",
     WITHOUT_OPENVINO.partition(": ")[2],
 )
-TUNING = Problem(
-    "tuned",
-    "suggestions no longer know the project that the model was tuned for",
-    "{root}: not in use, tuned for another model",
-    "run `mercury-ls tune {folder}`, or add --remove",
-)
 STARTING = Problem("engine server", "no editor gets a suggestion", "cannot run", "{remedy}", OWN_FOLDER)
 HANGING = Problem(
     "engine server",
@@ -140,7 +133,7 @@ UNENDED = Problem(
 PROBLEMS = (
     *(PACKAGES, SETTING, GRAMMARS, PLACEMENT),
     *UNWRITABLE.values(),
-    *(MODEL, GPU, OPENVINO_MISSING, TUNING, UNENDED, STARTING, HANGING, LOADING, REMOTE),
+    *(MODEL, GPU, OPENVINO_MISSING, UNENDED, STARTING, HANGING, LOADING, REMOTE),
 )
 """All of them, in the order in which they are looked for; docs/TROUBLESHOOTING.md is made of it."""
 
@@ -152,7 +145,6 @@ def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
         *_grammars(),
         *permissions(),
         *model(loaded),
-        *_tunings(loaded),
         *project_files(),
         engine_server(loaded.settings.engine),
     ]
@@ -296,17 +288,6 @@ def _missing_for_gpu() -> str:
     if importlib.util.find_spec("torch") is None:
         return f"torch is missing: {with_extra('train')}"
     return ""
-
-
-def _tunings(loaded: Loaded) -> Iterator[Finding]:
-    try:
-        folder = chosen_folder(loaded.settings.engine)
-    except EngineError:
-        return
-    for tuning in tuned.installed(tuned.home()).values():
-        stale = folder is None or not tuned.fits(tuning, folder)
-        finding = TUNING.finding(root=tuning.root, folder=shlex.quote(tuning.root))
-        yield finding if stale else Finding("tuned", tuning.root)
 
 
 def project_files() -> Iterator[Finding]:

@@ -47,13 +47,12 @@ BOUNDARY = {
     "redaction",
     "record",
     "trials",
-    "tuning_data",
 }
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
         *("next_edit", "session", "lsp", "web", "team"),
-        *("complete", "tuning", "doctor", "editor", "cli", "manual", "__main__"),
+        *("complete", "doctor", "editor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
         *(
@@ -63,7 +62,6 @@ ORDER = {
             "installation",
             "private_keys",
             "redaction",
-            "tuning_data",
             "record",
             "trials",
             "model_folders",
@@ -77,7 +75,7 @@ ORDER = {
     ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train", "edits"),
-        *("evaluate", "fit", "tune", "vocabulary", "adapt", "merge", "quantize", "calibrate"),
+        *("evaluate", "fit", "vocabulary", "adapt", "merge", "quantize", "calibrate"),
     ),
     "bench": (
         *("harness", "next_edit", "replay", "kernels", "quality", "oracle", "report"),

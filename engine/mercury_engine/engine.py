@@ -178,11 +178,6 @@ class MercuryEngine:
             prompts=dict(self.report.prompts),
         )
 
-    @property
-    def costs(self) -> Costs:
-        """The costs measured so far."""
-        return self._decoder.costs
-
     def _answer(self, question: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
         """Answer part after part: each may be continued by another. Before the first forward of an answer, what is
         copied may be shown."""
@@ -446,17 +441,12 @@ def open_engine(
     folder: Path,
     resources: Resources = Resources(),  # noqa: B008  frozen
     *,
-    adapter: Path | None = None,
-    costs: Costs | None = None,
     decode: Decode = "policy",
     bar: float = BAR,
 ) -> MercuryEngine:
-    """The model in a folder, with an adapter added to it, on a GPU if torch finds one, else on OpenVINO.
-
-    `costs` may come from the same model without the adapter, so that they need not be measured again.
-    """
+    """The model in a folder, on a GPU if torch finds one, else on OpenVINO."""
     runtime, tokenizer = opened_with(
-        partial(Tokenizer.load, folder / TOKENIZER_FILE), partial(open_runtime, folder, resources, adapter)
+        partial(Tokenizer.load, folder / TOKENIZER_FILE), partial(open_runtime, folder, resources)
     )
     weights = weight_bytes(folder)
     return MercuryEngine(
@@ -464,7 +454,6 @@ def open_engine(
         tokenizer,
         calibration=read_calibration(folder),
         copy_bias=read_copy_bias(folder),
-        costs=costs,
         decode=decode,
         bar=bar,
         memory=max(LEAST_MEMORY, (resources.memory or MEMORY) - weights),
@@ -475,16 +464,15 @@ def open_engine(
 def open_runtime(
     folder: Path,
     resources: Resources = Resources(),  # noqa: B008  frozen
-    adapter: Path | None = None,
 ) -> Runtime:
     """Imports only the runtime in use: a base installation has no torch, and importing it takes a second."""
     if on_gpu(resources):
         from mercury_engine.model.torch_runtime import open_torch
 
-        return open_torch(folder, device="cuda", adapter=adapter)
+        return open_torch(folder, device="cuda")
     from mercury_engine.model import openvino_runtime
 
-    return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)
+    return openvino_runtime.load(folder, threads=resources.threads or None)
 
 
 def _is_insertion(span: Span) -> bool:

@@ -1,10 +1,8 @@
 """The commands of `mercury-ls`, their options, and their help."""
 
 import argparse
-import math
 import textwrap
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, NoReturn
 
 from mercury_ls import __version__
@@ -16,7 +14,7 @@ EXIT_CODES = {
     0: "success",
     1: "failure, no result, or something to fix",
     2: "wrong arguments; nothing was done",
-    3: "no change: no server is running, one is already running, you did not agree, or tuning brought no improvement",
+    3: "no change: no server is running, one is already running, or you did not agree",
 }
 """The exit codes common to every command."""
 
@@ -48,7 +46,6 @@ def parser() -> argparse.ArgumentParser:
         _add_stats,
         _add_record,
         _add_model,
-        _add_tune,
         _add_editor,
     ):
         add(commands)
@@ -72,7 +69,7 @@ def _add_command(commands: Any, name: str, about: str, example: str, **codes: st
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(command)
-    module = {"serve": "serve", "tune": "tune"}.get(name, "commands")
+    module = "serve" if name == "serve" else "commands"
     run = f"model.{name}" if commands.metavar == "VERB" else f"{module}.{name}"
     command.set_defaults(run=run, command=command.prog)
     return command
@@ -288,8 +285,7 @@ def _add_record(commands: Any) -> None:
         commands,
         "record",
         """Turn the recording of edit sessions on this machine on or off.
-        Recordings are for replay and tuning. They contain your text, with secrets masked, and never leave this
-        machine.""",
+        Recordings are for replay. They contain your text, with secrets masked, and never leave this machine.""",
         "mercury-ls record status",
         _1="recording could not be switched, or `record.enabled` keeps it on",
     )
@@ -306,35 +302,6 @@ def _add_editor(commands: Any) -> None:
         _2="there are no files for such an editor",
     )
     editor.add_argument("editor", metavar="EDITOR", nargs="?", help="its name (default: list the names)")
-
-
-def _add_tune(commands: Any) -> None:
-    tune = _add_command(
-        commands,
-        "tune",
-        """Tune the model to one of your projects, on this machine.
-        It learns from the project's files and commits, and is evaluated before and after on files and later commits
-        that were held out. The result is installed only if it is significantly better. For bits per byte, lower is
-        better; for similarity and exact matches, higher is better.""",
-        "mercury-ls tune ~/work/project --minutes 20",
-        _0="installed; with --status or --remove: done",
-        _1="tuning failed",
-        _3="no better than before, so not installed",
-    )
-    tune.add_argument(
-        "path", metavar="PATH", nargs="?", default=".", help="a folder in the project (default: the current one)"
-    )
-    tune.add_argument("--minutes", type=_minutes, default=10.0, help="total time, including evaluation (default: 10)")
-    tune.add_argument("--full", action="store_true", help="train all weights instead of a small adapter")
-    tune.add_argument("--status", action="store_true", help="list tuned projects and how much better each became")
-    tune.add_argument("--remove", action="store_true", help="remove the project's tuned model")
-
-
-def _minutes(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (value := float(text)) < math.inf:
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0: give for example 10")
 
 
 def _whole_number(text: str) -> int:

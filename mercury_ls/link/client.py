@@ -162,7 +162,7 @@ class EngineClient:
             await connection.read(response)
 
     def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
-        """Only the user's own server learns where the project is, to find its tuned adapter."""
+        """Only the user's own server learns where the project is."""
         request = prepared(request, self.roots)
         if isinstance(request, InfillRequest) and self._settings.address:
             request = msgspec.structs.replace(request, root="")

@@ -9,7 +9,6 @@ from mercury_engine.model_folders import AUTO, resolve, shipped
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
 from mercury_ls.serve import auto
-from mercury_ls.serve.tuned import TunedEngine, home
 
 if TYPE_CHECKING:
     from mercury_engine.model.runtime import Resources
@@ -71,18 +70,7 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
     report(0.1, f"reading {folder.name}")
     if (record := read_record(folder)) and record.kind == "server":
         return _open_server(record, settings, report, network=network)
-    means = resources(settings)
-    plain = opening.open_model(folder, means)
-    if record:
-        return plain
-    from mercury_engine.engine import MercuryEngine, open_engine
-
-    assert isinstance(plain, MercuryEngine), "a folder without a record is a model of this project"
-
-    def open_tuned(adapter: Path) -> Engine:
-        return open_engine(folder, means, adapter=adapter, costs=plain.costs)
-
-    return TunedEngine(plain, open_tuned, home(), means.memory)
+    return opening.open_model(folder, resources(settings))
 
 
 def resources(settings: "EngineSettings") -> "Resources":

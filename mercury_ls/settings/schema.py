@@ -236,7 +236,7 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is recorded of your work, on this machine only: edit sessions for replay and tuning, and statistics."""
+    """What is recorded of your work, on this machine only: edit sessions for replay, and statistics."""
 
     enabled: Annotated[bool, Meta(description="Record edit sessions."), PERSONAL] = False
     directory: Annotated[

@@ -79,7 +79,6 @@ BAD = "a\x1b[2J\x9b\u202e"
         ["serve", "--http", "127.0.0.1:0", "--project", BAD],
         ["serve", "--team", BAD],
         ["serve", "--new-token", BAD],
-        ["tune", BAD],
         ["stats", "--days", BAD],
     ],
 )
@@ -192,11 +191,6 @@ def test_language_server_lives_on_without_its_log(home):
         (["record", "on", "--config", "nope.toml"], "does not exist"),
         (["stats", "--days", "0"], "'0' is not a whole number of 1 or more"),
         (["stats", "--days", "²"], "is not a whole number"),
-        (["tune", "nowhere"], "nowhere is not a folder"),
-        (["tune", "--minutes", "0"], "'0' is not a number of minutes above 0"),
-        (["tune", "--minutes", "-3"], "'-3' is not a number of minutes above 0"),
-        (["tune", "--minutes", "nan"], "'nan' is not a number of minutes above 0"),
-        (["tune", "--minutes", "inf"], "'inf' is not a number of minutes above 0"),
     ],
 )
 def test_wrong_arguments_are_always_2(home, capsys, arguments, said):

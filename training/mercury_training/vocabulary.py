@@ -119,10 +119,10 @@ def as_in(source: SourceVocabulary, path: Path) -> Vocabulary:
 
 def _counts(corpus: Path, source: SourceVocabulary) -> dict[str, int]:
     """How often each token of the source occurs in what a corpus teaches."""
-    opened, tokenizer = Corpus.open(corpus), Tokenizer(keeping(source, source.symbols).data)
+    shards, tokenizer = Corpus.open(corpus), Tokenizer(keeping(source, source.symbols).data)
     counts = np.zeros(tokenizer.vocabulary, np.int64)
-    for number in shown("counting tokens", range(len(opened.train))):
-        tokens = tokenizer.encode(opened.train.text(number, opened.tokenizer))
+    for number in shown("counting tokens", range(len(shards.train))):
+        tokens = tokenizer.encode(shards.train.text(number, shards.tokenizer))
         counts += np.bincount(tokens, minlength=len(counts))
     by_symbol = {tokenizer.symbol(token): int(times) for token, times in enumerate(counts)}
     return {symbol: by_symbol[symbol] for symbol in source.symbols}
@@ -137,9 +137,9 @@ def _origins(source: SourceVocabulary, symbols: Iterable[str]) -> np.ndarray:
 def _parts(symbol: str, made_of: Mapping[str, list[str]]) -> set[str]:
     """The token and all those that it is merged from."""
     parts: set[str] = set()
-    left = [symbol]
-    while left:
-        if (part := left.pop()) not in parts:
+    pending = [symbol]
+    while pending:
+        if (part := pending.pop()) not in parts:
             parts.add(part)
-            left += made_of.get(part, [])
+            pending += made_of.get(part, [])
     return parts

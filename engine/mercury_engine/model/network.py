@@ -4,7 +4,7 @@ Shapes: B batch, T rows of this forward, S columns (cached rows, then these), D 
 head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -246,13 +246,6 @@ def create(config: ModelConfig, seed: int) -> Model:
         residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
         deviation = 0.02 / (2 * config.layers) ** 0.5 if residual else 0.02
         nn.init.normal_(weight, std=deviation, generator=generator)
-    return model
-
-
-def assemble(config: ModelConfig, weights: Mapping[str, np.ndarray]) -> Model:
-    """A model from float arrays, which it copies."""
-    model = Model(config)
-    model.load_state_dict({name: torch.tensor(weight) for name, weight in weights.items()}, assign=True)
     return model
 
 

@@ -14,7 +14,6 @@ from typing import cast
 import numpy as np
 
 from mercury_engine.api import EngineError
-from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.openvino_graph import build
@@ -255,13 +254,9 @@ class _Compiled:
         return [self._request.get_output_tensor(number).data for number in range(self._outputs)]
 
 
-def load(
-    folder: Path, *, threads: int | None = None, precision: ov.Type | None = None, adapter: Path | None = None
-) -> OpenvinoRuntime:
+def load(folder: Path, *, threads: int | None = None, precision: ov.Type | None = None) -> OpenvinoRuntime:
     """The model in a folder, in the fastest precision of this processor unless one is given."""
     config, weights = read(folder)
-    if adapter is not None:
-        weights = adapted(weights, read_adapter(adapter, folder))
     threads = threads or usual_threads()
     return OpenvinoRuntime(config, weights, threads=threads, precision=precision or native_precision())
 

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.batches import PRECISIONS, batched
 from mercury_engine.model.config import ModelConfig, ModelError
-from mercury_engine.model.export import SCALE, Weights, dequantized, plain, read
+from mercury_engine.model.export import SCALE, Weights, plain, read
 from mercury_engine.model.network import KeyValues, Model
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, Runtime, score_bytes
 
@@ -169,15 +168,11 @@ class TorchRuntime:
         return torch.from_numpy(mask_BTS).to(self.device)
 
 
-def open_torch(
-    folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
-) -> Runtime:
+def open_torch(folder: Path, *, device: str | None = None, precision: str | None = None) -> Runtime:
     """Open a model: by default on a GPU in bfloat16 if there is one, else on the CPU in float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     config, weights = read(folder)
-    if adapter is not None:
-        weights = adapted(dequantized(weights), read_adapter(adapter, folder))
     return of_weights(config, weights, device=device, precision=precision)
 
 

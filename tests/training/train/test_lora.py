@@ -5,7 +5,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from mercury_engine.model.adapter import adapted
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create, load, save
 from mercury_engine.model.quantize import LARGEST
@@ -58,17 +57,17 @@ def test_products_alone_learn(batch, precision):
             assert torch.equal(weight, before[plain]), name
 
 
-def test_merging_and_adding_as_an_adapter_come_to_the_same(batch):
+def test_merged_products_are_part_of_the_weights(batch):
     trainer = learnt()
     trainer.step(batch, Phase(SHAPE, 1.0))
     merged = lora.merged(trainer.model)
     torch.testing.assert_close(logits(merged), logits(trainer.model))
-    factors = {name: factor.numpy() for name, factor in lora.factors(trainer.model).items()}
-    weights = {name: weight.numpy() for name, weight in create(CONFIG, 0).state_dict().items()}
-    added = adapted(weights, factors)
-    assert merged.state_dict().keys() == added.keys()
+    factors, weights = lora.factors(trainer.model), create(CONFIG, 0).state_dict()
+    assert merged.state_dict().keys() == weights.keys()
     for name, weight in merged.state_dict().items():
-        torch.testing.assert_close(weight, torch.tensor(added[name]), atol=1e-6, rtol=1e-5)
+        if name + lora.UP in factors:
+            weights[name] += factors[name + lora.UP] @ factors[name + lora.DOWN]
+        torch.testing.assert_close(weight, weights[name], atol=1e-6, rtol=1e-5)
     assert not torch.equal(logits(merged), logits(create(CONFIG, 0)))
 
 

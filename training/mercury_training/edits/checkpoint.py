@@ -12,7 +12,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from mercury_engine.model.adapter import DOWN
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.quantize import quantize, quantize_groups
 from mercury_training.edits import frozen
@@ -78,7 +77,7 @@ def _in_few_bits(factors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             saved[name] = factor.detach().half()
             continue
         values = factor.detach().numpy()
-        pair = quantize_groups(values, lora.GROUP) if name.endswith(DOWN) else quantize(values)
+        pair = quantize_groups(values, lora.GROUP) if name.endswith(lora.DOWN) else quantize(values)
         saved[name], saved[name + SCALE] = (torch.from_numpy(np.ascontiguousarray(part)) for part in pair)
     return saved
 

@@ -44,7 +44,7 @@ def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
     room = runtime.config.context
     example = _running(tokenizer, document, tokens, room)
     header = _running(tokenizer, document, tokens[:0], room).base
-    cost = sum(bits(runtime, example, header))
+    cost = sum(_bits(runtime, example, header))
     return Reading(document.language, cost, len(tokenizer.decode_bytes(example.stream.ids[header:].tolist())))
 
 
@@ -54,7 +54,7 @@ def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: i
     return example
 
 
-def bits(runtime: Runtime, example: TrainingExample, header: int) -> Iterator[float]:
+def _bits(runtime: Runtime, example: TrainingExample, header: int) -> Iterator[float]:
     """The cost of the tokens from `header` on, a chunk of rows at a time."""
     ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):

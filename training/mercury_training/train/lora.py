@@ -1,7 +1,7 @@
 """LoRA: every matrix stays as it is, and the product of two low-rank factors beside it learns (Hu and others, 2021).
 
 model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
-lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
+lora.factors(model)                             # the factors, by the names of the weights
 lora.save(lora.factors(model), path)            # in four bits
 model = lora.continued(model, path)             # attached as they were
 lora.merged(model)                              # a plain model again
@@ -20,7 +20,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.network import Model
 from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize, quantize_groups
@@ -28,6 +27,8 @@ from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
 
 FACTORS_FILE = "factors.safetensors"
+UP, DOWN = ".up", ".down"
+"""After the name of a weight: its two factors."""
 GROUP = 32
 
 

@@ -1,1 +1,0 @@
-"""Learning one project on the user's machine."""

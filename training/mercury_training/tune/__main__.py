@@ -1,3 +1,0 @@
-from mercury_training.tune.command import main
-
-main()
