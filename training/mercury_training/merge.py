@@ -5,16 +5,19 @@ OUT is a model folder with float32 weights, which `python -m mercury_engine.expo
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from msgspec import structs
+from torch import Tensor
 
 from mercury_engine.model import network, provenance
 from mercury_engine.model.config import TOKENIZER_FILE
-from mercury_training.errors import reported
+from mercury_training.edits.frozen import SPECIAL
+from mercury_training.errors import TrainingError, reported
 from mercury_training.train import lora
+from mercury_training.train.lora import DOWN, UP
 
 COMMAND = "mercury_training.merge"
 
@@ -31,11 +34,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def merge(model: Path, factors: Path, out: Path) -> None:
     """Write the sum of a model and its factors to another folder, whose name it takes."""
-    merged = lora.merged(lora.continued(network.load(model, torch.float32), factors))
+    merged = network.load(model, torch.float32)
+    _add(merged, lora.read(factors), factors)
     merged.config = structs.replace(merged.config, name=out.name)
     network.save(merged, out)
     shutil.copy(model / TOKENIZER_FILE, out)
     provenance.note(COMMAND, out, {"model": model, "factors": factors})
+
+
+def _add(model: network.Model, learned: Mapping[str, Tensor], source: Path) -> None:
+    """Add the products of factors to the weights beside which they stand, and set the special tokens that learned."""
+    weights = dict(model.named_parameters())
+    learned = dict(learned)
+    special = learned.pop(SPECIAL, None)
+    if special is not None:
+        weights["embedding.weight"].data[: len(special)] = special.float()
+    paths = {name.removesuffix(UP).removesuffix(DOWN) for name in learned}
+    for path in sorted(paths):
+        up, down, weight = learned.get(path + UP), learned.get(path + DOWN), weights.get(path)
+        if up is None or down is None or weight is None or (len(up), down.shape[1]) != weight.shape:
+            raise TrainingError(f"{source}: {path} is not that of this model; name the factors of a run on it")
+        weight.data += up.float() @ down.float()
 
 
 if __name__ == "__main__":

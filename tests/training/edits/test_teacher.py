@@ -8,7 +8,7 @@ import torch
 from mercury_engine.model import network
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training import jsonl
+from mercury_training import jsonl, merge
 from mercury_training.edits import checkpoint, frozen, run
 from mercury_training.edits.checkpoint import RunState
 from mercury_training.edits.commits import Commit
@@ -107,6 +107,19 @@ def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tm
     assert checkpoint.restore(other, tmp_path / "new", start).updates == 5
     learned, again = hidden(first.model), hidden(other.model)
     assert (again - learned).norm() < 0.05 * learned.norm()
+
+
+def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
+    teacher = Teacher(folder, 4, compiled=False)
+    for _ in range(5):
+        teacher.update(examples(data), rate=50)
+    checkpoint.save(teacher, RunState(updates=5), tmp_path)
+    merge.merge(folder, tmp_path / checkpoint.FACTORS_FILE, tmp_path / "merged")
+    merged, before = network.load(tmp_path / "merged", torch.float32), network.load(folder, torch.float32)
+    distance = (hidden(merged) - hidden(teacher.model)).norm()
+    assert distance < 0.3 * (hidden(before) - hidden(teacher.model)).norm()
+    special = teacher.model.embedding.special.detach()
+    torch.testing.assert_close(merged.embedding.weight[: len(SPECIALS)].data, special, atol=1e-3, rtol=1e-3)
 
 
 def test_factors_of_another_model_are_refused(folder, tmp_path):
