@@ -75,7 +75,6 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
         "kind": offer.kind,
         "summary": one_line(summary(edits, uri)),
         "note": one_line(offer.note),
-        "pAccept": round(offer.p_accept, 4),
         "edits": [
             {
                 "textDocument": {"uri": edit.uri, "version": offer.version(edit.uri)},

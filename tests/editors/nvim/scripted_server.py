@@ -70,7 +70,7 @@ def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
         version = versions[uri] + edit.pop("ahead", 0) if uri in versions else None
         edit["textDocument"] = {"uri": uri, "version": version}
     command = {"title": "", "command": "mercury.didAccept", "arguments": [given["id"]]}
-    return {"label": "rename", "pAccept": 0.9, "command": command, **given}
+    return {"label": "rename", "command": command, **given}
 
 
 def read() -> dict[str, Any] | None:
