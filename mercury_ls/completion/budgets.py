@@ -72,8 +72,6 @@ class EnginePace:
         return median(self._per_second) if self._per_second else 0.0
 
     def __str__(self) -> str:
-        if not self._first_ms:
-            return "no answer has been timed yet"
         speed = f", {self.tokens_per_second:.0f} tokens/s after it" if self._per_second else ""
         return f"first token after {self.first_token_ms:.0f} ms{speed} (median of the last {len(self._first_ms)})"
 

@@ -439,7 +439,6 @@ def status_fields(status: Status) -> dict[str, Any]:
         "engine": info.engine if info else "",
         "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
-        "address": info.address if info else "",
         "remarks": [*map(one_line, remarks(info))] if info else [],
         "eager": bool(info and "region" in info.answers and not info.metered),
     }

@@ -35,8 +35,6 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "sent": one_line(session.questions.sent),
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.questions.budgets.bar,
-        "pace": str(session.questions.pace),
-        "budgets": str(session.questions.budgets),
         "pendingWork": ls.pending_work,
         "problems": [one_line(ls.described(problem)) for problem in [*ls.wiring.loaded.problems, *_unread(session)]],
         "decisions": [*map(one_line, session.decisions)],
