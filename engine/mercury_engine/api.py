@@ -285,7 +285,6 @@ class EngineInfo(Struct, frozen=True):
     device: str
     context_tokens: int
     characters_per_token: float = 3.5
-    costs_ms: dict[str, float] = {}
     batch: int = 1
     notes: tuple[str, ...] = ()
     bytes: int = 0

@@ -157,8 +157,6 @@ class MercuryEngine:
 
     def info(self) -> EngineInfo:
         runtime, costs = self._decoder.runtime, self._decoder.costs
-        measured = {f"rows {rows}": ms for rows, ms in zip(costs.rows, costs.milliseconds, strict=True)}
-        shares = {f"share {kind}": share for kind, share in self.report.shares().items()}
         passes_ms = FIRST_PASSES * float(costs.of(FIRST_ROWS))
         return EngineInfo(
             engine="mercury",
@@ -166,7 +164,6 @@ class MercuryEngine:
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=runtime.config.context,
             batch=runtime.batch,
-            costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,

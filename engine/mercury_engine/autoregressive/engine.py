@@ -151,16 +151,13 @@ class AutoregressiveEngine:
             yield
 
     def info(self) -> EngineInfo:
-        runtime, costs = self._decoder.runtime, self._decoder.costs
-        measured = {f"rows {rows}": ms for rows, ms in zip(costs.rows, costs.milliseconds, strict=True)}
-        shares = {f"share {kind}": share for kind, share in self.report.shares().items()}
+        runtime = self._decoder.runtime
         return EngineInfo(
             engine="autoregressive",
             model=self._record.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=self._prompts()[0],
             characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
-            costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
             notes=self._sessions.notes,
             bytes=self._room.weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),

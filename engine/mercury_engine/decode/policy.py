@@ -123,10 +123,6 @@ class Report(Struct):
         self.drafted[source] = self.drafted.get(source, 0) + 1
         self.accepted[source] = self.accepted.get(source, 0) + right
 
-    def shares(self) -> dict[str, float]:
-        total = sum(self.actions.values())
-        return {kind: count / total for kind, count in sorted(self.actions.items())}
-
 
 class Outlook(Struct, frozen=True):
     """What decoding attains onward: its `rate` in tokens per millisecond, the probability that an answer is `alive`

@@ -145,7 +145,6 @@ class FamilyEngine:
             model=self._record.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=self._context,
-            costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
             notes=notes,
             bytes=self._room.weights + self._encoded_bytes + talked,
             answers=family.answers,

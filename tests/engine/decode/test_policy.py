@@ -220,11 +220,11 @@ def test_length_of_answers_is_learned_by_mode():
     assert acceptance.length("block") == Acceptance().length("block")
 
 
-def test_report_shares_out_actions():
+def test_report_counts_actions():
     report = Report()
     for kind in ("step", "step", "step", "canvas"):
         report.count(kind, rows=1, settled=1)
-    assert report.shares() == {"canvas": 0.25, "step": 0.75}
+    assert report.actions == {"canvas": 1, "step": 3}
     assert (report.forwards, report.settled) == (4, 4)
 
 
