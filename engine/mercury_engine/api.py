@@ -121,7 +121,7 @@ class Members(Struct, frozen=True):
 
     Of a `member` the `receiver` is what stands before the dot, of a `keyword` the function that is called, of an
     `import` the module; the receiver "" is whatever stands before the cursor. A `scope` name may begin an expression;
-    it has no receiver. `kinds` are one for each name, where they are known.
+    it has no receiver.
     """
 
     receiver: str
@@ -129,7 +129,6 @@ class Members(Struct, frozen=True):
     uses: tuple[int, ...]
     complete: bool = True
     role: NameRole = "member"
-    kinds: tuple[NameKind, ...] = ()
 
 
 class InfillRequest(Struct, frozen=True, kw_only=True):

@@ -264,7 +264,6 @@ def _without_keys(snapshot: Snapshot, members: Members) -> Members:
         receiver=without_quotes(snapshot, members.receiver),
         names=tuple(members.names[at] for at in kept),
         uses=tuple(members.uses[at] for at in kept),
-        kinds=tuple(members.kinds[at] for at in kept) if members.kinds else (),
     )
 
 

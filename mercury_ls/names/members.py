@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Members, NameKind
+from mercury_engine.api import Members
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.names.analyser import Analyser
@@ -141,7 +141,6 @@ def _members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Me
         uses=tuple(used[name.text] for name in names),
         complete=complete,
         role="scope",
-        kinds=tuple(name.kind for name in names),
     )
 
 
@@ -160,8 +159,8 @@ def _listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) 
     if place.role == "keyword":
         names = _not_given(names, snapshot, place, offset)
     used = uses(snapshot.text, place)
-    kinds: dict[str, NameKind] = {name.text: name.kind for name in names.names}
-    fitting = (name for name in dict.fromkeys([*used, *kinds]) if name.startswith(place.typed))
+    listed = [name.text for name in names.names]
+    fitting = (name for name in dict.fromkeys([*used, *listed]) if name.startswith(place.typed))
     ranked = sorted(fitting, key=lambda name: (-used[name], name.startswith("_")))
     first_names = tuple(ranked[:MOST_NAMES])
     return Members(
@@ -170,7 +169,6 @@ def _listed(names: NameList, snapshot: Snapshot, place: NamePlace, offset: int) 
         uses=tuple(used[name] for name in first_names),
         complete=names.complete and len(ranked) <= MOST_NAMES and not place.is_free,
         role=place.role,
-        kinds=tuple(kinds.get(name, "") for name in first_names) if any(kinds.values()) else (),
     )
 
 

@@ -211,7 +211,7 @@ async def test_row_of_a_table_needs_no_model():
     assert (answer.offers, engine.asked) == ((), 1)
 
 
-MEMBERS = Members("", ("load", BODY[0][:8]), (2, 1), role="scope", kinds=("function", "variable"))
+MEMBERS = Members("", ("load", BODY[0][:8]), (2, 1), role="scope")
 
 
 async def test_private_key_is_not_in_request_and_not_completed():
@@ -219,7 +219,7 @@ async def test_private_key_is_not_in_request_and_not_completed():
     asked = request(question, Target(question.offset, question.offset, "line"))
     assert asked.windows[0].text == f'"""{SHOWN}"""\ndef f(x):\n    \n'
     assert not is_told(asked)
-    assert asked.members == (replace(MEMBERS, names=("load",), uses=(2,), kinds=("function",)),)
+    assert asked.members == (replace(MEMBERS, names=("load",), uses=(2,)),)
     copied = await last(question, Says(Filled("x = '********'", (0.9,), 0.9, complete=True), 1, 0))
     assert (copied.offers, copied.silence) == ((), "it repeats a private key, which the model was not shown")
     assert (await last(question, Says(Filled("return x", (0.9,), 0.9, complete=True), 1, 0))).offers
