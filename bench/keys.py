@@ -126,14 +126,19 @@ def attack(numbers: Sequence[int]) -> Campaign:
 
 
 def _read(campaign: Campaign, number: int, key: LaidOut, sent: Sent) -> None:
-    told = msgspec.json.encode(asking.masked(sent.request)).decode()
+    told = _told(sent.request)
     campaign.requests[sent.path] += 1
     campaign.bytes += len(told)
-    if leaked := leaks(told, key.secrets):
+    leaked = leaks(told, key.secrets) and leaks(_told(asking.masked(sent.request)), key.secrets)
+    if leaked:
         campaign.leaked[sent.path] += sum(map(len, leaked))
         command = f"python -m bench.keys --layouts 1 --first {number}"
         if len(campaign.shown) < MOST_SHOWN and command not in "".join(campaign.shown):
             campaign.shown.append(f"{sent.path}, {key.layout}: {leaked[0]!r} is in the request: {command}")
+
+
+def _told(request: InfillRequest) -> str:
+    return msgspec.json.encode(request).decode()
 
 
 def _sent_by_editor(rng: random.Random, key: LaidOut, folder: Path) -> Iterator[Sent]:

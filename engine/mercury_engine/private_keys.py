@@ -28,10 +28,11 @@ HEADER = re.compile(r"(?:^|[^\w-])[A-Z][A-Za-z0-9-]{2,40}: ")
 PREFIX = re.compile(r"(?<![\w+/=\"'`])[A-Za-z]{1,2}(?=[\"'`])|^\s*\d{1,5}(?=[\s:.|)])")
 """Of a string literal, or the number of a line."""
 CHECKSUM = re.compile(r"(?<![\w=])=[A-Za-z0-9+/]{4}(?![\w+/=])")
-INSERTED = re.compile(r"[{$%<]")
-"""What a program fills in there is no key."""
+WRITTEN = re.compile(r"[{$%<]|\w\s+[:=]")
+"""Code beside a mark: what a program fills in there, or assigns."""
 FIRST = re.compile(r"MII|b3BlbnNz")
 """How the base64 of most keys begins."""
+FIRST_RUN = 8
 
 LONG_RUN, BARE_RUN, WHOLE_RUN = 24, 40, 48
 """So long a run of base64 is taken for a part of a key beside a mark, if it looks random; wherever it stands, if it
@@ -127,7 +128,8 @@ def _marked_spans(text: str) -> Iterator[tuple[int, int]]:
             yield from chain.from_iterable(line.runs for line in lines if not line.is_header)
             continue
         if opening:
-            yield from _runs_beside(text, opening, _bounds(text, start, end))
+            line_start = text.rfind("\n", start, end) + 1 if after else 0
+            yield from _runs_beside(text, opening, _bounds(text, start, line_start - 1 if line_start else end))
         if closing:
             yield from _runs_beside(text, closing, _bounds_before(text, start, end))
 
@@ -150,8 +152,9 @@ class _Line(Struct, frozen=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one run, and else punctuation."""
-        return len(self.runs) == 1 and "_" not in self.text
+        """Whether it is one run, and else punctuation and single letters, which somebody may just be typing."""
+        sizes = [end - start for start, end in self.runs]
+        return (len(sizes) == 1 or sum(size > 1 for size in sizes) == 1) and "_" not in self.text
 
     @property
     def is_random(self) -> bool:
@@ -161,7 +164,7 @@ class _Line(Struct, frozen=True):
     @property
     def reach(self) -> int:
         """How far from the others it may stand to belong to their key."""
-        return 3 if len(self.longest) >= SHORT_RUN else 1
+        return 3 if len(self.longest) >= SHORT_RUN or self.longest.endswith("=") else 1
 
     def fits(self, heads: Iterable[str]) -> bool:
         """Whether it may belong to a key whose other lines have such heads."""
@@ -221,8 +224,8 @@ def _runs_beside(text: str, mark: _Mark, bounds: Iterable[tuple[int, int]]) -> I
         misses = 0 if fits else misses + 1
         if misses > 1:
             break
-        is_last = mark.closes and len(key) == 1 and fits and not INSERTED.search(line.text)
-        if is_last or line.has_random or (line.is_random and len(key) - certain <= line.reach):
+        is_beside = len(key) == 1 and fits and not WRITTEN.search(line.text)
+        if is_beside or line.has_random or (line.is_random and len(key) - certain <= line.reach):
             certain = len(key)
     if certain and key[certain:] and key[certain].fits((head, *(other.head for other in key[:certain]))):
         certain += 1
@@ -232,8 +235,8 @@ def _runs_beside(text: str, mark: _Mark, bounds: Iterable[tuple[int, int]]) -> I
 def _is_random(run: str) -> bool:
     """Whether it is so long, or so mixed, that it is no name."""
     has_both_cases = not (run.isupper() or run.islower()) and any(map(str.isalpha, run))
-    is_long = len(run) >= BARE_RUN or (len(run) >= LONG_RUN and (_is_mixed(run) or bool(FIRST.match(run))))
-    return has_both_cases and is_long
+    is_long = len(run) >= BARE_RUN or (len(run) >= LONG_RUN and _is_mixed(run))
+    return has_both_cases and (is_long or (len(run) >= FIRST_RUN and bool(FIRST.match(run))))
 
 
 def _is_mixed(run: str) -> bool:

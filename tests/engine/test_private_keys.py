@@ -84,6 +84,21 @@ def test_piece_cut_out_of_key_is_masked(text, masked):
     assert mask_random_lines(text) == masked
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"REM {BEGIN}\nREM {BODY[:20]}+{SHORT}\nREM {BEGIN}\n",
+        f"// {BEGIN}\n// {SHORT}\n",
+        f"{SHORT}\n{END}\n",
+        f'lines.append("{SHORT}")\nlines.append("{END}")\n',
+        f"{BEGIN}\n{BODY}\nx    {SHORT}\n",
+        f'key = "MIIE{BODY[:8]}\n{BODY}\\n{SHORT}\\n{END}\\n"\n',
+    ],
+)
+def test_short_rest_of_key_beside_mark_is_masked(text):
+    assert not leaks(mask_keys(text), [BODY, BODY[:20], SHORT])
+
+
 def test_lines_of_keys_are_told_with_what_is_shown_of_them():
     assert masked_lines(f"a = 1\n{BEGIN}\n  {BODY}\n{END}\n") == {f"  {BODY}": "  " + "*" * 64}
     assert masked_lines("a = 1\n") == {}
