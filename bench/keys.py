@@ -178,8 +178,10 @@ def _change(rng: random.Random, files: OpenFiles, uri: str, place: tuple[int, in
         "paste": ((place[1], place[1]), key.text),
         "type": ((first, first), rng.choice(("x", "\n", " ", "AbC1"))),
     }[kind]
-    removed = snapshot.text[:start] + text + snapshot.text[end:]
-    if kind == "all" or _marks_in(removed) >= _marks_in(snapshot.text) or (kind == "lines" and key.is_whole):
+    changed = snapshot.text[:start] + text + snapshot.text[end:]
+    marks = _marks_in(snapshot.text)
+    may_lose_one = kind == "lines" and key.has_both_marks and marks % 2 == 0
+    if kind == "all" or _marks_in(changed) >= marks or may_lose_one:
         where = (*snapshot.position(start, "utf-32"), *snapshot.position(end, "utf-32"))
         files.change(uri, snapshot.version + 1, [(where, text)], "utf-32", lambda *_: False)
 

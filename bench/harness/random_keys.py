@@ -27,8 +27,8 @@ class LaidOut(Struct, frozen=True):
     layout: str
 
     @property
-    def is_whole(self) -> bool:
-        return self.layout.startswith("whole")
+    def has_both_marks(self) -> bool:
+        return self.layout.startswith("whole") and "PRIVATE KEY" in self.text
 
 
 def random_key(rng: random.Random) -> RandomKey:
