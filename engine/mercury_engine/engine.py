@@ -343,6 +343,8 @@ class MercuryEngine:
             watched=max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0,
         )
 
+        is_hopeless = self._is_hopeless(request)
+
         def start(
             forced: Forced = UNFORCED,
             sources: Sequence[Sequence[DraftSource]] | None = None,
@@ -355,9 +357,16 @@ class MercuryEngine:
             answers = list(map(answer, row.holes, request.spans, limits, carried, margins))
             texts = sources or self._sources(place, request, row)
             own = replace(options, forced=forced, floor=max(options.floor, floor))
-            return HoleDecoding(self._decoder, session, row, answers, texts, own, chosen)
+            return HoleDecoding(self._decoder, session, row, answers, texts, own, chosen, is_hopeless)
 
         return start
+
+    def _is_hopeless(self, request: InfillRequest) -> Callable[[HoleAnswer], bool] | None:
+        """Tells of an answer for somebody who types that no more of it will be shown; None where answers are heard
+        out."""
+        if request.effort != "low" or not request.bar or not _inserts(request) or not self._presenting(request).bar:
+            return None
+        return lambda answer: not self._presentation.may_show(answer, request.bar)
 
     def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
         """Those of a model that is not small only end an answer before one that cannot exist."""

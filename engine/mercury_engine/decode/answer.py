@@ -164,6 +164,16 @@ class Presentation(Struct, frozen=True):
             yield start
             count = self._whole_words(decoded.ids, count - 1)
 
+    def may_show(self, answer: HoleAnswer, bar: float) -> bool:
+        """Whether a longer start than what is committed can be as likely as the bar. Blanks at the end of a block do
+        not count yet: code outside the answer may follow them."""
+        count = len(answer.ids)
+        if answer.mode != "line":
+            count = self._covering(answer.ids, len(answer.said.rstrip()))
+        own = [choice.probability for choice in answer.choices[:count]]
+        most = len(answer.carried.probabilities) + answer.limit
+        return self.calibration.at_best([*answer.carried.probabilities, *own], most) >= max(self.bar, bar)
+
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         """The text that these tokens add to the carried text: whole characters, in line mode up to the end of the
         line."""

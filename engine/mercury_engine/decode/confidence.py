@@ -62,6 +62,17 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
             total, least = total + log, min(least, log)
             yield self._chance((total / count, least, count, False, total, 0.0, 0.0, 0.0))
 
+    def at_best(self, probabilities: Sequence[float], most: int) -> float:
+        """No answer of at most so many tokens that begins with these is likelier to be accepted: it is complete if that
+        helps, and the model is certain of all that follows. 1.0 where the coefficients set no such limit."""
+        is_limited = self.least >= 0 and self.joint >= max(0.0, -self.mean)
+        if not probabilities or not is_limited or any((self.named, self.own, self.share)):
+            return 1.0
+        logs = [*map(_log, probabilities)]
+        total, least, complete = sum(logs), min(logs), self.complete > 0
+        counts = range(len(logs), max(most, len(logs)) + 1)
+        return max(self._chance((total / count, least, count, complete, total, 0.0, 0.0, 0.0)) for count in counts)
+
     def _chance(self, values: Sequence[float]) -> float:
         score = sum(weight * value for weight, value in zip(self.weights, (1.0, *values), strict=True))
         return 1 / (1 + math.exp(-score))

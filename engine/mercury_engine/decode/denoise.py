@@ -1,6 +1,6 @@
 """Answers to the holes of a row, and what they look like while they are drafted on canvases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer
@@ -32,7 +32,8 @@ class HoleDecoder(Decoder, frozen=True, eq=False, kw_only=True):
 
 
 class HoleDecoding(Decoding[HoleAnswer]):
-    """Answers to the holes of a row; `chosen` are the first choices of the first one, made elsewhere."""
+    """Answers to the holes of a row; `chosen` are the first choices of the first one, made elsewhere. An answer that
+    `is_hopeless` ends the decoding."""
 
     def __init__(
         self,
@@ -43,7 +44,9 @@ class HoleDecoding(Decoding[HoleAnswer]):
         texts: Sequence[Sequence[DraftSource]],
         options: DecodingOptions = DEFAULT_OPTIONS,
         chosen: Sequence[Choice] = (),
+        is_hopeless: Callable[[HoleAnswer], bool] | None = None,
     ) -> None:
+        self._is_hopeless = is_hopeless
         tokenizer = decoder.tokenizer
         lookups = [
             PromptLookup.of(tokenizer, row, number, line=answer.mode == "line") for number, answer in enumerate(answers)
@@ -52,6 +55,14 @@ class HoleDecoding(Decoding[HoleAnswer]):
         self._spelled = tokenizer.token_bytes
         for choice in chosen:
             self._commit(choice)
+
+    @property
+    def done(self) -> bool:
+        return super().done or self._is_given_up
+
+    @property
+    def _is_given_up(self) -> bool:
+        return self._is_hopeless is not None and self._is_hopeless(self.answers[self.number])
 
     def sketch(self, size: int) -> Passes[bool]:
         """Like `advance`, but the action is a canvas on every anchor, or behind the forced start; True if it was

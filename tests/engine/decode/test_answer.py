@@ -1,6 +1,8 @@
 """An answer ends where it should, and what is shown is whole words of a text that is sure enough."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mercury_engine.api import Span
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
@@ -135,3 +137,35 @@ def test_going_round_in_circles_is_no_end_but_nothing_more_is_decoded():
     assert (found.done, found.circles, found.complete) == (True, True, False)
     filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded(), "")
     assert (filled.text, filled.complete) == ("    use(one, two)\n", False)
+
+
+PIECES = st.sampled_from(["self", ".width", " = ", "xyzzy", "(a)", "\n", "\n\n", "    ", "b\n    ", "\ndef f"])
+TEXTS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
+
+
+@given(TEXTS, st.lists(st.floats(0.2, 1.0), min_size=40, max_size=40), st.sampled_from([0.5, 0.7]), st.booleans())
+@example(" = \nself", [1.0, 0.25, *[1.0] * 38], 0.5, False)
+def test_answer_that_is_given_up_would_show_nothing_more(text, probabilities, bar, ended):
+    presentation = Presentation(TOKENIZER, Calibration(), 0.45)
+    found = HoleAnswer(TOKENIZER, Hole(0, "", ()), Span(0, 0, 0, "block"), 64, margin=4)
+    given_up = None
+    for token, probability in zip([*TOKENIZER.encode(text), *([EOM] if ended else [])], probabilities, strict=False):
+        if found.done:
+            break
+        found.add(Choice(token, probability))
+        if given_up is None and not presentation.may_show(found, bar):
+            given_up = presentation.show(found, found.decoded(), "", bar=bar)
+    shown = presentation.show(found, found.decoded(), "", bar=bar)
+    if given_up is not None and (given_up.p_accept >= bar or shown.p_accept >= bar):
+        assert shown == given_up
+
+
+def test_answer_is_not_given_up_at_blanks_that_may_be_outside_of_it():
+    presentation = Presentation(TOKENIZER, Calibration(), 0.45)
+    found = HoleAnswer(TOKENIZER, Hole(0, "", ()), Span(0, 0, 0, "block"), 64, margin=4)
+    for token in TOKENIZER.encode("self.width"):
+        found.add(Choice(token, 0.99))
+    found.add(Choice(*TOKENIZER.encode("\n"), 0.05))
+    assert presentation.may_show(found, 0.7)
+    found.add(Choice(*TOKENIZER.encode("("), 0.9))
+    assert not presentation.may_show(found, 0.7)

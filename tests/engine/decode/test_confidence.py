@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mercury_engine.decode.choice import Chosen
 from mercury_engine.decode.confidence import (
@@ -65,6 +67,30 @@ def test_surer_shorter_and_whole_answers_are_likelier():
     assert likely([0.9] * 5) > likely([0.9] * 30)
     assert likely([0.9] * 5) > likely([0.9] * 5, complete=False)
     assert 0 <= likely([0.0] * 5) < 0.001
+
+
+QUICKSILVER = Calibration(2.3875, -0.3066, 2.1682, -0.1109, 0.8827, 0.8122)
+JUDGES = [Calibration(), QUICKSILVER, UNCALIBRATED, Calibration(mean=2.0, length=0.3, complete=-1.0)]
+PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+@given(st.sampled_from(JUDGES), PROBABILITIES, st.integers(1, 12), st.booleans())
+def test_start_at_best_is_as_likely_as_any_answer_to_come(judge, probabilities, count, complete):
+    at_best = judge.at_best(probabilities[:count], 12)
+    assert judge.p_accept(probabilities, complete=complete) <= at_best + 1e-9
+
+
+def test_start_at_best_goes_on_surely_to_the_end():
+    assert QUICKSILVER.at_best([0.4], 32) == pytest.approx(QUICKSILVER.p_accept([0.4], complete=True))
+    assert QUICKSILVER.at_best([0.4], 32) < 0.7 < QUICKSILVER.at_best([0.45], 32)
+    by_mean = Calibration(mean=2.0)
+    assert by_mean.at_best([0.4], 3) == pytest.approx(by_mean.p_accept([0.4, 1.0, 1.0], complete=True))
+
+
+@pytest.mark.parametrize("judge", [Calibration(named=0.1), Calibration(least=-1.0), Calibration(mean=-2.0)])
+def test_start_has_no_limit_where_worse_tokens_could_help(judge):
+    assert judge.at_best([0.01], 32) == 1.0
+    assert Calibration().at_best([], 32) == 1.0
 
 
 def test_chosen_name_counts_by_its_probability_and_share_not_its_token():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled
+from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.ending import indentation, inside, once
 from mercury_engine.model.torch_runtime import TorchRuntime
@@ -135,6 +136,27 @@ def test_verified_answers_are_those_of_plain_autoregression(asked, costs, seed):
     check_close(final(answering, with_effort(asked, "medium")), expected)
     check_close(final(answering, with_effort(asked, "medium")), expected)
     check_close(final(engine(random_runtime(seed), decode="ar"), with_effort(asked, "medium")), expected)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(cursors, st.integers(0, 2), st.sampled_from([0.5, 0.7]))
+@example(request("self.wi$0\n", budget=16), 0, 0.7)
+def test_answer_given_up_while_somebody_types_would_not_be_shown(asked, seed, bar):
+    quick, patient = (engine(random_runtime(seed), calibration=Calibration(bias=5.0), bar=0.45) for _ in range(2))
+    found = final(quick, replace(asked, bar=bar)).spans[0]
+    heard_out = final(patient, replace(asked, bar=bar, effort="medium")).spans[0]
+    assert (found.text if found.p_accept >= bar else "") == (heard_out.text if heard_out.p_accept >= bar else "")
+    assert quick.report.settled <= patient.report.settled
+
+
+def test_answer_that_cannot_become_likely_is_given_up_at_its_first_token_while_somebody_types():
+    settled = []
+    for bar in (0.0, 0.7):
+        answering = engine(random_runtime(), calibration=Calibration(bias=-2.0), bar=0.45)
+        final(answering, request("self.wi$0\n", bar=bar))
+        settled.append(answering.report.settled)
+    assert settled[0] > settled[1] == 1
 
 
 @pytest.mark.slow
