@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +21,8 @@ TABLED = 1 << 16
 """The numbers of rows whose cost is looked up: more than a policy ever chooses among."""
 START_SECONDS = 0.2
 REPEATS = 3
+LONGEST_MS = 100.0
+"""Where a forward takes longer, more rows are not measured: their cost grows with their number."""
 MEASURED_CONTEXT = 1024
 
 
@@ -78,13 +79,16 @@ class CostMeter:
         return self._costs()
 
     def rest(self) -> Iterator[Costs]:
-        """The costs known after each further forward, until all sizes are measured."""
+        """The costs known after each further forward, until all sizes are measured that are quick."""
         cache = self._filled()
-        for rows, repeat in product(MEASURED, range(1 + REPEATS)):
-            milliseconds = self._time(rows, cache)
-            if repeat:
-                self._fastest[rows] = min(milliseconds, self._fastest.get(rows, math.inf))
-            yield self._costs()
+        for rows in MEASURED:
+            for repeat in range(1 + REPEATS):
+                milliseconds = self._time(rows, cache)
+                if repeat:
+                    self._fastest[rows] = min(milliseconds, self._fastest.get(rows, math.inf))
+                yield self._costs()
+            if self._fastest[rows] > LONGEST_MS:
+                return
 
     def _costs(self) -> Costs:
         rows = sorted(self._fastest)

@@ -38,6 +38,13 @@ def test_measuring_times_forwards_of_every_size():
     assert costs.milliseconds == pytest.approx([3.0 + rows for rows in costs.rows])
 
 
+def test_sizes_above_a_slow_one_are_not_measured_and_cost_in_proportion():
+    device = Device(row=10.0)
+    costs = measure_costs(device, clock=device.clock)
+    assert costs.rows == (1, 2, 4, 8, 16)
+    assert costs.of(64) == pytest.approx(640.0)
+
+
 def test_start_measures_two_sizes_and_all_the_others_lie_between():
     device = Device(each=3.0, preparing=20.0)
     costs = CostMeter(device, clock=device.clock).start()
