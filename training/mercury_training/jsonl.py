@@ -13,7 +13,7 @@ from mercury_training.errors import TrainingError
 T = TypeVar("T")
 
 
-class Table(Generic[T]):
+class JsonTable(Generic[T]):
     """The values of a file, decoded one by one when they are asked for."""
 
     def __init__(self, path: Path, kind: type[T]) -> None:

@@ -4,30 +4,32 @@ import math
 
 import torch
 
-from mercury_training.edits.judge import Verdict, judge, score
-from mercury_training.edits.rows import Answer
+from mercury_training.edits.judge import AnswerVerdict, judge, score
+from mercury_training.edits.rows import AnswerSpan
 from mercury_training.edits.teacher import Teacher
 from tests.training.edits.test_rows import AFTER, BEFORE, commit
 from tests.training.edits.test_teacher import folder as folder
 from tests.training.small import TOKENIZER
 
 
-def verdict(log_probability: float, *, due: bool, repeats: bool, exact: bool = False, known: bool = True) -> Verdict:
-    return Verdict(Answer(0, 1, due, repeats), log_probability, exact, known)
+def verdict(
+    log_probability: float, *, due: bool, repeats: bool, exact: bool = False, inferable: bool = True
+) -> AnswerVerdict:
+    return AnswerVerdict(AnswerSpan(0, 1, due, repeats), log_probability, exact, inferable)
 
 
 def test_scores_count_exact_answers_and_order_places():
     result = score(
         [
             verdict(-1, due=True, repeats=False, exact=True),
-            verdict(-1, due=True, repeats=False, known=False),
+            verdict(-1, due=True, repeats=False, inferable=False),
             verdict(-9, due=True, repeats=True),
             verdict(-2, due=True, repeats=True),
             verdict(-1, due=False, repeats=True),
             verdict(-3, due=False, repeats=True),
         ]
     )
-    assert (result.due, result.exact, result.known, result.known_exact) == (2, 1, 1, 1)
+    assert (result.due, result.exact, result.inferable, result.inferable_exact) == (2, 1, 1, 1)
     assert result.area == 0.75
 
 

@@ -41,7 +41,7 @@ def data(tmp_path_factory):
 
 
 def examples(data, count=4):
-    source = Examples(jsonl.Table(data / "train.jsonl", Commit), TOKENIZER, 0)
+    source = Examples(jsonl.JsonTable(data / "train.jsonl", Commit), TOKENIZER, 0)
     return [source.numbered(number) for number in range(count)]
 
 

@@ -38,7 +38,7 @@ class TaughtRow(Struct, frozen=True, eq=False):
 class Examples:
     """Drawn from commits; each is a function of the seed and its number, the whole state of the data."""
 
-    def __init__(self, commits: jsonl.Table[Commit], tokenizer: Tokenizer, seed: int) -> None:
+    def __init__(self, commits: jsonl.JsonTable[Commit], tokenizer: Tokenizer, seed: int) -> None:
         self._commits, self._tokenizer, self._seed = commits, tokenizer, seed
         self._order = np.random.default_rng(seed).permutation(len(commits))
 

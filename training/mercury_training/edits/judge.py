@@ -19,7 +19,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import jsonl
 from mercury_training.edits import checkpoint, rows
 from mercury_training.edits.commits import Commit
-from mercury_training.edits.rows import Answer
+from mercury_training.edits.rows import AnswerSpan
 from mercury_training.edits.teacher import Teacher
 from mercury_training.errors import reported
 
@@ -27,47 +27,45 @@ COMMAND = "mercury_training.edits.judge"
 LIMIT = rows.SHAPES[-1].clean
 
 
-class Verdict(Struct, frozen=True):
+class AnswerVerdict(Struct, frozen=True):
     """What the model makes of one answer: its log probability, and whether each token is the likeliest."""
 
-    answer: Answer
+    answer: AnswerSpan
     log_probability: float
     exact: bool
-    known: bool
+    inferable: bool
     """Whether every name of the answer stands somewhere before it."""
 
 
 class Score(Struct, frozen=True):
     due: int
     exact: int
-    known: int
-    known_exact: int
+    inferable: int
+    inferable_exact: int
     area: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.exact} of {self.due} due answers exact, {self.known_exact} of {self.known} whose names all stand "
-            f"before them; area under the curve {self.area:.3f}"
-        )
+        inferable = f"{self.inferable_exact} of {self.inferable} whose names all stand before them"
+        return f"{self.exact} of {self.due} due answers exact, {inferable}; area under the curve {self.area:.3f}"
 
 
-def judge(teacher: Teacher, tokenizer: Tokenizer, commits: Iterable[Commit]) -> Iterator[Verdict]:
+def judge(teacher: Teacher, tokenizer: Tokenizer, commits: Iterable[Commit]) -> Iterator[AnswerVerdict]:
     for commit in commits:
         row = rows.edit_row(tokenizer, commit, random.Random(commit.change.commit), LIMIT, judged=True)
         if row is not None:
             yield from _verdicts(teacher, row)
 
 
-def score(verdicts: Sequence[Verdict]) -> Score:
+def score(verdicts: Sequence[AnswerVerdict]) -> Score:
     due = [verdict for verdict in verdicts if not verdict.answer.repeats]
-    known = [verdict for verdict in due if verdict.known]
+    inferable = [verdict for verdict in due if verdict.inferable]
     changed = [verdict.log_probability for verdict in verdicts if verdict.answer.repeats and verdict.answer.due]
     stayed = [verdict.log_probability for verdict in verdicts if not verdict.answer.due]
     return Score(
         len(due),
         sum(verdict.exact for verdict in due),
-        len(known),
-        sum(verdict.exact for verdict in known),
+        len(inferable),
+        sum(verdict.exact for verdict in inferable),
         _area(changed, stayed),
     )
 
@@ -81,15 +79,15 @@ def _area(lower: Sequence[float], higher: Sequence[float]) -> float:
 
 
 @torch.no_grad()
-def _verdicts(teacher: Teacher, row: rows.RevisionRow) -> Iterator[Verdict]:
+def _verdicts(teacher: Teacher, row: rows.RevisionRow) -> Iterator[AnswerVerdict]:
     shape = rows.shape_of(row)
     hidden_TD = teacher.hidden(rows.packed(row, shape), shape)
     for answer in row.answers:
         targets = torch.tensor(row.ids[answer.start : answer.stop])
         logs_RV = teacher.logits(hidden_TD[answer.start - 1 : answer.stop - 1]).log_softmax(-1)
         log_probability = float(logs_RV.gather(1, targets[:, None]).sum())
-        known = all(row.weights[answer.start : answer.stop])
-        yield Verdict(answer, log_probability, bool((logs_RV.argmax(-1) == targets).all()), known)
+        inferable = all(row.weights[answer.start : answer.stop])
+        yield AnswerVerdict(answer, log_probability, bool((logs_RV.argmax(-1) == targets).all()), inferable)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -106,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         teacher = Teacher(options.model, options.rank, compiled=False)
         if options.factors is not None:
             checkpoint.attach(teacher, options.factors)
-        commits = jsonl.Table(options.data, Commit)
+        commits = jsonl.JsonTable(options.data, Commit)
         chosen = (commits[number] for number in range(0, len(commits), options.every))
         tokenizer = Tokenizer((options.model / TOKENIZER_FILE).read_bytes())
         print(score([*judge(teacher, tokenizer, chosen)]))

@@ -48,12 +48,12 @@ def questions(commit: Commit, draw: random.Random) -> Iterator[PlaceQuestion]:
     hunks = in_plausible_order([*joined(commit.change.hunks, commit.change.before)])
     if len(hunks) < 2:
         return
-    asked = set(draw.sample(range(1, len(hunks)), min(QUESTIONS, len(hunks) - 1)))
+    numbers = set(draw.sample(range(1, len(hunks)), min(QUESTIONS, len(hunks) - 1)))
     files = {path: list(lines) for path, lines in commit.change.before.items()}
     past: list[PastEdit] = []
     for number, hunk in enumerate(hunks):
         first = hunk.first + _moved(hunk, hunks[:number])
-        if number in asked:
+        if number in numbers:
             yield PlaceQuestion(
                 tuple(past),
                 {path: list(lines) for path, lines in files.items()},
@@ -68,15 +68,15 @@ def questions(commit: Commit, draw: random.Random) -> Iterator[PlaceQuestion]:
         past.append(PastEdit(hunk.path, first, hunk.old, hunk.new, above, below))
 
 
-def rank(question: PlaceQuestion, most: int = COUNTS[-1]) -> int | None:
+def rank(question: PlaceQuestion, count: int = COUNTS[-1]) -> int | None:
     """The number of the first spot that is the place, counted from 0."""
-    candidates = spots.spots(question.past, question.files, most)
+    candidates = spots.spots(question.past, question.files, count)
     return next((number for number, spot in enumerate(candidates) if question.is_near(spot.path, spot.line)), None)
 
 
-def fit(asked: Sequence[PlaceQuestion], draw: random.Random) -> dict[str, float]:
+def fit(examples: Sequence[PlaceQuestion], draw: random.Random) -> dict[str, float]:
     """Weights under which the lines of the place are likely, by a softmax over all lines."""
-    tables = [table for table in (_table(question, draw) for question in asked) if table is not None]
+    tables = [table for table in (_table(question, draw) for question in examples) if table is not None]
     weights_S = np.zeros(len(SIGNS))
     momentum_S = np.zeros(len(SIGNS))
     for _ in range(ROUNDS):
@@ -100,14 +100,14 @@ def _table(question: PlaceQuestion, draw: random.Random) -> tuple[np.ndarray, np
     return np.array([values for values, _ in chosen]), np.array([is_near for _, is_near in chosen])
 
 
-def _moved(hunk: CommitHunk, made: Sequence[CommitHunk]) -> int:
+def _moved(hunk: CommitHunk, earlier: Sequence[CommitHunk]) -> int:
     """How far a hunk has moved by those above it."""
-    above = (other for other in made if other.path == hunk.path and other.first < hunk.first)
+    above = (other for other in earlier if other.path == hunk.path and other.first < hunk.first)
     return sum(len(other.new) - len(other.old) for other in above)
 
 
 def _drawn(path: Path, commits: int) -> list[PlaceQuestion]:
-    table, draw = jsonl.Table(path, Commit), random.Random(0)
+    table, draw = jsonl.JsonTable(path, Commit), random.Random(0)
     numbers = draw.sample(range(len(table)), min(commits, len(table)))
     return [question for number in numbers for question in questions(table[number], draw)]
 

@@ -40,7 +40,7 @@ MARGINS = (0, 1, 1, 2, 2, 3)
 LONG = 8
 
 
-class Answer(Struct, frozen=True):
+class AnswerSpan(Struct, frozen=True):
     """Where an answer stands in a row, whether a change was due there, and whether it repeats the old lines."""
 
     start: int
@@ -56,7 +56,7 @@ class RevisionRow(Struct, frozen=True, eq=False):
     ids: list[int]
     weights: list[float]
     blocks: list[Block]
-    answers: list[Answer]
+    answers: list[AnswerSpan]
 
     @property
     def positions(self) -> np.ndarray:
@@ -82,7 +82,7 @@ class _Pending(Struct):
         return self.first + len(self.old)
 
 
-class _Branch(Struct, frozen=True):
+class _SideQuestion(Struct, frozen=True):
     """A question behind a row of the chain, and its answer."""
 
     parent: int
@@ -106,8 +106,8 @@ class _Chain:
         self.here = first
         self.ids = revisions.opening(tokenizer, language_of(first) or "text", first)
         self.weights = [0.0] * len(self.ids)
-        self.branches: list[_Branch] = []
-        self.answers: list[Answer] = []
+        self.branches: list[_SideQuestion] = []
+        self.answers: list[AnswerSpan] = []
         self.mentioned: set[str] = set()
         self.past: list[PastEdit] = []
 
@@ -127,7 +127,7 @@ class _Chain:
         self.weights += [*([0.0] * len(question)), *weights]
 
     def branch(self, question: list[int], answer: list[int], weights: list[float], *, due: bool, repeats: bool) -> None:
-        branch = _Branch(len(self.ids) - 1, question, answer, weights, due, repeats)
+        branch = _SideQuestion(len(self.ids) - 1, question, answer, weights, due, repeats)
         if self.size + branch.size <= self.limit:
             self.branches.append(branch)
 
@@ -157,7 +157,7 @@ class _Chain:
             start = len(ids) + len(branch.question)
             ids += [*branch.question, *branch.answer]
             weights += [*[0.0] * len(branch.question), *branch.weights]
-            answers.append(Answer(start, len(ids), branch.due, branch.repeats))
+            answers.append(AnswerSpan(start, len(ids), branch.due, branch.repeats))
         return RevisionRow(ids, weights, blocks, answers)
 
 
@@ -173,22 +173,22 @@ def edit_row(
     lines as its answer: how likely these are tells whether the model expects a change."""
     pending = _ordered([*joined(commit.change.hunks, commit.change.before)], draw)
     chain = _Chain(tokenizer, commit, pending[0].path, limit)
-    made = 0
+    edits = 0
     while pending:
         hunk = pending.pop(0)
         first, stop = _region(hunk, len(chain.texts[hunk.path]), draw)
         question, answer, weights = _due(chain, hunk, first, stop)
         if chain.size + len(question) + len(answer) > limit:
             break
-        if made:
+        if edits:
             start = len(chain.ids) + len(question)
-            chain.answers.append(Answer(start, start + len(answer), due=True, repeats=False))
-        if made and judged:
+            chain.answers.append(AnswerSpan(start, start + len(answer), due=True, repeats=False))
+        if edits and judged:
             chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
-        chain.append(question, answer, weights if made else [0.0] * len(answer))
+        chain.append(question, answer, weights if edits else [0.0] * len(answer))
         chain.make(hunk)
         _shift(pending, hunk)
-        made += 1
+        edits += 1
         chain.mention(hunk)
         if len(pending) > 1 and draw.random() < EARLY:
             early = draw.choice(pending[1:])
@@ -196,7 +196,7 @@ def edit_row(
             chain.branch(*_due(chain, early, *region), due=True, repeats=False)
         for spot in _spots(chain, hunk, pending, draw):
             chain.branch(*_kept(chain, *spot), due=False, repeats=True)
-    row = chain.row() if made else None
+    row = chain.row() if edits else None
     return row if row is not None and len(row.ids) <= limit and any(row.weights) else None
 
 
@@ -251,11 +251,11 @@ def _order(hunks: Sequence[CommitHunk], draw: random.Random) -> Sequence[CommitH
     return [*hunks[start:], *hunks[:start]]
 
 
-def _shift(pending: list[_Pending], made: _Pending) -> None:
-    """Move what lies below a hunk that was made."""
+def _shift(pending: list[_Pending], edit: _Pending) -> None:
+    """Move what lies below a hunk that was edit."""
     for hunk in pending:
-        if hunk.path == made.path and hunk.first >= made.first:
-            hunk.first += len(made.new) - len(made.old)
+        if hunk.path == edit.path and hunk.first >= edit.first:
+            hunk.first += len(edit.new) - len(edit.old)
 
 
 def _region(hunk: _Pending, lines: int, draw: random.Random) -> tuple[int, int]:
@@ -299,7 +299,7 @@ def _size(tokenizer: Tokenizer, line: str) -> int:
 
 
 def _spots(
-    chain: _Chain, made: _Pending, pending: Sequence[_Pending], draw: random.Random
+    chain: _Chain, edit: _Pending, pending: Sequence[_Pending], draw: random.Random
 ) -> Iterator[tuple[str, int, int]]:
     """Regions that stay as they are: where nothing is pending, and not the edit itself."""
     count = sum(draw.random() < KEEP for _ in range(KEEPS))
@@ -307,14 +307,14 @@ def _spots(
         return
     likeliest = spots(chain.past, chain.texts, LIKELIEST)
     for _ in range(count):
-        path, number = made.path, made.first + len(made.new) + draw.randrange(1, NEAR)
+        path, number = edit.path, edit.first + len(edit.new) + draw.randrange(1, NEAR)
         if likeliest and draw.random() < LIKE:
             spot = draw.choice(likeliest)
             path, number = spot.path, spot.line
         lines = chain.texts[path]
         first, stop = max(0, number - draw.randrange(3)), min(len(lines), number + 1 + draw.randrange(3))
-        written = path == made.path and first <= made.first + len(made.new) and stop >= made.first
-        if first < stop and not written and not any(_touches(hunk, path, first, stop) for hunk in pending):
+        is_edit = path == edit.path and first <= edit.first + len(edit.new) and stop >= edit.first
+        if first < stop and not is_edit and not any(_touches(hunk, path, first, stop) for hunk in pending):
             yield path, first, stop
 
 

@@ -53,9 +53,11 @@ def run(options: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     tokenizer = Tokenizer((options.model / TOKENIZER_FILE).read_bytes())
-    taught = Examples(jsonl.Table(options.data / "train.jsonl", Commit), tokenizer, seed=options.seed)
-    held = Examples(jsonl.Table(options.data / "held_out.jsonl", Commit), tokenizer, seed=1)
-    held_out = [held.numbered(number, completes=completes) for completes in (False, True) for number in range(HELD_OUT)]
+    taught = Examples(jsonl.JsonTable(options.data / "train.jsonl", Commit), tokenizer, seed=options.seed)
+    held_out_rows = Examples(jsonl.JsonTable(options.data / "held_out.jsonl", Commit), tokenizer, seed=1)
+    held_out = [
+        held_out_rows.numbered(number, completes=completes) for completes in (False, True) for number in range(HELD_OUT)
+    ]
     teacher = Teacher(options.model, options.rank, compiled=options.compile)
     progress, ending = checkpoint.restore(teacher, out, options.start), _Ending()
     saved = time.monotonic()

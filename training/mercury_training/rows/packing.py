@@ -74,7 +74,7 @@ class Packed(Struct, frozen=True, eq=False):
     readers: np.ndarray
 
 
-class EditTable(jsonl.Table[EditRow]):
+class EditTable(jsonl.JsonTable[EditRow]):
     """Edit rows on disk, decoded one by one."""
 
     @classmethod
