@@ -13,6 +13,7 @@ from mercury_ls.code.lexemes import in_the_files_lines, tokens_of
 from mercury_ls.code.modules import Project
 from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
+from mercury_ls.next_edit.alternatives import doubles_alternative
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.clash import clash
@@ -199,6 +200,7 @@ def _following(
             and not kind.suppress(rule, place, snapshot)
             and not is_about_its_place(rule, place, snapshot)
             and not _repeats_neighbour(place, around)
+            and (place.certain or not doubles_alternative(place, snapshot))
         ]
         yield [_of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
 
