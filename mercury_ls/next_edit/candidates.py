@@ -104,9 +104,10 @@ def _of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, 
 
 
 def clashes(situation: Situation) -> str:
-    """Why the last rename is not carried on; empty if nothing speaks against it."""
+    """Why the last edit, a rename, is not carried on; empty if nothing speaks against it."""
     project = (situation.project or Project()).with_files(situation.files)
-    reasons = (clash(rule, home, project, situation.accepted) for rule, home in renames(situation))
+    latest = ((rule, home) for rule, home in renames(situation) if rule.age == 0)
+    reasons = (clash(rule, home, project, situation.accepted) for rule, home in latest)
     return next(reasons, "")
 
 

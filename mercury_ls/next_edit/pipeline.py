@@ -49,7 +49,7 @@ AS_LIKELY = 0.9
 """The share of the likeliest edit's probability that one taught by a later edit needs to come first."""
 
 
-NOTHING_FOLLOWS = "nothing follows from the last edits"
+NOTHING_FOLLOWS = "no rule knows what follows from the last edits"
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
 
@@ -114,7 +114,8 @@ async def answers(
 
 
 async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
-    """The answer with what a rename says of the places that it does not change, and other parameters of the calls."""
+    """The answer with what a rename says of the places that it does not change, and other parameters of the calls; of
+    an edit before the last one only if calls do not fit it, or it is what is offered."""
     offer, files = answer.offer, question.files
     places = {(edit.uri, edit.start) for edit in answer.edits}
     made = [candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places]
@@ -123,7 +124,9 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
     followed = (*renames(question.situation), *((rule, homes[rule.path]) for rule in signatures if rule.path in homes))
     project = (question.project or Project()).with_files(files.values())
     for rule, home in followed:
-        if offer is not None and rule not in made:
+        is_due = rule.age == 0 or isinstance(rule, Signature)
+        is_told = is_due if offer is None else rule in made
+        if not is_told:
             continue
         if offer is not None and offer.kind != rule.kind:
             return answer
@@ -327,6 +330,8 @@ def _answered(
 
 
 def _unsure(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> str:
+    """Why none of these is shown, by the likeliest that follows from the last edit."""
+    candidates = [candidate for candidate in candidates if candidate.rule is None or candidate.rule.age == 0]
     if not candidates:
         return NOTHING_FOLLOWS
     edits = [candidate for candidate in candidates if candidate.text is not None]

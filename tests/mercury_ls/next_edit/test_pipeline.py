@@ -162,6 +162,13 @@ async def test_answer_names_what_it_does_and_versions_that_it_is_for():
     assert 0.25 <= answer.offer.p_accept <= 1.0
 
 
+async def test_note_names_no_line_that_the_offer_changes():
+    drawn = "def run(options):\n    ⟦options→settings⟧$0 = dict(options)\n    options = more(options)\n"
+    answer = await last_of(question_of(drawn, "python", bar=0.05, invoked=True))
+    assert answer.edits
+    assert answer.offer.note == "`options` keeps its name where it is assigned: file.py:1"
+
+
 async def test_other_files_are_part_of_the_same_answer():
     drawn = "def ⟦fetch→load⟧$0(name):\n    return name\n\n\nvalue = fetch(1)\n"
     others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)

@@ -387,7 +387,7 @@ def test_model_is_not_told_private_key_in_window_or_diagnostics():
 
 KEYED = f"def area(width, ⟦→height⟧$0):\n    return width\n\n\nKEY = (\n{KEY})\n"
 NOT_SHOWN = (
-    "- nothing follows from the last edits; "
+    "- no rule knows what follows from the last edits; "
     "the model's edit was discarded: it rewrites lines of a private key, which the model was not shown"
 )
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes, traits
+from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index.symbol import Symbol, symbol_at
@@ -68,6 +68,8 @@ def _old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[N
 
 def assigned_by_its_old_name(rule: Rename, home: Snapshot, project: Project) -> list[int]:
     """Where a local is still declared by its old name, of which only one assignment or use got a new one."""
+    if syntax.inside(home, rule.offset(home)) is not None:
+        return []
     old, new = _old_and_new(rule, home, project)
     if renamed_symbol(rule, home).local is None or any(_line_of(node, home) != rule.line for node in new):
         return []

@@ -54,7 +54,9 @@ def note_of(
     """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     if not places:
-        kept = listed_places(named_from(home, home, at) for at in assigned_by_its_old_name(rule, home, project))
+        lines = {home.line_of(at) for uri, at in places_offered if uri == home.uri}
+        assigned = assigned_by_its_old_name(rule, home, project)
+        kept = listed_places(named_from(home, home, at) for at in assigned if home.line_of(at) not in lines)
         if kept:
             return f"{in_label(rule.before)} keeps its name where it is assigned: {kept}"
         return "" if places_offered else _why_nothing(rule, home, files, project)
