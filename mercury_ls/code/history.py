@@ -187,6 +187,12 @@ class History:
         traces = [trace for trace in self._traces if trace.path == path]
         return any(_removes_typed(trace, text, edit) or _restores_removed(trace, text, edit) for trace in traces)
 
+    def has_deletion_at(self, path: str, offset: int) -> bool:
+        """Whether the last thing that was done to the file is that text before or behind the offset went, and nothing
+        came instead."""
+        trace = next((trace for trace in reversed(self._traces) if trace.path == path), None)
+        return trace is not None and trace.start == trace.end == offset
+
     def knows(self, path: str) -> bool:
         """Whether there are edits of the file."""
         return any(hunk.path == path for hunk in self._hunks)

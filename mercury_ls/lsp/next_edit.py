@@ -27,7 +27,7 @@ async def _offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    asker = Asker(closed=context.closed_files, renamer=context.rename_provider)
+    asker = Asker(closed=context.closed_files, renamer=context.rename_provider, is_typing=context.typing)
     work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker)
     steps = ls.showing_work(work) if invoked else work()
     return _reported(ls, params, await ls.newest("next edit", uri, steps))

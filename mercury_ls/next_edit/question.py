@@ -16,7 +16,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
     are edits of a next-edit model that the user rejected, as `widened` has them: its answer stays the same while little
-    else changes.
+    else changes. A user who `is_typing` may be about to delete more.
     """
 
     neighbours: tuple[Snapshot, ...] = ()
@@ -24,6 +24,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     project: Project | None = None
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
+    is_typing: bool = True
 
     @classmethod
     def of(
@@ -35,6 +36,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         project: Project | None = None,
         fresh: int = 0,
         refused: frozenset[tuple[str, str, str]] = frozenset(),
+        is_typing: bool = True,
     ) -> "NextQuestion":
         """The question about a place, with what a next edit also depends on."""
         shared = {name: getattr(question, name) for name in Question.__struct_fields__}
@@ -45,6 +47,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
             project=project,
             fresh=fresh,
             refused=refused,
+            is_typing=is_typing,
         )
 
     @property
@@ -67,6 +70,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
             neighbours=self.neighbours,
             project=self.project,
             accepted=self.history.accepted(),
+            may_delete_more=self.is_typing and self.history.has_deletion_at(self.snapshot.path, self.offset),
         )
 
     @property

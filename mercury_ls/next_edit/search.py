@@ -25,7 +25,7 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
     """The same, step by step."""
     if not situation.edits:
         return Silence(TAKEN_BACK if situation.accepted else "nothing has been edited yet")
-    if reason := unsettled(situation.snapshot, situation.offset, situation.edits):
+    if reason := unsettled(situation):
         return Silence(reason)
     yield
     candidates: list[Candidate] = []

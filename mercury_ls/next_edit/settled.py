@@ -7,29 +7,38 @@ from mercury_ls.code import syntax
 from mercury_ls.code.differences import texts_of, token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import openness
+from mercury_ls.next_edit.situation import Situation
 
 
-def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
+def unsettled(situation: Situation) -> str:
     """Why the last edit is not settled; empty if it is."""
+    snapshot, edits = situation.snapshot, situation.edits
     edit = edits[-1]
     if any(_leaves_block_empty(snapshot, edit) for edit in edits):
         return "a block has nothing in it yet"
     if edit.path != snapshot.path or edit.line >= snapshot.line_count:
         return ""
     first, stop = edit.line, edit.line + max(edit.after.count("\n"), 1)
-    if not first <= snapshot.line_of(offset) < stop:
+    if not first <= snapshot.line_of(situation.offset) < stop:
         return ""
-    start = snapshot.line_start(edit.line)
+    if situation.may_delete_more and _shortens_word_at(snapshot, situation.offset, edits):
+        return "a word is being deleted at the cursor"
+    incomplete = _broken(snapshot, first, min(stop, snapshot.line_count)) or _unbalanced(snapshot, edit)
+    if incomplete and not _broken_before(snapshot, edit):
+        return "the statement at the cursor is not complete"
+    return ""
+
+
+def _shortens_word_at(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> bool:
+    """Whether the last edit took away the end of a word before the offset, and no earlier edit did the same."""
+    edit, start = edits[-1], snapshot.line_start(edits[-1].line)
     replaced_names = {replaced for earlier in edits[:-1] for replaced in _replacements(earlier)}
     for touch in token_changes(edit.before, edit.after):
         went, came = texts_of(edit.before, edit.after, touch)
         shortened = came and went != came and went.startswith(came)
         if start + touch.new_end == offset and shortened and (went, came) not in replaced_names:
-            return "a word is being deleted at the cursor"
-    incomplete = _broken(snapshot, first, min(stop, snapshot.line_count)) or _unbalanced(snapshot, edit)
-    if incomplete and not _broken_before(snapshot, edit):
-        return "the statement at the cursor is not complete"
-    return ""
+            return True
+    return False
 
 
 def _leaves_block_empty(snapshot: Snapshot, edit: Edit) -> bool:

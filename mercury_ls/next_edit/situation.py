@@ -13,7 +13,8 @@ from mercury_ls.next_edit.examples import balanced
 
 class Situation(Struct, frozen=True):
     """The cursor is at `offset` of the snapshot; `edits` are the user's last ones, oldest first, `accepted` those that
-    offers made. `neighbours` are the other files that may be edited as well."""
+    offers made. `neighbours` are the other files that may be edited as well. Where the user `may_delete_more`, a word
+    that has become shorter may go on doing so."""
 
     snapshot: Snapshot
     offset: int
@@ -21,6 +22,7 @@ class Situation(Struct, frozen=True):
     neighbours: Sequence[Snapshot] = ()
     project: Project | None = None
     accepted: Sequence[Edit] = ()
+    may_delete_more: bool = True
 
     @property
     def files(self) -> tuple[Snapshot, ...]:

@@ -91,6 +91,7 @@ class NextQuestions:
             replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
             refused=frozenset(self._refused),
             fresh=fresh,
+            is_typing=request.asker.is_typing,
             neighbours=neighbours,
             project=Project((), workspace.read, workspace.exists, self._where, importers, workspace.tried),
             diagnostics=diagnostics if version == snapshot.version else (),

@@ -507,3 +507,12 @@ def test_key_is_masked_in_edits_also_when_it_is_gone(edited):
     assert not is_told(editor.history.edits())
     editor.history.rename("a", "b")
     assert not is_told(editor.history.edits())
+
+
+def test_deletion_is_where_text_went_and_none_came_instead():
+    editor = Editor("a = int64\n").erase("int64", 2)
+    assert editor.history.has_deletion_at("a", 7)
+    assert not editor.history.has_deletion_at("a", 6)
+    assert not editor.history.has_deletion_at("b", 7)
+    assert not editor.type("int", "8").history.has_deletion_at("a", 8)
+    assert not Editor("a = int64\n").replace("int64", "int").history.has_deletion_at("a", 7)

@@ -184,6 +184,26 @@ async def test_local_of_this_file_is_unknown_in_another():
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
 
 
+@pytest.mark.parametrize(
+    ("steps", "is_typing", "is_done"),
+    [
+        (["int6", "int"], True, False),
+        (["int6", "int"], False, True),
+        (["", "i", "in", "int"], True, True),
+    ],
+    ids=["backspaces", "in normal mode", "another word in its place"],
+)
+async def test_shorter_word_is_done_unless_it_is_being_deleted(steps, is_typing, is_done):
+    text, history, path = "def f() -> int64: ...\ndef g() -> int64: ...\n", History(), "/project/file.py"
+    for number, word in enumerate(steps):
+        new = f"def f() -> {word}: ...\ndef g() -> int64: ...\n"
+        history.record(path, text, difference(text, new), number / 10)
+        text = new
+    snapshot = Document(f"file://{path}", path, "python", 7, text).snapshot()
+    answer = await last_of(asked_at(snapshot, 14, history, is_typing=is_typing))
+    assert answer.silence.startswith("a word is being deleted") != is_done
+
+
 async def test_bar_decides_what_is_shown():
     assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
     answer = await last_of(question_of(THIRD, "python", bar=0.99))

@@ -261,7 +261,8 @@ local function ask(buf)
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
-  params.context = { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf) }
+  params.context =
+    { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false }
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   asking.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
