@@ -302,7 +302,8 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())
     if not (unsure or question.invoked or filled.complete) and saved < LEAST_SAVING * min(bar / USUAL_BAR, 1.0):
-        unsure = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
+        size = counted(len(edit.text.strip()), "character")
+        unsure = f"{UNSURE} how it goes on: its first {size}, {p_accept:.0%} likely to be kept, are too few to show"
     base = {edit.uri: question.snapshot}
     offer = Offer((edit,), p_accept, base, tokens=len(filled.confidence), evidence=evidence)
     return replace(answer, silence=unsure, unshown=offer) if unsure else replace(answer, offers=(offer,))

@@ -56,7 +56,7 @@ async def test_answer_is_shown_if_it_is_likely():
 
 async def test_beginning_is_shown_if_it_saves_enough():
     await check("with open(x) as", "with open(x) as", 0.5)
-    await check("with open(x) as", "- unsure how it goes on: it would save 3.9 keystrokes", 0.26)
+    await check("with open(x) as", "- unsure how it goes on: its first 15 characters, 26% likely", 0.26)
     await check("with open(x) as", "with open(x) as", 0.8, bar=0.78)
     await check("raise", "- unsure how it goes on", 0.7)
     await check("raise", "raise", 0.7, bar=0.2)
