@@ -8,7 +8,7 @@ from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed, unquoted
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
-from mercury_ls.code.lexemes import indentation, line_break
+from mercury_ls.code.lexemes import KEYWORDS, indentation, line_break
 from mercury_ls.completion.repeated import repeats
 from mercury_ls.completion.target import Silence, Target
 
@@ -23,6 +23,9 @@ SHORTEST_SCRAP = 4
 """The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
+VALUE_END = re.compile(r"(?<![\w.])\d[\w.]*[ \t]*\Z|[)\]}\"'`][ \t]*\Z")
+"""The end of an operand that cannot be a type or a keyword, which a name may follow."""
+OPERAND = re.compile(r"[ \t]*(\w+|[\"'`])")
 ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
 JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")
 """The words with which only statements begin, in languages that have them."""
@@ -56,6 +59,8 @@ def polish(
         return Silence("the suggestion uses a private name that the file does not declare")
     if complete and _parses_worse(snapshot, target, text):
         return Silence("the file would have more syntax errors than before")
+    if _lacks_operator(snapshot, target, text):
+        return Silence("the suggestion lacks an operator before it")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
 
@@ -264,3 +269,16 @@ def _parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
     code, allowed = _skeleton(text), syntax.problems(tree)
     closed = text + "".join(PAIRS[code[at]] for at in reversed(unclosed(code)))
     return all(syntax.problems_after(snapshot, target.start, target.end, new) > allowed for new in {closed, text})
+
+
+def _lacks_operator(snapshot: Snapshot, target: Target, text: str) -> bool:
+    """Whether an operand would follow a value: with an operator between them there would be fewer syntax errors.
+    The unfinished line before the suggestion has some as well, so that their number need not have grown."""
+    operand = OPERAND.match(text)
+    if not operand or operand[1] in KEYWORDS or not VALUE_END.search(snapshot.text[: target.start][-LONGEST_CALL:]):
+        return False
+    if syntax.inside(snapshot, target.start) is not None:
+        return False
+    line = text.partition("\n")[0]
+    problems = syntax.problems_after(snapshot, target.start, target.end, line)
+    return 0 < problems > syntax.problems_after(snapshot, target.start, target.end, f" + {line}")
