@@ -90,7 +90,7 @@ def test_run_goes_on_where_it_was(folder, data, tmp_path):
     batch, rest = examples(data, 2), examples(data, 4)[2:]
     first, other = (Teacher(folder, 4, compiled=False) for _ in range(2))
     first.update(batch)
-    checkpoint.save(first, RunState(updates=1, tokens=9), tmp_path)
+    checkpoint.save(first, RunState(updates=1, tokens=9, steps=1), tmp_path)
     progress = checkpoint.restore(other, tmp_path, None)
     assert (progress.updates, progress.tokens) == (1, 9)
     assert first.update(rest) == other.update(rest)

@@ -34,7 +34,6 @@ class RunState(Struct):
 
 
 def save(teacher: Teacher, progress: RunState, out: Path) -> None:
-    progress.steps = teacher.optimizer.steps
     note = {PROGRESS: msgspec.json.encode(progress).decode()}
     weights = {name: weight.detach() for name, weight in teacher.weights.items()}
     _replace(weights | teacher.optimizer.state(), out / STATE_FILE, note)

@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
         loss, norm = teacher.update(examples, options.rate)
         seconds, tokens = time.monotonic() - began, sum(example.tokens for example in examples)
         progress.updates += 1
+        progress.steps = teacher.optimizer.steps
         progress.tokens += tokens
         progress.seconds += seconds
         figures = {"loss": round(loss, 4), "norm": round(norm, 4), "speed": round(tokens / seconds, 1)}
