@@ -24,15 +24,25 @@ map("n", "next-edit", "next_edit")
 map("n", "next-edit-one", "next_edit_one")
 map("n", "preview", "preview")
 
+local DARK_GREY = 8
+
+local function style_of(group)
+  return vim.api.nvim_get_hl(0, { name = group, link = false })
+end
+
+-- Many colour schemes have no grey for terminals without true colours, and none strikes out what a diff deletes.
 local function colours()
-  local links = {
-    MercuryGhost = vim.fn.hlexists("ComplHint") == 1 and "ComplHint" or "Comment",
-    MercuryAdd = "DiffAdd",
-    MercuryDelete = "DiffDelete",
-    MercuryHint = "DiagnosticHint",
+  local grey = vim.fn.hlexists("ComplHint") == 1 and "ComplHint" or "Comment"
+  local struck = { strikethrough = true, cterm = { strikethrough = true } }
+  local styles = {
+    MercuryGhost = vim.tbl_extend("keep", style_of(grey), { ctermfg = DARK_GREY }),
+    MercuryAdd = { link = "DiffAdd" },
+    MercuryDelete = vim.tbl_deep_extend("force", style_of("DiffDelete"), struck),
+    MercuryHint = { link = "DiagnosticHint" },
   }
-  for group, link in pairs(links) do
-    vim.api.nvim_set_hl(0, group, { link = link, default = true })
+  for group, style in pairs(styles) do
+    style.default = true
+    vim.api.nvim_set_hl(0, group, style)
   end
 end
 
