@@ -120,11 +120,16 @@ def reason(folders: Sequence[Path], settings: "EngineSettings", today: Today = d
     why = ""
     for folder in folders[:-1]:
         if (trial := trials.holding(folder, settings.device, settings.threads, today())) is None:
-            return f"tried when the engine next starts, and used if a first line takes {_seconds(LIMIT_MS)} at most"
+            return untried(folder.name, folders[-1].name)
         if trial.is_quick:
             return quick(trial)
         why = why or slow(folder.name, trial)
     return why or alone(folders)
+
+
+def untried(model: str, otherwise: str) -> str:
+    limit = _seconds(LIMIT_MS)
+    return f"{model} answers if a first line takes {limit} at most, else {otherwise}; tried when the engine next starts"
 
 
 def quick(trial: SpeedTrial) -> str:

@@ -110,7 +110,8 @@ def test_model_is_tried_again_with_other_threads(machine):
 
 def test_before_the_first_start_it_is_said_that_it_will_be_tried(machine):
     laptop = machine(quicksilver=QUICK, bootstrap=0.1)
-    untried = "tried when the engine next starts, and used if a first line takes 4.0 s at most"
+    limit = "quicksilver answers if a first line takes 4.0 s at most, else bootstrap"
+    untried = f"{limit}; tried when the engine next starts"
     assert laptop.reason() == untried
     laptop.start()
     assert laptop.reason() != untried
