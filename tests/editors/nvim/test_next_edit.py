@@ -23,6 +23,11 @@ FIRST = edit(1, 19, 24, "height")
 SECOND = edit(4, 6, 10, "area")
 
 
+def below(line: int, at: int = 0) -> list:
+    """The hint at the cursor's line that the edit is further down."""
+    return ["?", at, f"  ↓ next edit: line {line} (<Tab>)"]
+
+
 @pytest.fixture
 def editor(bare, tmp_path):
     bare.start([sys.executable, SERVER, str(tmp_path)])
@@ -119,7 +124,10 @@ def test_next_edit_is_asked_for_with_version_and_place(editor):
     ("due", "shown"),
     [
         (edit(1, 24, 24, "  # fixed", display="ghost"), [["~", 1, "  # fixed"]]),
-        (edit(4, 0, 0, "def f(a, b):\n    return a\n"), [["+", 3, "def f(a, b):"], ["+", 3, "    return a"]]),
+        (
+            edit(4, 0, 0, "def f(a, b):\n    return a\n"),
+            [["+", 3, "def f(a, b):"], ["+", 3, "    return a"], below(5)],
+        ),
         (
             edit(0, 3, 24, " area(w, h):\n    return w * h", to=1),
             [
@@ -151,7 +159,7 @@ def test_accepting_one_leaves_the_rest_on_offer(editor):
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"], ["-", 4, "aera"], ["+", 4, "area"])
     editor.keys("g<Tab>")
     reach(editor, CHANGED.replace("hight", "height"))
-    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"], below(5, at=1))
     assert journal(editor, "workspace/executeCommand") == []
     editor.keys("4Gg<Tab>")
     reach(editor, CHANGED.replace("hight", "height").replace("aera", "area"))
@@ -170,13 +178,22 @@ def test_ranges_follow_the_parts_that_were_taken(editor):
 def test_distant_edit_is_jumped_to_first(editor):
     text = TEXT + "\n" * 80 + "aera()\n"
     offered(editor, edit(85, 0, 4, "area"), text=text)
-    shows(editor, ["-", 85, "aera"], ["+", 85, "area"], ["?", 0, "  ↓ next edit: line 86 (<Tab>)"])
+    shows(editor, ["-", 85, "aera"], ["+", 85, "area"], below(86))
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor == [86, 0], "the jump")
     assert editor.text == text.removesuffix("\n")[1:]
     shows(editor, ["-", 85, "aera"], ["+", 85, "area"])
     editor.keys("<Tab>")
     reach(editor, text.replace("aera()", "area()")[1:])
+
+
+def test_what_changes_out_of_sight_is_said_before_and_after(editor):
+    text = TEXT + "\n" * 80 + "aera()\n"
+    offered(editor, FIRST, edit(85, 0, 4, "area"), text=text, summary="2 edits")
+    editor.until(lambda: ["?", 0, "  next edit: 2 edits (<Tab>) · 1 out of sight"] in editor.lua(SCREEN), "the hint")
+    editor.keys("<Tab>")
+    reach(editor, text.replace("hight", "height").replace("aera()", "area()")[1:])
+    editor.says("changed out of sight too, at line 86: u reverts")
 
 
 def test_edit_of_another_open_file_is_jumped_to(editor):
@@ -209,7 +226,7 @@ def test_answer_for_another_version_is_not_shown(editor):
     taken(editor)
     answer(editor, SECOND)
     editor.keys("x")
-    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"], below(5))
 
 
 def test_overtaken_answer_does_not_keep_next_from_being_asked(editor):
@@ -220,7 +237,7 @@ def test_overtaken_answer_does_not_keep_next_from_being_asked(editor):
     answer(editor, SECOND)
     editor.keys("x")
     (editor.folder / "hold").unlink()
-    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"], below(5))
 
 
 def test_typing_clears_it(editor):
@@ -239,7 +256,7 @@ def test_change_after_it_was_shown_voids_next_edit(editor):
 
 def test_change_that_removes_its_place_clears_edit_without_error(editor):
     offered(editor, SECOND)
-    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"], below(5))
     editor.keys("5G2|D")
     reach(editor, CHANGED.replace("print(aera(2, 3))", "p"))
     shows(editor)

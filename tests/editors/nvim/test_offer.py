@@ -11,6 +11,7 @@ from tests.editors.nvim.test_next_edit import (
     SCREEN,
     SECOND,
     answer,
+    below,
     edit,
     journal,
     offered,
@@ -412,7 +413,7 @@ def test_offer_on_screen_does_not_keep_newer_one_away(editor):
     shows(editor, ["?", 0, "  → next edit: other.py:1 (<Tab>)"])
     answer(editor, SECOND, id="two")
     editor.keys("x")
-    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"], below(5))
 
 
 def test_server_hears_what_was_shown(editor):

@@ -3,13 +3,14 @@
 import pytest
 
 from tests.editors.nvim.test_ghost import kill_server, replaced, status
-from tests.editors.nvim.test_next_edit import reach, shows
+from tests.editors.nvim.test_next_edit import below, reach, shows
 from tests.editors.scenes import CARRIED, RENAMED, SHAPES
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 FIRST = [["-", 5, "area"], ["+", 5, "surface"]]
 SECOND = [["-", 8, "area"], ["+", 8, "surface"]]
+AWAY = ["?", 0, "  ↓ next edit: line 6 (<Tab>) · 2 here"]
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def shapes(served):
 def renamed(shapes):
     """One that shows how a rename goes on."""
     rename(shapes)
-    shows(shapes, *FIRST, *SECOND)
+    shows(shapes, *FIRST, *SECOND, AWAY)
     return shapes
 
 
@@ -56,7 +57,7 @@ def test_places_are_made_one_by_one(renamed):
     renamed.until(lambda: renamed.cursor[0] == 6, "the jump")
     renamed.keys("g<Tab>")
     reach(renamed, CARRIED.replace("print(surface", "print(area"))
-    shows(renamed, *SECOND)
+    shows(renamed, *SECOND, below(9, at=5))
     renamed.keys("u")
     reach(renamed, RENAMED)
 
@@ -71,7 +72,7 @@ def test_refused_it_goes_and_the_server_hears_of_it(renamed):
 def test_another_server_carries_on_after_a_kill(shapes):
     replaced(shapes, lambda: kill_server(shapes))
     rename(shapes)
-    shows(shapes, *FIRST, *SECOND)
+    shows(shapes, *FIRST, *SECOND, AWAY)
     carry(shapes)
 
 

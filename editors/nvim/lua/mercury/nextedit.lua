@@ -140,12 +140,20 @@ local function nearest()
   return best
 end
 
--- What all the edits are, where the next one is if it cannot be seen, and the key that goes there.
+-- Those of this buffer that scrolling would show.
+local function out_of_sight()
+  return vim.tbl_filter(function(hunk)
+    return hunk.buf == vim.api.nvim_get_current_buf() and not in_sight(hunk)
+  end, wanted())
+end
+
+-- What all the edits are, where the next one is if the key only goes there, and the key.
 local function hint()
   local hunk, mapped = nearest(), keys.key_of("n", "next_edit")
   local key = mapped and (" (%s)"):format(mapped) or ""
-  if in_sight(hunk) then
-    return ("next edit: %s%s"):format(offer.summary, key)
+  if is_near(hunk) then
+    local unseen = #out_of_sight()
+    return ("next edit: %s%s%s"):format(offer.summary, key, unseen > 0 and (" · %d out of sight"):format(unseen) or "")
   end
   local here = hunk.buf == vim.api.nvim_get_current_buf()
   local below = hunk.row > vim.api.nvim_win_get_cursor(0)[1] - 1
@@ -169,12 +177,12 @@ local function wrapped(text, width)
   return lines
 end
 
--- Said at the cursor's line: what will change where it cannot be seen, and what the server has to say about it. What
--- does not fit behind the line stands below it.
+-- Said at the cursor's line: what will change away from it or where it cannot be seen, and what the server has to say
+-- about it. What does not fit behind the line stands below it.
 local function draw_hint()
   local below = offer.note ~= "" and { offer.note } or {}
   local mark = {}
-  if not vim.iter(wanted()):all(in_sight) then
+  if not is_near(nearest()) or not vim.iter(wanted()):all(in_sight) then
     local text = "  " .. hint()
     local info = vim.fn.getwininfo(vim.api.nvim_get_current_win())[1]
     if vim.fn.virtcol("$") + vim.fn.strdisplaywidth(text) + info.textoff <= info.width then
@@ -400,6 +408,7 @@ local function make_all(target)
   if problem then
     return drop(problem)
   end
+  local unseen = target and out_of_sight() or {}
   if target then
     make_one(target)
   end
@@ -408,6 +417,9 @@ local function make_all(target)
   end
   if offer.made > 0 then
     finish()
+  end
+  if #unseen > 0 then
+    say(("changed out of sight too, at line %d: u reverts"):format(unseen[1].row + 1))
   end
 end
 
