@@ -187,7 +187,7 @@ def test_distant_edit_is_jumped_to_first(editor):
     reach(editor, text.replace("aera()", "area()")[1:])
 
 
-def test_what_changes_out_of_sight_is_said_before_and_after(editor):
+def test_changes_out_of_sight_are_said_before_and_after(editor):
     text = TEXT + "\n" * 80 + "aera()\n"
     offered(editor, FIRST, edit(85, 0, 4, "area"), text=text, summary="2 edits")
     editor.until(lambda: ["?", 0, "  next edit: 2 edits (<Tab>) · 1 out of sight"] in editor.lua(SCREEN), "the hint")
