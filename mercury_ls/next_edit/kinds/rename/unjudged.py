@@ -51,8 +51,31 @@ Places = list[tuple[Snapshot, int]]
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
-    """Names the places beside the `places_offered`, each a file and an offset; empty if there are none."""
+    """Names the places beside the `places_offered`, each a file and an offset, and counts those in text; empty if there
+    are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
+    note = _note_of(places, taken, rule, home, files, project, places_offered)
+    left = _in_text(rule, home, places_offered | {(file.uri, at) for file, at in places})
+    return "; ".join(filter(None, (note, f"{counted(left, 'mention')} in text left" if left else "")))
+
+
+def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> int:
+    """How often comments and strings of the file still mention what others can see under its old name."""
+    if _seen_elsewhere(rule, home) is None:
+        return 0
+    mentions = islice(scopes.mentions(home, rule.before), MOST_MENTIONS)
+    return sum((home.uri, at) not in beside and syntax.inside(home, at) is not None for at in mentions)
+
+
+def _note_of(
+    places: Places,
+    taken: Places,
+    rule: Rename,
+    home: Snapshot,
+    files: Iterable[Snapshot],
+    project: Project,
+    places_offered: Set[tuple[str, int]],
+) -> str:
     if not places:
         lines = {home.line_of(at) for uri, at in places_offered if uri == home.uri}
         assigned = assigned_by_its_old_name(rule, home, project)
