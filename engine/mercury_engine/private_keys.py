@@ -18,12 +18,12 @@ BEFORE = re.compile(r"-{2,5} ?(?P<kind>BEGIN|END) (?:[A-Z0-9]+ ){0,3}\Z")
 BEHIND = re.compile(r" ?-{1,5}")
 LONGEST_MARK = 64
 AGE = re.compile(r"AGE-SECRET-KEY-(?=[A-Z0-9])")
-AGE_PIECE = re.compile(r"(?:\\+[nrt]|[^A-Za-z0-9\\]){0,40}([A-Z0-9][A-Za-z0-9]*)")
+AGE_PIECE = re.compile(r"(?:\\{1,8}[nrt]|[^A-Za-z0-9\\]){0,40}([A-Z0-9][A-Za-z0-9]*)")
 AGE_CHARACTERS = 59
 
-BREAK = re.compile(r"\r\n?|\n|(?:\\+r)?\\+n|\\+r|%0[AD]|&#1[03];|&#x[AD];|</?\w+ */?>|&(?=\w+=)", re.IGNORECASE)
+BREAK = re.compile(r"\r\n?|\n|(?:\\{1,8}r)?\\{1,8}n|\\{1,8}r|%0[AD]|&#1[03];|&#x[AD];|</?\w+ */?>|&(?=\w+=)", re.IGNORECASE)
 """Where a line of a key ends: in a string by an escape, in a form or a page by what follows."""
-RUN = re.compile(r"[+/]*[A-Za-z0-9][A-Za-z0-9+/]*={0,2}")
+RUN = re.compile(r"(?<![+/])[+/]*[A-Za-z0-9][A-Za-z0-9+/]*={0,2}")
 HEADER = re.compile(r"(?:^|[^\w-])[A-Z][A-Za-z0-9-]{2,40}: ")
 PREFIX = re.compile(r"(?<![\w+/=\"'`])[A-Za-z]{1,2}(?=[\"'`])|^\s*\d{1,5}(?=[\s:.|)])")
 """Of a string literal, or the number of a line."""

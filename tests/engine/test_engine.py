@@ -180,13 +180,13 @@ def test_warming_may_stop_half_way_and_go_on_later():
 
 def test_warming_measures_what_the_start_had_no_time_to_and_only_once():
     answering = MercuryEngine(random_runtime(), TOKENIZER)
-    measured = [*answering.costs.rows]
+    measured = [*answering._decoder.costs.rows]
     asked = request("x = $0")
     next(answering.warm(asked))
     assert sum(1 for _ in answering.warm(asked)) > 0
     assert sum(1 for _ in answering.warm(asked)) == 0
     assert measured == [1, 32]
-    assert [*answering.costs.rows] == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert [*answering._decoder.costs.rows] == [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 def test_files_keep_their_own_rows_which_all_sessions_share():

@@ -44,7 +44,6 @@ def test_masking_keys_moves_nothing(text):
     masked = mask_keys(text)
     assert len(masked) == len(text)
     assert all(new in (old, "*") for old, new in zip(text, masked, strict=True))
-    assert mask_keys(masked) == masked
 
 
 @pytest.mark.parametrize(
