@@ -40,7 +40,7 @@ COLUMNS = "utf-16"
 PREFIX = "fresh_"
 PATIENCE_SECONDS = 30.0
 UNREAD = "still being indexed"
-NOTHING = "nothing follows from the last edits"
+NOTHING = "no rule knows what follows from the last edits"
 LARGEST = 60_000
 VERDICTS = ("complete", "said", "unsaid", "beyond", "wrong", "silent")
 
