@@ -21,7 +21,9 @@ AGE = re.compile(r"AGE-SECRET-KEY-(?=[A-Z0-9])")
 AGE_PIECE = re.compile(r"(?:\\{1,8}[nrt]|[^A-Za-z0-9\\]){0,40}([A-Z0-9][A-Za-z0-9]*)")
 AGE_CHARACTERS = 59
 
-BREAK = re.compile(r"\r\n?|\n|(?:\\{1,8}r)?\\{1,8}n|\\{1,8}r|%0[AD]|&#1[03];|&#x[AD];|</?\w+ */?>|&(?=\w+=)", re.IGNORECASE)
+BREAK = re.compile(
+    r"\r\n?|\n|(?:\\{1,8}r)?\\{1,8}n|\\{1,8}r|%0[AD]|&#1[03];|&#x[AD];|</?\w+ */?>|&(?=\w+=)", re.IGNORECASE
+)
 """Where a line of a key ends: in a string by an escape, in a form or a page by what follows."""
 RUN = re.compile(r"(?<![+/])[+/]*[A-Za-z0-9][A-Za-z0-9+/]*={0,2}")
 HEADER = re.compile(r"(?:^|[^\w-])[A-Z][A-Za-z0-9-]{2,40}: ")
