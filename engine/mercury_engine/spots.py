@@ -54,7 +54,7 @@ WEIGHTS = {
     "above_60": 0.476,
     "above_200": -0.757,
 }
-"""Fitted to 300 commits of seventy repositories."""
+"""Fitted to 300 commits of 47 repositories."""
 
 
 class PastEdit(Struct, frozen=True):

@@ -248,12 +248,12 @@ def _row(
     """The moment before hunk `number`: it is expected, and so are the later hunks that lie entirely in its window."""
     target, applied = hunks[number], hunks[:number]
     lines = _state(change, target.path, applied)
-    place = _place(target, applied)
+    place = place_after(target, applied)
     start = max(0, min(place - draw.randint(2, WINDOW - len(target.old) - 2), len(lines) - WINDOW))
     stop = start + WINDOW
     expected = []
     for hunk in sorted(hunks[number:], key=lambda hunk: hunk.first):
-        first = _place(hunk, applied)
+        first = place_after(hunk, applied)
         if hunk.path == target.path and start <= first and first + len(hunk.old) <= stop:
             expected.append((hunk, Replacement(first - start, first - start + len(hunk.old), "".join(hunk.new))))
     return make(
@@ -272,7 +272,7 @@ def _silence(change: Change, hunks: Sequence[CommitHunk], make: Callable[..., Ed
     """The moment after all hunks: near the last edit, or anywhere in a changed file, no edit is due."""
     last = hunks[-1]
     lines = _state(change, last.path, hunks)
-    near = _place(last, hunks) if draw.random() < 0.7 else draw.randrange(len(lines) or 1)
+    near = place_after(last, hunks) if draw.random() < 0.7 else draw.randrange(len(lines) or 1)
     start = max(0, min(near - draw.randint(2, WINDOW - 2), len(lines) - WINDOW))
     return make(
         last.path,
@@ -292,7 +292,7 @@ def _state(change: Change, path: str, applied: Sequence[CommitHunk]) -> list[str
     return lines
 
 
-def _place(hunk: CommitHunk, applied: Iterable[CommitHunk]) -> int:
+def place_after(hunk: CommitHunk, applied: Iterable[CommitHunk]) -> int:
     """The position of the hunk once `applied` has been done."""
     earlier = (other for other in applied if other.path == hunk.path and other.first < hunk.first)
     return hunk.first + sum(len(other.new) - len(other.old) for other in earlier)
@@ -301,13 +301,13 @@ def _place(hunk: CommitHunk, applied: Iterable[CommitHunk]) -> int:
 def _cursor(path: str, applied: Sequence[CommitHunk], start: int) -> int:
     if not applied or applied[-1].path != path:
         return -1
-    line = _place(applied[-1], applied) + max(0, len(applied[-1].new) - 1) - start
+    line = place_after(applied[-1], applied) + max(0, len(applied[-1].new) - 1) - start
     return line if 0 <= line < WINDOW else -1
 
 
 def _edits(applied: Sequence[CommitHunk]) -> tuple[Edit, ...]:
     """The newest few edits, oldest first, each at its line at the time."""
-    places = [(hunk, _place(hunk, applied[:number])) for number, hunk in enumerate(applied)]
+    places = [(hunk, place_after(hunk, applied[:number])) for number, hunk in enumerate(applied)]
     return tuple(Edit(hunk.path, place, "".join(hunk.old), "".join(hunk.new)) for hunk, place in places[-HISTORY:])
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from mercury_engine import spots
 from mercury_engine.spots import SIGNS, PastEdit
 from mercury_training import jsonl
-from mercury_training.corpus.history import CommitHunk, in_plausible_order
+from mercury_training.corpus.history import in_plausible_order, place_after
 from mercury_training.edits.commits import Commit
 from mercury_training.edits.rows import joined
 from mercury_training.errors import reported
@@ -52,7 +52,7 @@ def questions(commit: Commit, draw: random.Random) -> Iterator[PlaceQuestion]:
     files = {path: list(lines) for path, lines in commit.change.before.items()}
     past: list[PastEdit] = []
     for number, hunk in enumerate(hunks):
-        first = hunk.first + _moved(hunk, hunks[:number])
+        first = place_after(hunk, hunks[:number])
         if number in numbers:
             yield PlaceQuestion(
                 tuple(past),
@@ -98,12 +98,6 @@ def _table(question: PlaceQuestion, draw: random.Random) -> tuple[np.ndarray, np
         return None
     chosen = [*near, *draw.sample(other, min(LINES, len(other)))]
     return np.array([values for values, _ in chosen]), np.array([is_near for _, is_near in chosen])
-
-
-def _moved(hunk: CommitHunk, earlier: Sequence[CommitHunk]) -> int:
-    """How far a hunk has moved by those above it."""
-    above = (other for other in earlier if other.path == hunk.path and other.first < hunk.first)
-    return sum(len(other.new) - len(other.old) for other in above)
 
 
 def _drawn(path: Path, commits: int) -> list[PlaceQuestion]:
