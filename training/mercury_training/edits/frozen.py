@@ -32,19 +32,20 @@ TINY = 1e-12
 
 
 class _Rounded(torch.autograd.Function):
-    """x @ weight.T, where weight is int8 with a scale for each output."""
+    """x @ weight.T, where weight is int8 with a scale for each output. It is kept twice, since a product with a
+    transposed matrix takes up to four tenths longer."""
 
     @staticmethod
-    def forward(ctx, x_RI: Tensor, weight_OI: Tensor, scale_O: Tensor) -> Tensor:
+    def forward(ctx, x_RI: Tensor, weight_OI: Tensor, weight_IO: Tensor, scale_O: Tensor) -> Tensor:
         ctx.save_for_backward(weight_OI, scale_O)
         rounded_RI, scale_R1 = _rounded(x_RI)
-        return int8_product(rounded_RI, weight_OI.t()).float() * scale_R1 * scale_O
+        return int8_product(rounded_RI, weight_IO).float() * scale_R1 * scale_O
 
     @staticmethod
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         weight_OI, scale_O = ctx.saved_tensors
         rounded_RO, scale_R1 = _rounded(gradients[0] * scale_O)
-        return int8_product(rounded_RO, weight_OI).float() * scale_R1, None, None
+        return int8_product(rounded_RO, weight_OI).float() * scale_R1, None, None, None
 
 
 def _rounded(x_RI: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,6 +61,7 @@ class FrozenLinear(nn.Module):
         outputs, inputs = linear.weight.shape
         weight_OI, scale_O1 = _rounded(linear.weight.detach().float())
         self.register_buffer("rounded", weight_OI)
+        self.register_buffer("transposed", weight_OI.t().contiguous())
         self.register_buffer("scale", scale_O1[:, 0])
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
         self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
@@ -69,7 +71,7 @@ class FrozenLinear(nn.Module):
 
     def forward(self, x_BTI: Tensor) -> Tensor:
         x_RI = x_BTI.flatten(0, -2)
-        y_RO = _Rounded.apply(x_RI, self.rounded, self.scale)
+        y_RO = _Rounded.apply(x_RI, self.rounded, self.transposed, self.scale)
         if self.bias is not None:
             y_RO = y_RO + self.bias
         if self.up is not None and self.down is not None:

@@ -24,7 +24,7 @@ from mercury_training.corpus.sources import language_of
 from mercury_training.edits.commits import Commit
 from mercury_training.rows.packing import RANGES, Packed, RowShape
 
-SHAPES = (RowShape(512, 0), RowShape(768, 0), RowShape(1024, 0))
+SHAPES = tuple(RowShape(clean, 0) for clean in range(384, 1025, 128))
 KEEPS = 2
 """The most places after an edit at which nothing is due."""
 KEEP, EARLY = 0.45, 0.2
