@@ -15,7 +15,6 @@ from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched,
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.continuation import continued, left_to_rewrite
-from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.decoding import UNFORCED, DecodingOptions, Forced
 from mercury_engine.decode.denoise import HoleDecoder, HoleDecoding, stream_start
@@ -80,7 +79,6 @@ class MercuryEngine:
         tokenizer: Tokenizer,
         *,
         calibration: Calibration | None = None,
-        copy_bias: CopyBias | None = None,
         costs: Costs | None = None,
         pace: ReadingPace | None = None,
         decode: Decode = "policy",
@@ -114,7 +112,6 @@ class MercuryEngine:
             report=self.report,
             decode=decode,
             pace=pace or ReadingPace(costs, clock),
-            copy_bias=copy_bias,
         )
 
     def infill(self, request: InfillRequest) -> Generator[Draft]:
@@ -459,7 +456,6 @@ def open_engine(
         runtime,
         tokenizer,
         calibration=read_calibration(folder),
-        copy_bias=read_copy_bias(folder),
         decode=decode,
         bar=bar,
         memory=max(LEAST_MEMORY, (resources.memory or MEMORY) - weights),

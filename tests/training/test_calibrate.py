@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.decode.copy_bias import CopyMatch, read_copy_bias
-from mercury_engine.decode.drafts import PromptLookup
 from mercury_engine.model import network as models
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import read
-from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE
+from mercury_engine.model.fitted import CALIBRATION_FILE
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.opening import open_model
-from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_bar, fit_confidence, main, report, shown_at
 from tests.engine.test_opening import CPU, added
@@ -91,7 +88,7 @@ def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
     """Each row has several answers, which are alike."""
     sides = []
 
-    def twice_each(runtime, tokenizer, bias, rows):
+    def twice_each(runtime, tokenizer, rows):
         seen = [(-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 5) for one in rows for _ in range(2)]
         return [Observation(each, False) for each in seen]
 
@@ -106,45 +103,28 @@ def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
 
 def test_starts_of_whole_words_are_all_looked_at():
     runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
-    found = list(calibrate.answer_observations(runtime, TOKENIZER, None, [row(1)]))
+    found = list(calibrate.answer_observations(runtime, TOKENIZER, [row(1)]))
     lengths = [each.features[2] for each in found]
     assert len(found) > 2
     assert len(set(lengths)) == len(lengths)
     assert found[0].weight == pytest.approx(calibrate.LINES / len(found) ** 0.5)
 
 
-def copied(monkeypatch, token):
-    """Whether each token of an answer equals a copy that is the same everywhere."""
-    monkeypatch.setattr(PromptLookup, "best_copy", lambda self, typed: CopyMatch(token, 1, 1, 1.0))
-    runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
-    return [each.right for each in calibrate.copy_observations(runtime, TOKENIZER, [row(1)])]
-
-
-def test_copied_end_counts_only_where_an_answer_ends(monkeypatch):
-    of_a_token, of_the_end = copied(monkeypatch, 70), copied(monkeypatch, EOM)
-    assert of_the_end == [*of_a_token, True]
-    assert not any(of_a_token)
-
-
 def test_coefficients_land_beside_weights_and_under_their_checksums(tmp_path, capsys):
     calibrated(tmp_path)
     out = capsys.readouterr().out
-    assert "copied tokens" in out
     assert "answers, 0 right" in out
     assert "bar 0.45: 0 of 4 rows get a completion" in out
-    assert read_copy_bias(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
-    assert COPY_BIAS_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     read(tmp_path / "int8")
 
 
-def test_added_model_gets_coefficients_but_no_copy_bias(tmp_path, capsys):
+def test_added_model_gets_coefficients(tmp_path, capsys):
     folder, model = rows_in(tmp_path), added(tmp_path / "tiny")
     assert not open_model(model, CPU).info().calibrated
     main(["--model", str(model), "--set", str(folder)])
     assert "answers, 0 right" in capsys.readouterr().out
     assert (model / CALIBRATION_FILE).exists()
-    assert not (model / COPY_BIAS_FILE).exists()
     assert open_model(model, CPU).info().calibrated
 
 

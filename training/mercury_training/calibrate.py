@@ -1,9 +1,8 @@
-"""Fits P(accept), the bar and the copy bias of a model: `python -m mercury_training.calibrate --model NAME --set SET`.
+"""Fits P(accept) and the bar of a model: `python -m mercury_training.calibrate --model NAME --set SET`.
 
-Writes `copy_bias.json` and `confidence.json` beside the weights; an added model has no copy bias. Use other rows than
-those that the model is evaluated on: a set cut with `mercury_training.evaluate.sets build --apart-from`. A fit to half
-of the rows is tested on the other half; then all of them are used. No copy bias is written if it does not help. The
-bar is the lowest at which four of five completions that it lets through are right as far as they go.
+Writes `confidence.json` beside the weights. Use other rows than those that the model is evaluated on: a set cut with
+`mercury_training.evaluate.sets build --apart-from`. A fit to half of the rows is tested on the other half; then all of
+them are used. The bar is the lowest at which four of five completions that it lets through are right as far as they go.
 """
 
 import argparse
@@ -11,33 +10,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
 from mercury_engine.api import Engine, Filled, InfillRequest
-from mercury_engine.decode import confidence, copy_bias
+from mercury_engine.decode import confidence
 from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
-from mercury_engine.decode.canvas import fuse
-from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names
-from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import measure_costs
-from mercury_engine.decode.drafts import PromptLookup
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.engine import BAR, MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
-from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, read_fitted, write_fitted
+from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted, write_fitted
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.opening import check_layout, open_model
 from mercury_engine.record import read_record
-from mercury_engine.tokens.layout import LayoutRow, answer_ids, budget_for, freeze, lay_out
-from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate.metrics import ece
 from mercury_training.fit.logistic import newton, sigmoid
@@ -50,15 +41,9 @@ LEAST_SPREAD = 0.3
 DEFAULTS = Calibration()
 LINES = 2.0
 """The weight of a line, blocks being 1: most typing continues a line."""
-LONGEST = 64
-"""The number of tokens examined in each true answer."""
 SHOWN_RIGHT = 0.8
 """The share of what is shown that has to be right as far as it goes."""
 BARS = tuple(percent / 100 for percent in range(round(BAR * 100), 96))
-COPIES = 100
-"""Rows from which the copy bias is fitted: every token of a true answer that might be a copy counts."""
-MIN_GAIN = 0.01
-"""Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
 
 class Observation(Struct, frozen=True):
@@ -120,7 +105,7 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     rows = sample([row for row in read_rows(folder / "fim.jsonl") if row.kind != "random_span"], limit)
     if (model := model_folders.resolve(name)) is None:
         raise TrainingError(f"{name} has no weights: name an installed model or its folder")
-    halves, bias = (rows[::2], rows[1::2]), None
+    halves = rows[::2], rows[1::2]
     is_added = read_record(model) is not None
     if is_added:
         engine = open_model(model)
@@ -128,9 +113,7 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     else:
         check_layout(model)
         runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
-        copies = (list(copy_observations(runtime, tokenizer, half[: COPIES // 2])) for half in halves)
-        bias = _useful_copy_bias(*copies)
-        fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
+        fitting, held_out = (list(answer_observations(runtime, tokenizer, half)) for half in halves)
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
     fitted = read_fitted(model, CALIBRATION_FILE, Calibration)
@@ -140,43 +123,17 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
     judged = [pair for fit, others in sides for pair in _judged(fit_confidence(fit, before, ridge), others)]
     bar = fit_bar(judged)
     print(f"bar {bar}: {shown_at(bar, judged)}")
-    _write(model, CALIBRATION_FILE, replace(fit_confidence([*fitting, *held_out], before, ridge), bar=bar))
+    _write(model, replace(fit_confidence([*fitting, *held_out], before, ridge), bar=bar))
     if not is_added:
-        _write(model, COPY_BIAS_FILE, bias)
         seal(model)
 
 
-def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Sequence[FimRow]) -> Iterator[Observation]:
-    """Along each true answer: the model's own odds of the best copy, its features, and whether it is the next token.
-
-    At the end of an answer the next token is unknown, so only copies of an end count there.
-    """
-    chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
-    for row in shown("copies", rows):
-        infill = request(row, row.id, "medium")
-        laid_out = lay_out(tokenizer, infill, freeze(tokenizer, infill, budget), budget)
-        answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
-        copies = PromptLookup.of(tokenizer, laid_out, 0, line=infill.spans[0].mode == "line")
-        typed = laid_out.holes[0].part.encode("utf-8", "replace")
-        for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
-            copy = copies.best_copy(typed)
-            if copy is not None and (token != EOM or copy.token == EOM):
-                own = chooser.log_odds(logits_V, typed, copy.token)
-                yield Observation(copy_bias.features(own, copy), copy.token == token)
-            copies.advance(token)
-            typed = tokenizer.remaining(typed, token)
-
-
-def answer_observations(
-    runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Sequence[FimRow]
-) -> Iterator[Observation]:
+def answer_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Sequence[FimRow]) -> Iterator[Observation]:
     """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. The
     weight of a row grows with the root of their number, since they are alike."""
     recording = _RecordingCalibration()
     watched = _RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
-    engine = MercuryEngine(
-        runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
-    )
+    engine = MercuryEngine(runtime, tokenizer, costs=measure_costs(runtime), bar=1.0, presentation=watched)
     for row in shown("answers", rows):
         _answer(engine, replace(request(row, row.id, "low"), invoked=False))
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
@@ -201,11 +158,6 @@ def _answer(engine: Engine, question: InfillRequest) -> list[Filled]:
     for _ in engine.warm(question):
         pass
     return [draft.spans[0] for draft in engine.infill(question)]
-
-
-def _fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
-    """Fit the copy bias, regularised towards the model's own odds."""
-    return CopyBias(*(round(weight, 4) for weight in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
 
 
 def fit_confidence(
@@ -278,25 +230,6 @@ def report(
     return "\n".join(lines)
 
 
-OWN_OPINION = CopyBias(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
-
-
-def _useful_copy_bias(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> CopyBias | None:
-    """The copy bias, if it predicts rows that it was not fitted on better than the model alone does."""
-    if not fitting or not held_out:
-        return None
-    observations = [*fitting, *held_out]
-    alone, bias = (_cross_entropy(held_out, bias) for bias in (OWN_OPINION, _fit_copy_bias(fitting)))
-    print(f"{len(observations)} copied tokens: {alone:.3f} nats each by the model alone, {bias:.3f} with a copy bias")
-    return _fit_copy_bias(observations) if alone - bias > MIN_GAIN else None
-
-
-def _cross_entropy(observations: Sequence[Observation], bias: CopyBias) -> float:
-    inputs, right = _table(observations)
-    scores = inputs @ np.array(msgspec.structs.astuple(bias))
-    return float(np.mean(np.logaddexp(0, scores) - right * scores))
-
-
 def _fit(observations: Sequence[Observation], prior: Sequence[float], ridge: float = RIDGE) -> Iterator[float]:
     inputs, right = _table(observations)
     counts = np.array([observation.weight for observation in observations])
@@ -309,20 +242,9 @@ def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]
     )
 
 
-def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: LayoutRow, answer: Sequence[int]) -> np.ndarray:
-    """Logits after the row and after each token of the answer but the last, WV."""
-    ids = np.array([*row.ids, *answer[:-1]], np.int32)
-    following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
-    positions = np.concatenate([row.positions, following])
-    listener = HintBuilder.of(row, tokenizer, hints=runtime.config.hints)
-    fused = fuse(0, listener.build(ids, positions), len(row.ids) - 1)
-    return np.asarray(runtime.forward(fused.rows, runtime.cache()).logits_WV)
-
-
-def _write(folder: Path, name: str, fitted: CopyBias | Calibration | None) -> None:
-    write_fitted(folder, name, fitted)
-    if fitted is not None:
-        print(f"{folder / name}: {fitted}", file=sys.stderr)
+def _write(folder: Path, calibration: Calibration) -> None:
+    write_fitted(folder, CALIBRATION_FILE, calibration)
+    print(f"{folder / CALIBRATION_FILE}: {calibration}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -55,15 +55,6 @@ class Chooser:
         permitted_V = self._permitted(logits_V, typed)
         return _chosen(permitted_V, int(permitted_V.argmax()), runners_up)
 
-    def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
-        """The log odds of a permitted token against all other permitted tokens except the end."""
-        permitted_V = self._permitted(logits_V, typed)
-        if token != EOM:
-            permitted_V[EOM] = -np.inf
-        odds_V = np.exp(permitted_V - permitted_V.max())
-        own = float(odds_V[token])
-        return float(np.log(max(own, SMALLEST_ODDS)) - np.log(max(float(odds_V.sum()) - own, SMALLEST_ODDS)))
-
     def forced(self, logits_V: np.ndarray, typed: bytes, token: int, runners_up: int = 0) -> Choice:
         """A given token with its probability."""
         return _chosen(self._permitted(logits_V, typed), token, runners_up)

@@ -14,7 +14,6 @@ from msgspec import Struct
 from mercury_engine.api import SpanMode
 from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.names import KnownNames
@@ -53,7 +52,6 @@ class Decoder(Struct, frozen=True, eq=False, kw_only=True):
     report: Report
     decode: Decode
     pace: ReadingPace
-    copy_bias: CopyBias | None = None
     canvases: Sequence[int] = CANVASES
 
     def read(self, session: EngineSession, prefix: HintedPrefix) -> Passes[bool]:
@@ -328,7 +326,7 @@ class Decoding(Generic[A]):
         accepted, number, options = [], -1, self.options
         while True:
             answer, chooser, before = self.answers[self.number], self._decoder.chooser, len(self.ids)
-            logits_V = self._apply_copy_bias(fused.clean_row(logits_WV, fused.first + 1 + number), answer)
+            logits_V = fused.clean_row(logits_WV, fused.first + 1 + number)
             choice = self._choose(logits_V, answer)
             names = options.names if len(answer.choices) >= len(options.forced.ids) else None
             self._rivals = competing(names, answer, choice, logits_V, chooser)
@@ -352,16 +350,6 @@ class Decoding(Generic[A]):
         if self.number == forced.number and count < len(forced.ids):
             return chooser.forced(logits_V, answer.typed, forced.ids[count], self.options.runners_up)
         return chooser.best(logits_V, answer.typed, self.options.runners_up)
-
-    def _apply_copy_bias(self, logits_V: np.ndarray, answer: A) -> np.ndarray:
-        """Apply the copy bias, to insertions only: copies do not tell how old text should change."""
-        bias = self._decoder.copy_bias
-        if bias is None or answer.mode == "edit":
-            return logits_V
-        match = self._lookups[self.number].best_copy(answer.typed)
-        if match is None:
-            return logits_V
-        return bias.apply(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, match.token), match)
 
     def _commit(self, choice: Choice) -> None:
         answer = self.answers[self.number]

@@ -4,12 +4,11 @@ Prompt lookup (Saxena 2023; LLMA, Yang et al. 2023) drafts the continuation of a
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby, islice, repeat, takewhile
+from itertools import chain, repeat, takewhile
 
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.decode.copy_bias import CopyMatch
 from mercury_engine.tokens.hints import LineEnds
 from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.spelling import Spelling
@@ -31,8 +30,6 @@ LONGEST_MATCH = 16
 SHORTEST_MATCH = 2
 PLACES = 64
 """How many occurrences of the last token are compared."""
-VOTES = 8
-"""How many of the longest matches vote on the best copy."""
 
 
 class Proposal(Struct, frozen=True):
@@ -150,20 +147,6 @@ class PromptLookup:
             if ids := self._continuation(place + 1, typed):
                 return Proposal("copy", tuple(ids), growing_evidence("copy", alike, len(ids)))
         return Proposal("copy")
-
-    def best_copy(self, typed: bytes) -> CopyMatch | None:
-        """The token behind the longest matches that spell the partial word; behind the latest one if they disagree.
-
-        Only matches in the row count: an answer that copied itself would repeat forever.
-        """
-        matches = (match for match in self._matches() if match[1] < self._start)
-        for alike, group in groupby(matches, key=lambda match: match[0]):
-            latest = islice(group, VOTES)
-            followed = [ids[0] for _, place in latest if (ids := self._continuation(place + 1, typed))]
-            if followed:
-                agreeing = followed.count(followed[0]) / len(followed)
-                return CopyMatch(followed[0], alike, len(followed), agreeing)
-        return None
 
     def _matches(self) -> list[tuple[int, int]]:
         """Occurrences of the last token with the number of equal tokens up to there: longest first, then latest."""

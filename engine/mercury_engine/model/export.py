@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
-from mercury_engine.model.fitted import FITTED_FILES
+from mercury_engine.model.fitted import CALIBRATION_FILE
 from mercury_engine.model.provenance import note
 from mercury_engine.model.quantize import (
     GROUP,
@@ -73,7 +73,7 @@ def write(
     if source.resolve() == target.resolve():
         raise ModelError(f"{target}: holds the float weights; export to another folder")
     target.mkdir(parents=True, exist_ok=True)
-    for stale in [*target.glob("*.safetensors"), *(target / name for name in FITTED_FILES)]:
+    for stale in [*target.glob("*.safetensors"), target / CALIBRATION_FILE]:
         stale.unlink(missing_ok=True)
     _write_shards({name: quantised[name] for name in _in_order(config) if name in quantised}, target)
     write_config(config, target / CONFIG_FILE)

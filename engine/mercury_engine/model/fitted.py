@@ -9,8 +9,6 @@ from msgspec import Struct
 from mercury_engine.model.config import ModelError
 
 CALIBRATION_FILE = "confidence.json"
-COPY_BIAS_FILE = "copy_bias.json"
-FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE)
 
 Fitted = TypeVar("Fitted", bound=Struct)
 
@@ -26,9 +24,5 @@ def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
         raise ModelError(f"{path}: {error}; correct the file or remove it") from error
 
 
-def write_fitted(folder: Path, name: str, value: Struct | None) -> None:
-    """Write the coefficients; None removes the file."""
-    if value is None:
-        (folder / name).unlink(missing_ok=True)
-    else:
-        (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+def write_fitted(folder: Path, name: str, value: Struct) -> None:
+    (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

@@ -92,27 +92,6 @@ def test_snippets_that_the_row_had_no_room_for_are_copied_too():
     related = Snippet("x.py", "y = 1\n" * 400), Snippet("net.py", "socket.settimeout(3)\n")
     assert copied("socket.set$0", snippets=related)[0] == ".settimeout(3)"
     assert copied("socket.set$0", snippets=related[:1])[0] == ""
-    assert best_copy("x = socket.set$0", snippets=related) == (".", 1.0)
-
-
-def best_copy(marked, said="", **options):
-    row = row_of(marked, **options)
-    lookup = PromptLookup.of(TOKENIZER, row, 0, line=True)
-    for token in TOKENIZER.encode(said):
-        lookup.advance(token)
-    found = lookup.best_copy(row.holes[0].part.encode() if not said else b"")
-    return found and (TOKENIZER.decode([found.token]), found.agreeing)
-
-
-def test_best_copy_is_the_latest_and_never_of_the_answer_itself():
-    assert best_copy("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
-    assert best_copy("$0") is None
-    text, agreeing = best_copy("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
-    assert text == "y"
-    assert agreeing == pytest.approx(2 / 3)
-    assert best_copy("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
-    assert best_copy("x = 1\ny = $0\n", said="f(alpha) + f(") is None
-    assert best_copy("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
 
 
 @pytest.mark.parametrize(

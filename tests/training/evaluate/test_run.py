@@ -213,14 +213,12 @@ def test_rivals_take_turns(folder, monkeypatch):
     assert "ar" not in by_row["2"], "spans are not compared"
 
 
-def test_executed_answers_have_only_the_model_as_rival(monkeypatch):
-    ways = {
-        name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "no_copying", "copy", "ngram")
-    }
+def test_executed_answers_have_only_completers_as_rivals(monkeypatch):
+    ways = {name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "copy", "ngram")}
     monkeypatch.setattr(evaluate, "open_subject", lambda model, costs: Subject(Knowing("x").info(), "", 1, ways))
     monkeypatch.setattr(evaluate, "read_humaneval", lambda source, name: [row(0)])
     found = evaluate.evaluate(Run(model="x", humaneval=Path("clone")))
-    assert {result.by for result in found.results} == {"policy", "no_copying", "copy", "ngram"}
+    assert {result.by for result in found.results} == {"policy", "copy", "ngram"}
 
 
 def test_folder_without_rows_is_named(tmp_path):
@@ -289,7 +287,7 @@ def test_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     found = evaluate.evaluate(Run(model=str(tmp_path / "int8"), sets=(folder,)))
     texts = {(r.id, r.by): r.suggestion.text for r in found.results}
     assert found.parameters == sum(p.numel() for p in create(TINY, 0).parameters())
-    assert {by for _, by in texts} == {"policy", "ar", "unverified", "no_copying", "copy", "ngram"}
+    assert {by for _, by in texts} == {"policy", "ar", "unverified", "copy", "ngram"}
     assert all(texts[number, "policy"] == texts[number, "ar"] for number in "013"), "verified is autoregressive"
     assert all(r.suggestion.forwards == 1 for r in found.results if r.by == "unverified")
     assert all(r.suggestion.settled == r.suggestion.forwards for r in found.results if r.by == "ar")

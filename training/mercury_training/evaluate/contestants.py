@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from mercury_engine import model_folders
@@ -14,7 +13,6 @@ from mercury_engine.api import Effort, Engine, EngineInfo
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.decode import policy
 from mercury_engine.decode.confidence import read_calibration
-from mercury_engine.decode.copy_bias import read_copy_bias
 from mercury_engine.decode.costs import Costs, measure_costs
 from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, read_config
@@ -26,17 +24,15 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.evaluate.baselines import BASELINES
 from mercury_training.rows.fim_rows import FimRow, request
 
-Decode = Literal["policy", "ar", "ar+copy", "unverified", "no_copying"]
+Decode = Literal["policy", "ar", "ar+copy", "unverified"]
 
 DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
     "policy": ("policy", "medium"),
     "ar": ("ar", "medium"),
     "ar+copy": ("ar+copy", "medium"),
     "unverified": ("policy", "instant"),
-    "no_copying": ("policy", "medium"),
 }
-"""Ways to decode, and the effort of each; no answer is held back for being unlikely. Without copying, a model has
-neither n-gram hints nor a copy bias: this shows what it knows by itself."""
+"""Ways to decode, and the effort of each; no answer is held back for being unlikely."""
 
 
 PIECE = 1 << 20
@@ -86,38 +82,11 @@ def open_subject(model: str, costs: Costs | None = None) -> Subject:
     runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
     calibration, costs = read_calibration(folder), costs or measure_costs(runtime)
     ways = {}
-    copy_bias = read_copy_bias(folder)
     for name, (decode, effort) in DECODES.items():
-        copying = name != "no_copying"
-        if not (copying or copy_bias or runtime.config.hints):
-            continue  # it would be the model as it is
-        engine = MercuryEngine(
-            runtime if copying else _WithoutHints(runtime),
-            tokenizer,
-            calibration=calibration,
-            copy_bias=copy_bias if copying else None,
-            costs=costs,
-            decode=decode,
-            bar=0,
-        )
+        engine = MercuryEngine(runtime, tokenizer, calibration=calibration, costs=costs, decode=decode, bar=0)
         ways[name] = Contestant(name, engine, effort)
     info = ways["policy"].engine.info()
     return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)
-
-
-class _WithoutHints:
-    """A runtime that withholds n-gram hints from its model."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.config = msgspec.structs.replace(runtime.config, hints=False)
-        self.name, self.device, self.precision, self.batch = (
-            runtime.name,
-            runtime.device,
-            runtime.precision,
-            runtime.batch,
-        )
-        self.cache, self.pass_bytes = runtime.cache, runtime.pass_bytes
-        self.forward, self.forwards, self.padded = runtime.forward, runtime.forwards, runtime.padded
 
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:

@@ -13,15 +13,13 @@ from mercury_training.evaluate.contestants import BASELINES, Contestant, Subject
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.ledger import HeldOut, Identity, Ledger
 from mercury_training.evaluate.programs import Execute, executor
-from mercury_training.evaluate.scores import Evaluated, Result, key_of, score
+from mercury_training.evaluate.scores import Evaluated, Result, score
 from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_humaneval, read_rows, sample
 
 FILES = ("fim.jsonl", "fim_exec.jsonl")
-RIVALS = ("ar", "unverified", "no_copying")
+RIVALS = ("ar", "unverified")
 RIVAL_KINDS = ("single_line", "multi_line")
-PROGRAM_RIVALS = ("no_copying",)
-"""Rivals on rows that are run, to show what the model knows without copying. Decoding is compared on other rows."""
 
 NOT_GIVEN = "{} was not given"
 
@@ -96,8 +94,8 @@ def _answers(
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
     """The subject, its rivals on rows where decoding is compared, and the baselines."""
-    elsewhere = RIVALS if row.kind in RIVAL_KINDS else ()
-    rivals = PROGRAM_RIVALS if name.startswith("humaneval/") else elsewhere
+    is_compared = row.kind in RIVAL_KINDS and not name.startswith("humaneval/")
+    rivals = RIVALS if is_compared else ()
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])
     return [subject.contestants[name] for name in names if name in subject.contestants]
 
@@ -122,6 +120,6 @@ def _reasons(run: Run, subject: Subject) -> dict[str, str]:
         unknown = "without weights there are neither probabilities nor other ways to decode"
         names = ("params", "bits_per_byte", "accepted_per_forward", "speedup_over_ar", "ms_per_suggestion_ar")
         names += ("multi_line_speedup_over_ar", "multi_line_ms_per_suggestion", "multi_line_ms_per_suggestion_ar")
-        names += tuple(f"{key_of(rival)}_{kind}_em" for rival in RIVALS for kind in RIVAL_KINDS)
+        names += tuple(f"{rival}_{kind}_em" for rival in RIVALS for kind in RIVAL_KINDS)
         reasons |= dict.fromkeys(names, unknown)
     return reasons

@@ -80,7 +80,7 @@ def figures(evaluated: Evaluated) -> dict:
     main = _main_set(evaluated)
     ours = _of(evaluated, set=main, by=evaluated.subject)
     subject = dict.fromkeys(KINDS) | _shares(ours)
-    comparisons = {name: _exact_of(evaluated, main, name) for name in ("ar", "unverified", "no_copying")}
+    comparisons = {name: _exact_of(evaluated, main, name) for name in ("ar", "unverified")}
     lines = [result for result in ours if result.kind == "single_line"]
     pairs = _pairs(evaluated, main, "single_line")
     block_pairs = _pairs(evaluated, main, "multi_line")
@@ -97,10 +97,6 @@ def figures(evaluated: Evaluated) -> dict:
         "single_line_em_not_copied": _not_copied(evaluated, main, evaluated.subject),
         "ar_single_line_em": _value(comparisons["ar"].get("single_line")),
         "unverified_single_line_em": _value(comparisons["unverified"].get("single_line")),
-        "alone_humaneval_infilling_single_line": _pass(evaluated, SINGLE_LINE_HUMANEVAL, "no_copying"),
-        "alone_single_line_em": _value(comparisons["no_copying"].get("single_line")),
-        "alone_multi_line_em": _value(comparisons["no_copying"].get("multi_line")),
-        "alone_single_line_em_not_copied": _not_copied(evaluated, main, "no_copying"),
         "ar_multi_line_em": _value(comparisons["ar"].get("multi_line")),
         "unverified_multi_line_em": _value(comparisons["unverified"].get("multi_line")),
         "accepted_per_forward": _per_forward(ours),
@@ -124,11 +120,6 @@ def figures(evaluated: Evaluated) -> dict:
     missing = {name for name, value in values.items() if value is None}
     values["reasons"] = {name: evaluated.reasons.get(name, "no rows of this kind were evaluated") for name in missing}
     return values
-
-
-def key_of(contestant: str) -> str:
-    """The name of a contestant in the keys of the last line."""
-    return "alone" if contestant == "no_copying" else contestant
 
 
 def table(evaluated: Evaluated) -> str:
@@ -209,7 +200,7 @@ def _not_copied(evaluated: Evaluated, main: str, contestant: str) -> float | Non
 def _set(evaluated: Evaluated, name: str) -> dict:
     """Every contestant's figures on one set."""
     return {
-        key_of(contestant): {
+        contestant: {
             "n": len(results),
             **{f"{kind}_em": _value(share) for kind, share in _shares(results).items()},
             **{f"{kind}_em_interval": _bounds(share) for kind, share in _shares(results).items()},

@@ -1,1 +1,1 @@
-"""Fits to a trained model: calibration, copy bias, the weights of its opinion."""
+"""Fits to a trained model: calibration, the weights of its opinion."""
