@@ -5,7 +5,6 @@ from lsprotocol import types as lsp
 from mercury_ls.lsp import inline, next_edit, status
 from mercury_ls.lsp.protocol import DidFocusParams, StatusParams
 from mercury_ls.lsp.server import COPILOT_ACCEPT, Server, path_of
-from mercury_ls.lsp.stronger_model import StrongerModel
 from mercury_ls.session.wiring import Wiring
 
 ANY_FILE = lsp.FileOperationRegistrationOptions(
@@ -58,8 +57,7 @@ def create_server(wiring: Wiring) -> Server:
 
 
 async def initialize(ls: Server, params: lsp.InitializeParams) -> None:
-    session = ls.start(params)
-    session.idle.add("offering a stronger model", StrongerModel(ls).tend)
+    ls.start(params)
     if ls.dialect == "copilot":
         ls.command(COPILOT_ACCEPT)(inline.accept)
     if ls.wants_menu:

@@ -25,14 +25,6 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
         PERSONAL,
     ] = "auto"
-    offer_stronger: Annotated[
-        bool,
-        Meta(
-            description="Offer once, after a while of use, to install a stronger model where this machine can run one. "
-            "Nothing is downloaded unless you agree."
-        ),
-        PERSONAL,
-    ] = True
     address: Annotated[
         str,
         Meta(

@@ -220,7 +220,6 @@ function M.exited(name, code, signal, id)
   leaving[id] = nil
   vim.schedule(function()
     require("mercury.status").forget(id)
-    require("mercury.question").forget(id)
     M.hide()
     if wanted then
       return

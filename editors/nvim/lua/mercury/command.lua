@@ -208,10 +208,6 @@ function commands.accept()
   end
 end
 
-function commands.answer()
-  require("mercury.question").answer()
-end
-
 function commands.dismiss()
   require("mercury").dismiss()
 end

@@ -24,9 +24,6 @@ function M.named(name, init_options)
         local level = vim.log.levels[({ "ERROR", "WARN" })[params.type] or "INFO"]
         require("mercury.say").say((params.message:gsub("^mercury: ", "")), level)
       end,
-      ["window/showMessageRequest"] = function(_, params, context)
-        return require("mercury.question").put(params, context.client_id)
-      end,
       ["mercury/didChangeStatus"] = function(_, params, context)
         require("mercury.status").changed(context.client_id, params)
       end,
