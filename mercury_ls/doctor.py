@@ -16,25 +16,25 @@ from msgspec import Struct
 from mercury_engine import model_folders
 from mercury_engine.api import WITHOUT_OPENVINO, EngineError
 from mercury_engine.installation import with_extra
-from mercury_engine.record import SMALL_MODEL, ModelRecord, read_record
+from mercury_engine.record import read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.project.unended import FOLDER, Unended
-from mercury_ls.serve import auto, daemon
-from mercury_ls.serve.models import chosen_folder, verify
+from mercury_ls.serve import daemon
+from mercury_ls.serve.models import verify
 from mercury_ls.session.stats import default_file
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import (
     BY_RULES_ALONE,
-    MISSING,
-    STRONGER,
+    QUICKER,
     abbreviated,
     counted,
+    limited_to,
     one_line,
     reading_pace,
     remarks,
@@ -42,8 +42,6 @@ from mercury_ls.wording import (
 
 ANSWER_SECONDS = 5.0
 OPENVINO = "openvino"
-ADVICE = (STRONGER, f"auto: {MISSING}")
-"""Given with the model, and not again with the engine server that runs it."""
 WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "install it again: `pip install --force-reinstall .` in a clone of mercury-ls"
 
@@ -92,6 +90,12 @@ MODEL = Problem(
     "{remedy}",
     "choose one of `mercury-ls model list` with `model use`, or remove the damaged one and add it again",
 )
+NO_MODEL = Problem(
+    "model",
+    "next edits come, but no completions",
+    "none is installed: there are next edits by rules, and no completions",
+    model_folders.NO_MODEL.partition(": ")[2],
+)
 GPU = Problem(
     "device",
     "the engine is unavailable, or does not use the GPU",
@@ -118,6 +122,12 @@ LOADING = Problem(
     "{remedy}",
     "choose another model, or set engine.device = cpu",
 )
+SLOW = Problem(
+    "engine server",
+    "nothing is suggested while you type, only by hand",
+    "{described}; {limited_to}",
+    QUICKER,
+)
 REMOTE = Problem(
     "engine server",
     "`engine.address` is set, and nothing is suggested",
@@ -133,7 +143,7 @@ UNENDED = Problem(
 PROBLEMS = (
     *(PACKAGES, SETTING, GRAMMARS, PLACEMENT),
     *UNWRITABLE.values(),
-    *(MODEL, GPU, OPENVINO_MISSING, UNENDED, STARTING, HANGING, LOADING, REMOTE),
+    *(NO_MODEL, MODEL, GPU, OPENVINO_MISSING, UNENDED, STARTING, HANGING, LOADING, SLOW, REMOTE),
 )
 """All of them, in the order in which they are looked for; docs/TROUBLESHOOTING.md is made of it."""
 
@@ -231,15 +241,16 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     if loaded.settings.engine.address:
         yield Finding("model", f"chosen by the engine at {loaded.settings.engine.address}")
         return
+    if name == model_folders.AUTO and not model_folders.shipped():
+        yield NO_MODEL.finding()
+        return
     try:
-        folder = chosen_folder(loaded.settings.engine)
+        folder = model_folders.resolve(name)
     except EngineError as error:
         yield MODEL.finding(model=name, remedy=error)
         return
-    if folder is None and name == model_folders.FAKE:
+    if folder is None:
         yield Finding("model", "fake, as engine.model says: it only copies from the context")
-    elif folder is None:
-        yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
         record, damage = None, ""
         try:
@@ -247,21 +258,10 @@ def model(loaded: Loaded) -> Iterator[Finding]:
             verify(folder)
         except EngineError as error:
             damage = str(error)
-        is_auto = name == model_folders.AUTO
-        choice = auto.reason([*model_folders.shipped().values()], loaded.settings.engine) if is_auto else ""
-        notes = [STRONGER] if _is_small(folder, record) and choice != MISSING else []
-        notes += [f"auto: {choice}"] if choice else []
-        notes += [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
+        notes = [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
         if record is None or record.kind != "server" or record.local:
             yield device(loaded.settings.engine.device)
-
-
-def _is_small(folder: Path, record: ModelRecord | None) -> bool:
-    """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
-    if record is not None and (record.parameters or record.kind == "server"):
-        return 0 < record.parameters < SMALL_MODEL
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_MODEL
 
 
 def device(chosen: str) -> Finding:
@@ -311,6 +311,8 @@ def _own_server() -> Finding:
         return Finding("engine server", "not running; the next editor will start it")
     if status.state == "unavailable":
         return LOADING.finding(remedy=status.detail)
+    if status.info is not None and not status.info.follows_typing:
+        return SLOW.finding(described=_model_of(status), limited_to=limited_to(status.info))
     return Finding("engine server", _described(status))
 
 
@@ -340,5 +342,8 @@ def _described(status: Status) -> str:
     if status.info is None:
         return status.state
     pace = [reading_pace(status.info)] if status.info.reads_per_second else []
-    notes = dict.fromkeys([*pace, *(remark for remark in remarks(status.info) if remark not in ADVICE)])
-    return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *notes])
+    return "; ".join([_model_of(status), *dict.fromkeys([*pace, *remarks(status.info)])])
+
+
+def _model_of(status: Status) -> str:
+    return f"{status.state}, {status.info.model} on {status.info.device}" if status.info else status.state

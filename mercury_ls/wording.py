@@ -7,15 +7,15 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mercury_engine.api import EngineInfo
+from mercury_engine.api import SLOWEST_FIRST_LINE_MS, EngineInfo
 from mercury_engine.redaction import SHOWN, ForeignText, Secrets
 
 BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
-STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
-MISSING = (
-    "quicksilver, a stronger model, is not installed: run `pip install ./models/quicksilver` in a clone of mercury-ls"
+BY_HAND_ALONE = "next edits by rules and completions by hand work"
+QUICKER = (
+    "add a quicker model (`mercury-ls model recommend`), name a server "
+    "(`mercury-ls model add http://127.0.0.1:8080`), or give it more cores (engine.threads) or a GPU"
 )
-"""Said instead of `STRONGER` where a strong model of ours is one command away."""
 
 SLOW_READING_MS = 1000.0
 
@@ -101,11 +101,24 @@ def remarks(info: EngineInfo) -> tuple[str, ...]:
     names = {
         f"prompts go to {info.address}": info.address,
         "not calibrated: how likely its suggestions are to be accepted is known from other models": not info.calibrated,
-        STRONGER: info.small and info.choice != MISSING,
-        f"auto: {info.choice}": info.choice,
+        too_slow(info): not info.follows_typing,
         reading_pace(info): _is_slow(info),
     }
     return tuple(text for text, is_so in names.items() if is_so)
+
+
+def too_slow(info: EngineInfo) -> str:
+    """What still works where a model does not follow typing, and what would help.
+
+    >>> too_slow(EngineInfo("mercury", "quicksilver", "cpu", 2048, first_line_ms=8000.0)).partition("; add")[0]
+    'a first line takes 8.0 s, and 4.0 s is the limit while you type: next edits by rules and completions by hand work'
+    """
+    return f"{limited_to(info)}; {QUICKER}"
+
+
+def limited_to(info: EngineInfo) -> str:
+    takes, limit = (f"{milliseconds / 1000:.1f} s" for milliseconds in (info.first_line_ms, SLOWEST_FIRST_LINE_MS))
+    return f"a first line takes {takes}, and {limit} is the limit while you type: {BY_HAND_ALONE}"
 
 
 def reading_pace(info: EngineInfo) -> str:

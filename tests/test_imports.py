@@ -46,7 +46,6 @@ BOUNDARY = {
     "prompts",
     "redaction",
     "record",
-    "trials",
 }
 ORDER = {
     "mercury_ls": (
@@ -63,7 +62,6 @@ ORDER = {
             "private_keys",
             "redaction",
             "record",
-            "trials",
             "model_folders",
             "mentions",
             "spots",

@@ -32,7 +32,7 @@ SESSIONS = 256
 TOLERANCE = 2e-2
 """Relative to the length of the result: two products in bfloat16."""
 
-SHIPPED = Path(__file__).parents[2] / "engine/mercury_engine/models/bootstrap"
+SHIPPED = Path(__file__).parents[2] / "models/quicksilver/mercury_models/quicksilver"
 
 Figures = dict[str, Any]
 

@@ -24,7 +24,7 @@ from mercury_engine import model_folders
 from mercury_engine.api import Effort, Engine, EngineError
 from mercury_engine.engine import open_engine
 from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.serve.models import chosen_folder, open_model
+from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
@@ -35,7 +35,7 @@ EFFORTS: dict[str, Effort] = {f"peer:effort:{effort}": effort for effort in get_
 def model_folder(engine: str) -> Path | None:
     """The folder of the model that `local` or a path names; None if none is installed or no model is wanted."""
     if engine == "local":
-        return chosen_folder(Wiring(user_file=NO_FILE).load().engine)
+        return model_folders.resolve(Wiring(user_file=NO_FILE).load().engine.model)
     return model_folders.resolve(engine) if engine != model_folders.FAKE else None
 
 

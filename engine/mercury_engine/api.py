@@ -263,6 +263,11 @@ class ChatReply(Struct, frozen=True):
     slots: tuple[Slot, ...] = ()
 
 
+SLOWEST_FIRST_LINE_MS = 4000.0
+"""At a place that the model has not read. Where the user types on, a line then takes a fifth of that: one pause in
+seven is longer (docs/log/2026-Q4.md)."""
+
+
 class EngineInfo(Struct, frozen=True):
     """Describes the engine, for `doctor`, the status and the demo.
 
@@ -270,13 +275,12 @@ class EngineInfo(Struct, frozen=True):
     and the remedy. `bytes`: the memory of weights and caches. `answers`: the spans that it can answer. `calibrated`:
     whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities are told has to be
     to be shown to a user who types.
-    `address`: of the program that prompts are sent to, "" if they stay in this process. `small`: whether a larger
-    model would be of use. `chats`: whether it answers a `ChatRequest`. `strong`: whether its answers may be as long
-    as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown. `metered`:
-    whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown. `awaited_tokens`: those
-    that an answer at a new place waits for, 0 for all. `first_line_ms`: until the first line there, 0 if unknown.
-    `prompts` counts the tokens of prompts so far: `reused`, `awaited`, and read `ahead`. `choice`: why `auto` means
-    this model, "" if it is named.
+    `address`: of the program that prompts are sent to, "" if they stay in this process. `chats`: whether it answers a
+    `ChatRequest`. `strong`: whether its answers may be as long as it likes. `grows`: whether a draft only adds to the
+    one before, so that its text can be shown. `metered`: whether an answer may cost money. `reads_per_second`: the
+    tokens of a prompt, 0 if unknown. `awaited_tokens`: those that an answer at a new place waits for, 0 for all.
+    `first_line_ms`: until the first line there, 0 if unknown. `prompts` counts the tokens of prompts so far: `reused`,
+    `awaited`, and read `ahead`.
     """
 
     engine: str
@@ -291,16 +295,19 @@ class EngineInfo(Struct, frozen=True):
     calibrated: bool = True
     bar: Probability = 0.78
     address: str = ""
-    small: bool = False
     chats: bool = False
     strong: bool = False
     grows: bool = False
     metered: bool = False
     reads_per_second: float = 0.0
     first_line_ms: float = 0.0
-    choice: str = ""
     awaited_tokens: int = 0
     prompts: dict[str, int] = {}
+
+    @property
+    def follows_typing(self) -> bool:
+        """Whether its lines come soon enough for somebody who types on."""
+        return self.first_line_ms <= SLOWEST_FIRST_LINE_MS
 
     def reading_ms(self, tokens: int) -> float:
         """How long that takes, 0 if unknown."""

@@ -164,8 +164,7 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
-            answers=("line", "block", "edit", *(() if runtime.config.is_small else ("proposal",))),
-            small=self._decoder.runtime.config.is_small,
+            answers=("line", "block", "edit", "proposal"),
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -366,28 +365,24 @@ class MercuryEngine:
         return lambda answer: not self._presentation.may_show(answer, request.bar)
 
     def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
-        """Those of a model that is not small only end an answer before one that cannot exist."""
-        request = request if self._decoder.runtime.config.is_small else replace(request, invoked=False)
-        return KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
+        """They only end an answer before one that cannot exist: by hand, too, the model chooses better alone."""
+        return KnownNames.of(self._decoder.tokenizer, replace(request, invoked=False), row.holes[0].part)
 
     def _presenting(self, request: InfillRequest) -> Presentation:
-        """Who asks by hand sees all that a model has to say which is not small, likely or not."""
-        return replace(self._presentation, bar=0.0) if self._shows_all(request) else self._presentation
-
-    def _shows_all(self, request: InfillRequest) -> bool:
-        return request.invoked and not self._decoder.runtime.config.is_small
+        """Who asks by hand sees all that the model has to say, likely or not."""
+        return replace(self._presentation, bar=0.0) if request.invoked else self._presentation
 
     def _searches(self, request: InfillRequest) -> bool:
         """Whether the likeliest first line is searched for: by hand only, since what is likely enough to be shown while
         typing is the greedy line anyway."""
         is_completion = _inserts(request) and request.spans[0].mode != "edit"
-        return is_completion and request.effort != "instant" and self._shows_all(request)
+        return is_completion and request.effort != "instant" and request.invoked
 
     def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
         """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._decoder.runtime.config.context - len(row.ids)
-        is_short = request.effort == "low" and _is_insertion(span) and not self._shows_all(request)
+        is_short = request.effort == "low" and _is_insertion(span) and not request.invoked
         tokens = min(span.budget, LOW_TOKENS) if is_short else span.budget
         return max(1, min(tokens, room))
 

@@ -1,13 +1,11 @@
-"""The installed models, shipped or added, and the one that the setting `engine.model` names."""
+"""The installed models, from packages or added, and the one that the setting `engine.model` names."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
 from functools import cache
 from pathlib import Path
 
-from mercury_engine import trials
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_engine.record import RECORD_FILE, read_record
 
@@ -16,19 +14,22 @@ FAKE = "fake"
 PACKAGES = "mercury_ls.models"
 """The entry points of packages that bring a model each. They name its folder as a package, which is never imported."""
 CONFIG = "config.json"
+NO_MODEL = (
+    "no model is installed: `pip install ./models/quicksilver` in a clone of mercury-ls installs quicksilver; "
+    "`mercury-ls model recommend` names others, and `mercury-ls model add http://127.0.0.1:8080` adds a server"
+)
 
 
-def resolve(name: str, device: str = "auto", threads: int = 0) -> Path | None:
+def resolve(name: str) -> Path | None:
     """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the best model that ships but for those that were too slow here, on this device and with so many threads,
-    or the fake engine if there is none: an added model is used only by name. A plain name is never taken for a folder:
-    the current folder may be a project that has a folder of that name.
+    `auto` is the model that comes as a package: an added model is used only by name. A plain name is never taken for a
+    folder: the current folder may be a project that has a folder of that name.
     """
     if name == FAKE:
         return None
     if name == AUTO:
-        return _quickest([*shipped().values()], device, threads)
+        return _packaged_model()
     models = installed()
     if name in models:
         return models[name]
@@ -41,41 +42,33 @@ def resolve(name: str, device: str = "auto", threads: int = 0) -> Path | None:
     )
 
 
-def _quickest(folders: Sequence[Path], device: str, threads: int) -> Path | None:
-    """The first that was not too slow, or else the last."""
-    for folder in folders[:-1]:
-        trial = trials.holding(folder, device, threads, date.today())
-        if trial is None or trial.is_quick:
-            return folder
-    return folders[-1] if folders else None
+def _packaged_model() -> Path:
+    for folder in shipped().values():
+        return folder
+    raise EngineError(NO_MODEL)
 
 
 def answers(name: str, info: EngineInfo) -> bool:
     """True if this engine has the model that the setting names: a server keeps the one that it was started with."""
-    if name == AUTO:
-        return bool(info.choice) or info.engine == FAKE
-    folder = resolve(name)
-    if folder is None:
-        return info.engine == FAKE
     try:
+        folder = resolve(name)
+        if folder is None:
+            return info.engine == FAKE
         if record := read_record(folder):
             return record.name == info.model
         return json.loads((folder / CONFIG).read_bytes())["name"] == info.model
     except (OSError, ValueError, KeyError, TypeError, EngineError):
-        return True  # the engine reports what is wrong with it
+        return True  # the engine reports what is wrong
 
 
 def installed() -> dict[str, Path]:
-    """The models that ship, best first, and the added ones, none of which can take the name of one that ships."""
+    """The models of packages, and the added ones, none of which can take the name of such a model."""
     return {**(ours := shipped()), **{name: path for name, path in added().items() if name not in ours}}
 
 
 def shipped() -> dict[str, Path]:
-    """The models of packages of their own, then those within this one."""
-    import mercury_engine
-
-    home = Path(mercury_engine.__file__).parent / "models"
-    return {folder.name: folder for folder in (*_packaged(), *_with_config(sorted(home.iterdir())))}
+    """The models of packages, by their names."""
+    return {folder.name: folder for folder in _packaged()}
 
 
 @cache

@@ -10,7 +10,6 @@ from mercury_engine.api import EngineError
 
 RECORD_FILE = "model.json"
 
-SMALL_MODEL = 100_000_000
 """In parameters: a smaller model copies well, and knows little. A larger one chooses names no worse by itself than
 among those that exist."""
 

@@ -58,7 +58,6 @@ class KernelShape(NamedTuple):
 SMALL = KernelShape(512, 8, 2, 64, 1408, 16_384, hints=4)
 QUICKSILVER = KernelShape(896, 14, 2, 64, 4864, 47_413, head_norm=False, bias=True)
 SHAPES = {
-    "bootstrap": KernelShape(192, 3, 1, 64, 512, 16_384, hints=4, int8=True),
     "small": SMALL,
     "small-int8": SMALL._replace(int8=True),
     "quicksilver": QUICKSILVER,

@@ -97,8 +97,8 @@ class Budgets(Struct, frozen=True):
 
 
 def budgets_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) -> Budgets:
-    """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
-    what it says later, or with more context, is hardly ever better."""
+    """What the settings say, and what they leave open by the engine's pace. A model that is not strong gets little of
+    everything: what it says later, or with more context, is hardly ever better."""
     is_weak = info is None or not info.strong
     tokens, context = _tokens_for(is_weak, pace), _context_for(info, pace, settings)
     reading_ms = info.reading_ms(info.awaited_tokens or context.tokens) if info else 0.0

@@ -69,7 +69,7 @@ class Infill(Protocol):
 
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
-    asked for several lines wherever they fit, `small` that it is asked for code alone, `grows` that its drafts only
+    asked for several lines wherever they fit, `slow` that it is asked by hand alone, `grows` that its drafts only
     ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
     that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
     `alternatives` how many answers it may have. If it is `persistent`, another answer is asked for where one has to
@@ -94,7 +94,7 @@ class Question(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
     strong: bool = False
-    small: bool = False
+    slow: bool = False
     grows: bool = False
     slots: bool = False
     judge: Judge = UNTAUGHT
@@ -218,14 +218,9 @@ def where(question: Question) -> Target | Silence:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
     if hides(snapshot, max(question.offset - 1, 0), question.offset + 1):
         return Silence("the cursor is in a private key, which no model is shown")
-    candidate = at_cursor(
-        snapshot,
-        question.offset,
-        settings,
-        invoked=question.invoked,
-        strong=question.strong,
-        small=question.small,
-    )
+    if question.slow and not question.invoked:
+        return Silence("the model is too slow here to follow your typing: request a suggestion by hand")
+    candidate = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
     if isinstance(candidate, Target) and candidate.mode not in modes:
         return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
     return candidate

@@ -39,13 +39,12 @@ def at_cursor(
     *,
     invoked: bool = False,
     strong: bool = False,
-    small: bool = False,
 ) -> Target | Silence:
     """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted. A
-    strong model is asked for several lines wherever no code follows on the line, a small one for code alone."""
+    strong model is asked for several lines wherever no code follows on the line."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
-    if not invoked and (reason := _unwelcome(snapshot, offset, tail, settings, small)):
+    if not invoked and (reason := _unwelcome(snapshot, offset, tail, settings)):
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
     if strong and settings.multi_line != "never" and CLOSERS.match(tail):
@@ -53,14 +52,12 @@ def at_cursor(
     return Target(offset, end, "block" if _wants_block(snapshot, offset, tail, settings.multi_line) else "line")
 
 
-def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings, small: bool) -> str:
+def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings) -> str:
     if tail and is_word(tail[0]):
         return "the cursor is inside a word"
     if tail.strip() and not CLOSERS.match(tail):
         return "code follows the cursor on its line"
     place = syntax.inside(snapshot, offset)
-    if place and small:
-        return f"inside a {place}, where the small model is mostly wrong"
     if place == "comment" and not settings.in_comments:
         return "inside a comment (suggest.in_comments is off)"
     if place == "string" and not settings.in_strings:

@@ -16,9 +16,9 @@ from mercury_ls.models import canary, library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.serve import added
-from mercury_ls.serve.models import Report, chosen_folder
+from mercury_ls.serve.models import Report
 from mercury_ls.settings.schema import Settings
-from mercury_ls.wording import STRONGER
+from mercury_ls.wording import too_slow
 
 SAMPLES = 3
 SHOWN = 60
@@ -59,7 +59,7 @@ class ModelMeasurement(Struct, frozen=True):
 
 def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
-    folder = chosen_folder(replace(settings.engine, model=name))
+    folder = model_folders.resolve(name)
     before, started = local.resident_memory(), time.perf_counter()
     with added.opened(name, settings, report) as engine:
         result = measure(engine, 1000 * (time.perf_counter() - started))
@@ -132,5 +132,5 @@ def described(result: ModelMeasurement) -> Iterator[str]:
         yield str(result.verdict)
     if not info.calibrated:
         yield "how likely it is to be accepted is known from other models until some answers have been compared"
-    if info.small:
-        yield STRONGER
+    if not info.follows_typing:
+        yield too_slow(info)

@@ -1,4 +1,4 @@
-"""Every model at a glance: those that ship, those that were added, and servers that run on this machine."""
+"""Every model at a glance: those of packages, those that were added, and servers that run on this machine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
-from mercury_engine.record import SMALL_MODEL, ModelRecord
+from mercury_engine.record import ModelRecord
 from mercury_ls.models import library
 from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
-from mercury_ls.serve.models import chosen_folder
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import columns, millions, one_line
 
@@ -43,7 +42,7 @@ OURS = ModelRow(name="", kind="diffusion", source="ships with mercury-ls", licen
 
 def rows(settings: Settings) -> list[ModelRow]:
     """`in_use` is what the settings name, unless they name an engine elsewhere."""
-    chosen = None if settings.engine.address else chosen_folder(settings.engine)
+    chosen = _chosen(settings)
     rows = [*map(_shipped, model_folders.shipped().values()), *map(_of_record, library.records().values())]
     for at, row in enumerate(rows):
         costs = library.measurements().get(row.name, library.MeasuredSpeed())
@@ -51,6 +50,12 @@ def rows(settings: Settings) -> list[ModelRow]:
         rows[at] = replace(row, in_use=in_use, memory=costs.memory, cold_ms=costs.cold_ms, warm_ms=costs.warm_ms)
     addresses = {record.address for record in library.records().values()}
     return [*rows, *(_of_server(server) for server in added.running() if server.address not in addresses)]
+
+
+def _chosen(settings: Settings) -> Path | None:
+    name = settings.engine.model
+    is_none_installed = name == model_folders.AUTO and not model_folders.shipped()
+    return None if settings.engine.address or is_none_installed else model_folders.resolve(name)
 
 
 def _shipped(folder: Path) -> ModelRow:
@@ -81,11 +86,8 @@ def table(rows: Sequence[ModelRow]) -> str:
     addresses = [row.address for row in rows if not row.is_added and row.address]
     if addresses:
         lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
-    if all(row.parameters < SMALL_MODEL and not row.is_added for row in rows):
-        lines += [
-            "",
-            "the model here is small: `mercury-ls model recommend` names stronger ones for this machine",
-        ]
+    if all(row.address and not row.is_added for row in rows):
+        lines += ["", model_folders.NO_MODEL]
     return "\n".join(lines)
 
 

@@ -15,8 +15,6 @@ from mercury_engine import model_folders
 from mercury_ls.link import local
 from mercury_ls.models.add import LEAST_FOR_FOUR_BITS, WORKING_MEMORY, Precision, bytes_of
 from mercury_ls.models.hub import megabytes
-from mercury_ls.serve.auto import LARGE
-from mercury_ls.wording import MISSING
 
 TOKENS = {"completions": 16, "next edits": 40}
 """Of a usual line, and of the lines that a next edit rewrites."""
@@ -105,7 +103,7 @@ def known() -> tuple[RecommendedModel, ...]:
 def recommend(threads: int = 0, jobs: Sequence[str] = ()) -> Recommendation:
     """For these jobs; for both if none is named."""
     found = choices(machine(threads or 2), [model for model in known() if not jobs or model.job in jobs])
-    return replace(found, missing="" if LARGE in model_folders.shipped() else MISSING)
+    return replace(found, missing="" if model_folders.shipped() else model_folders.NO_MODEL)
 
 
 def choices(machine: Machine, models: Sequence[RecommendedModel]) -> Recommendation:

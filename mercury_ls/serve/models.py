@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine, EngineError
-from mercury_engine.model_folders import AUTO, resolve, shipped
+from mercury_engine.model_folders import resolve
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
-from mercury_ls.serve import auto
 
 if TYPE_CHECKING:
     from mercury_engine.model.runtime import Resources
@@ -24,16 +23,9 @@ def loader(settings: "Settings") -> "LoadEngine":
 
     def load(report: Report) -> Engine:
         local.return_dropped_memory()
-        if engine.model == AUTO and (folders := tuple(shipped().values())):
-            return auto.open_best(folders, lambda folder: open_model(folder, engine, report), engine)
         return open_model(resolve(engine.model), engine, report, network=network)
 
     return load
-
-
-def chosen_folder(settings: "EngineSettings") -> Path | None:
-    """The folder of the model that the settings name; None for the fake engine."""
-    return resolve(settings.model, settings.device, settings.threads)
 
 
 def verify(folder: Path) -> None:

@@ -123,10 +123,10 @@ class Questions:
             recent_edits=settings.context.recent_edits,
             modes=asked_modes(info),
             strong=info is not None and info.strong,
-            small=info is not None and info.small,
+            slow=info is not None and not info.follows_typing,
             grows=info is not None and info.grows,
             most_tokens=budgets.tokens,
-            persistent=invoked and info is not None and not (info.small or info.metered),
+            persistent=invoked and info is not None and not info.metered,
         )
 
     def completion(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:

@@ -339,10 +339,11 @@ def _absolute_path(path: str, is_typed: bool) -> str:
 def _checked_model(value: str) -> str:
     """Refuse a model that does not exist: all of the user's editors share one engine and would be left without it."""
     from mercury_engine.api import EngineError
-    from mercury_engine.model_folders import resolve
+    from mercury_engine.model_folders import AUTO, resolve
 
     try:
-        resolve(value)
+        if value != AUTO:
+            resolve(value)
     except EngineError as error:
         raise ValueError(str(error).partition(" is ")[2]) from error
     return value

@@ -19,10 +19,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     model: Annotated[
         str,
-        Meta(
-            description="`auto` for quicksilver if it is installed and answers in time on this machine, which is "
-            "measured once, else bootstrap; the name of another installed model, or the path of a model folder."
-        ),
+        Meta(description="`auto` for quicksilver, the name of another installed model, or the path of a model folder."),
         PERSONAL,
     ] = "auto"
     address: Annotated[
@@ -124,8 +121,8 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = -1.0
     adapt: Annotated[bool, Meta(description="Learn how likely suggestions are from what you keep.")] = True
-    in_comments: Annotated[bool, Meta(description="Suggest inside comments, but not with bootstrap.")] = True
-    in_strings: Annotated[bool, Meta(description="Suggest inside strings, but not with bootstrap.")] = True
+    in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = True
+    in_strings: Annotated[bool, Meta(description="Suggest inside strings.")] = True
     multi_line: Annotated[
         Literal["auto", "always", "never"],
         Meta(description="Suggest several lines where a block is expected, always, or never."),

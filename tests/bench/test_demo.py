@@ -1,4 +1,4 @@
-"""The demo: a function is completed by the model that ships, and a rename reaches two files."""
+"""The demo: a function is completed by quicksilver, and a rename reaches two files."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from bench.demo import NEW_NAME, OLD_NAME, TYPED, Screen, accepts, diff
+from mercury_engine import model_folders
 from tests.e2e.environment import home, stop_engine
 
 EDIT = {
@@ -45,8 +46,9 @@ def test_tab_is_pressed_for_what_was_going_to_be_typed(ghost, rest, accepted):
 
 
 @pytest.mark.slow
-def test_small_model_does_well_at_chosen_moment(tmp_path):
-    variables = home(tmp_path, MERCURY_ENGINE_MODEL="bootstrap", MERCURY_ENGINE_DEADLINE_MS="60000")
+@pytest.mark.skipif("quicksilver" not in model_folders.shipped(), reason="quicksilver is not installed")
+def test_quicksilver_does_well_at_chosen_moment(tmp_path):
+    variables = home(tmp_path, MERCURY_ENGINE_MODEL="quicksilver", MERCURY_ENGINE_DEADLINE_MS="60000")
     command = [sys.executable, "-m", "bench.demo"]
     try:
         shown = subprocess.run(command, env=variables, check=True, capture_output=True, encoding="utf-8").stdout
@@ -57,4 +59,4 @@ def test_small_model_does_well_at_chosen_moment(tmp_path):
     assert all(line in written for line in TYPED.splitlines())
     assert written.count("▏") >= 2
     assert renamed.count(f"[{OLD_NAME}]") == renamed.count(f"[{NEW_NAME}]") == 3
-    assert "bootstrap: the model is small" in renamed
+    assert "quicksilver: you have chosen it" in renamed

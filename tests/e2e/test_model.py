@@ -1,8 +1,8 @@
 """`mercury-ls model use`: an editor that is running gets its next suggestion from the model that was chosen."""
 
 import asyncio
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest_asyncio
 from pytest_lsp import make_test_lsp_client
 
 from bench.harness.tiny import checkpoint
+from tests import tiny_model
 from tests.e2e.conftest import Editor
 from tests.e2e.environment import COMMAND, home, stop_engine
 
@@ -22,22 +23,12 @@ SETTINGS = '# mine\n[engine]\nmodel = "fake" # for now\nidle_exit_minutes = 1\n'
 def environment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("h")
     variables = home(folder, MERCURY_ENGINE_MODEL="")
-    found_slow(variables)
+    tiny_model.package(folder / "site")
+    variables["PYTHONPATH"] = os.pathsep.join([str(folder / "site"), variables.get("PYTHONPATH", "")])
     (folder / "config/mercury-ls").mkdir(parents=True)
     (folder / "config/mercury-ls/config.toml").write_text(SETTINGS)
     yield variables
     stop_engine(variables)
-
-
-def found_slow(variables):
-    """A machine on which every model but the smallest has been too slow."""
-    code = """
-from datetime import date
-from mercury_engine import model_folders, trials
-for name, folder in model_folders.shipped().items():
-    trials.keep(name, trials.SpeedTrial(trials.conditions(folder, "auto", 0), 9000.0, date.today()))
-"""
-    subprocess.run([sys.executable, "-c", code], env=variables, check=True)
 
 
 @pytest_asyncio.fixture
@@ -91,19 +82,19 @@ async def test_running_editors_switch_without_a_restart(environment, editors, tm
     code, said, _ = await command(environment, "remove", "tiny")
     assert (code, "the model that ships is chosen instead" in said) == (0, True)
     for editor in (one, other):
-        await until_model(editor, "bootstrap")
+        await until_model(editor, tiny_model.NAME)
 
 
 async def test_model_named_by_editor_is_said_to_win(environment, editors):
     await editors(engine={"model": "fake"})
-    code, _, errors = await command(environment, "use", "bootstrap")
+    code, _, errors = await command(environment, "use", tiny_model.NAME)
     assert code == 1
     assert "an editor has started the engine with fake again" in errors
     assert "its own settings name engine.model" in errors
 
 
 async def test_model_named_by_variable_is_said_to_win(environment):
-    code, _, errors = await command({**environment, "MERCURY_ENGINE_MODEL": "fake"}, "use", "bootstrap")
+    code, _, errors = await command({**environment, "MERCURY_ENGINE_MODEL": "fake"}, "use", tiny_model.NAME)
     assert code == 1
     assert 'environment MERCURY_ENGINE_MODEL sets engine.model = "fake", which wins' in errors
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tiny_model
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.raw import Raw
 
@@ -44,12 +45,13 @@ async def use(variables: dict[str, str], root: Path, state: str, options=None) -
         await server.inline(uri, 2, 8)
 
 
-@pytest.mark.parametrize("model", ["fake", "bootstrap"])
-async def test_network_is_unused_unless_configured(denied, project, model):
+@pytest.mark.parametrize("model", ["fake", "of ours"])
+async def test_network_is_unused_unless_configured(denied, project, model, tmp_path):
     """Nor by a library: of a model's runtime, say."""
     variables, file = denied
     before = set(Path(variables["HOME"]).iterdir())
-    await use({**variables, "MERCURY_ENGINE_MODEL": model}, project, "ready")
+    named = model if model == "fake" else str(tiny_model.write(tmp_path / "models"))
+    await use({**variables, "MERCURY_ENGINE_MODEL": named}, project, "ready")
     assert not file.exists(), file.read_text(encoding="utf-8")
     left = {path.name for path in set(Path(variables["HOME"]).iterdir()) - before}
     assert left <= {"cache", "config", "data", "state"}

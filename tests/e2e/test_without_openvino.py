@@ -7,6 +7,7 @@ import pytest
 
 from bench.harness.servers import document, serving
 from mercury_engine.record import ModelRecord, write_record
+from tests import tiny_model
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.e2e.raw import Raw
 from tests.e2e.test_next_edit import AFTER, NOW, TEXT, applied, place
@@ -39,16 +40,21 @@ def doctor(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, "doctor"], env=variables, capture_output=True, text=True)
 
 
-async def test_doctor_says_what_is_missing_and_what_to_do(machine):
-    told = doctor(machine("bootstrap"))
+@pytest.fixture
+def ours(tmp_path):
+    return str(tiny_model.write(tmp_path / "models"))
+
+
+async def test_doctor_says_what_is_missing_and_what_to_do(machine, ours):
+    told = doctor(machine(ours))
     assert "✗ device" in told.stdout
     assert "OpenVINO" in told.stdout
     assert "mercury-ls model add http" in told.stdout
     assert told.stderr == ""
 
 
-async def test_rename_is_carried_on_without_engine(machine, project):
-    async with Raw(machine("bootstrap"), project) as server:
+async def test_rename_is_carried_on_without_engine(machine, ours, project):
+    async with Raw(machine(ours), project) as server:
         await server.until("unavailable")
         uri = server.open("shapes.py", TEXT)
         server.replace(uri, (0, 4, 0, 8), "surface")

@@ -1,7 +1,6 @@
-"""Which models the tests of editors run with: the fake one and the small one that ships, or what `MERCURY_TEST_MODEL`
-names.
+"""Which models the tests of editors run with: the fake one and quicksilver, or what `MERCURY_TEST_MODEL` names.
 
-That is the one variable for all of them: the name or the folder of a model that takes the place of the small one.
+That is the one variable for all of them: the name or the folder of a model that takes the place of quicksilver.
 """
 
 import os
@@ -20,4 +19,4 @@ def named(model: str) -> str:
     """The value of `engine.model` for one of `MODELS`."""
     if model == FAKE:
         return FAKE
-    return os.environ.get("MERCURY_TEST_MODEL") or "bootstrap"
+    return os.environ.get("MERCURY_TEST_MODEL") or "quicksilver"

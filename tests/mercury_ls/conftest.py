@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 
 from mercury_engine import model_folders
+from tests import tiny_model
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model.write(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)
-def only_the_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the models that ship, whatever is installed beside this Python: no test waits for a large one."""
-    monkeypatch.setattr(model_folders, "_packaged", tuple)
+def only_a_tiny_model(monkeypatch: pytest.MonkeyPatch, stand_in: Path) -> None:
+    """Whatever is installed beside this Python: no test waits for a large one."""
+    monkeypatch.setattr(model_folders, "_packaged", lambda: (stand_in,))
 
 
 @pytest.fixture

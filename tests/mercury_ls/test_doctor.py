@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from mercury_engine import model_folders
+from mercury_engine.api import EngineInfo
 from mercury_engine.fake import FakeEngine
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls import doctor, wording
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
+from mercury_ls.link.wire import Status
 from mercury_ls.project.unended import FOLDER, HANGING_SECONDS, Unended
 from mercury_ls.serve import daemon
 from mercury_ls.settings.load import PROJECT_FILE, Loaded, load
@@ -27,7 +29,7 @@ def directory(directory, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The model that comes with mercury-ls, to be damaged."""
+    """An installed model, to be damaged."""
     (whole,) = list(model_folders.installed().values())[:1]
     for path in whole.iterdir():
         (tmp_path / path.name).symlink_to(path)
@@ -96,19 +98,18 @@ def test_model_without_its_tokenizer_is_named(folder):
     check(model(folder), "model", str(folder), "tokenizer.json: cannot read")
 
 
-def test_small_model_is_called_small_and_large_one_is_not(folder, monkeypatch):
-    monkeypatch.setattr(doctor, "verify", lambda folder: None)
-    check(model(folder), "model", "mercury-ls model recommend")
-    write_record(ModelRecord(name="large", kind="fim", prompt="qwen", parameters=494_000_000), folder)
-    (found, *_) = model(folder)
-    assert wording.STRONGER not in found.found
+def test_without_a_model_it_is_said_what_still_works_and_what_to_do(monkeypatch):
+    check(doctor.model(Loaded(Settings())), "model", "stand-in in ")
+    monkeypatch.setattr(model_folders, "shipped", dict)
+    found = "none is installed: there are next edits by rules, and no completions"
+    check(doctor.model(Loaded(Settings())), "model", found, "pip install ./models/quicksilver")
 
 
-def test_choice_of_a_model_is_explained(home):
-    (found, *_) = doctor.model(Loaded(Settings()))
-    assert "bootstrap in " in found.found
-    assert "; auto: quicksilver, a stronger model, is not installed: run `pip install" in found.found
-    assert wording.STRONGER not in found.found
+def test_model_that_is_too_slow_to_follow_typing_is_a_problem(monkeypatch):
+    info = EngineInfo("mercury", "quicksilver", "cpu", 2048, first_line_ms=9000.0)
+    monkeypatch.setattr(doctor.daemon, "status", lambda: Status("ready", info=info))
+    found = "ready, quicksilver on cpu; a first line takes 9.0 s, and 4.0 s is the limit while you type"
+    check([doctor.engine_server(EngineSettings())], "engine server", found, "add a quicker model")
 
 
 def test_model_that_proposes_no_next_edits_says_so(folder, monkeypatch):

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
-from mercury_engine.record import SMALL_MODEL
 from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 CONFIG_FILE = "config.json"
@@ -59,10 +58,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         layer = attention + 3 * self.width * self.feed_forward
         return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)
 
-    @property
-    def is_small(self) -> bool:
-        return self.parameters < SMALL_MODEL
-
 
 SMALL = ModelConfig(
     name="small",
@@ -73,17 +68,6 @@ SMALL = ModelConfig(
     feed_forward=1408,
     vocabulary=16_384,
     context=2048,
-    hints=True,
-)
-BOOTSTRAP = ModelConfig(
-    name="bootstrap",
-    width=192,
-    layers=6,
-    heads=3,
-    kv_heads=1,
-    feed_forward=512,
-    vocabulary=16_384,
-    context=1024,
     hints=True,
 )
 TINY = ModelConfig(

@@ -5,7 +5,6 @@ H hints of a row; V vocabulary; B = 2 · layers · key heads blocks, a layer's k
 """
 
 import math
-import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -96,75 +95,20 @@ class OpenvinoCache:
         self._buffer_BCE = resized_BCE
 
 
-class Contention:
-    """Detects from the durations of passes that another program is using one of their cores.
-
-    The threads of a pass wait for each other after every operation, so one busy core delays them all, and a single
-    thread is faster. After several passes that overshoot the best time for their shape (rows, columns, rows with
-    logits) the runtime uses one thread for a while; then one pass tries again.
-    """
-
-    OVERSHOOT = 1.6
-    DRIFT = 1.03
-    LATE = 3
-    SHORTEST_REST, LONGEST_REST = 16, 256
-
-    def __init__(self) -> None:
-        self._best: dict[tuple[int, ...], float] = {}
-        self._late = 0
-        self._rest = 0
-        self._next_rest = self.SHORTEST_REST
-
-    @property
-    def crowded(self) -> bool:
-        return self._rest > 0
-
-    def record(self, shape: tuple[int, ...], seconds: float) -> None:
-        if self.crowded:
-            self._rest -= 1
-            return
-        best = self._best.get(shape, seconds)
-        if seconds <= best * self.OVERSHOOT:
-            self._best[shape] = min(seconds, best)
-            self._late, self._next_rest = 0, self.SHORTEST_REST
-            return
-        self._best[shape] = best * self.DRIFT
-        self._late += 1
-        if self._late >= self.LATE:
-            self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, self.LONGEST_REST)
-
-
-class Unmoved(Contention):
-    """For large models: compiling one for another number of threads takes seconds, and all of its memory once more."""
-
-    def record(self, shape: tuple[int, ...], seconds: float) -> None:
-        pass
-
-
 class OpenvinoRuntime:
     name = "openvino"
     device = "cpu"
     batch = 1
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        weights: Weights,
-        *,
-        threads: int,
-        precision: ov.Type,
-        contention: Contention | None = None,
-    ) -> None:
+    def __init__(self, config: ModelConfig, weights: Weights, *, threads: int, precision: ov.Type) -> None:
         self.config = config
         self.precision = f"{_stored_as(weights)} weights, {precision.get_type_name()}"
         self._type = precision
         self.threads = threads
-        self.contention = contention or (Contention() if config.is_small else Unmoved())
-        self._weights = weights
         self._last_rows = 0
         self._spare_rows = SPARE_WEIGHTS * config.layers // config.parameters
-        self._model = build(config, weights, precision)
-        self._compiled = {threads: self._compile(threads)}
+        properties = _properties(threads, precision, _quantised_together(weights))
+        self._compiled = _Compiled(_core().compile_model(build(config, weights, precision), "CPU", properties), weights)
 
     def cache(self) -> OpenvinoCache:
         blocks = 2 * self.config.layers * self.config.kv_heads
@@ -179,11 +123,7 @@ class OpenvinoRuntime:
     def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
         own = cast("OpenvinoCache", cache)
         self._check(rows)
-        inputs, compiled = self._inputs(rows, own), self._fitting()
-        started = time.perf_counter()
-        logits_WV, key_values_BRE, *trusted = compiled.run(inputs, own.tensor())
-        shape = len(inputs["ids"]), own.columns, len(inputs["wanted"])
-        self.contention.record(shape, time.perf_counter() - started)
+        logits_WV, key_values_BRE, *trusted = self._compiled.run(self._inputs(rows, own), own.tensor())
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         logits_WV = logits_WV[: len(rows.wanted)].copy()
         for trusted_WH in trusted:
@@ -193,19 +133,6 @@ class OpenvinoRuntime:
     def forwards(self, passes: Sequence[Pass]) -> list[OpenvinoForward]:
         """One after another: batching makes no row cheaper on a CPU."""
         return [self.forward(forward_pass.rows, forward_pass.cache) for forward_pass in passes]
-
-    def _fitting(self) -> "_Compiled":
-        """The graph for this number of threads. It is compiled for one thread on demand, which costs memory and a
-        third of a second."""
-        threads = 1 if self.contention.crowded else self.threads
-        if threads not in self._compiled:
-            self._compiled[threads] = self._compile(threads)
-        return self._compiled[threads]
-
-    def _compile(self, threads: int) -> "_Compiled":
-        properties = _properties(threads, self._type, _quantised_together(self._weights))
-        compiled = _core().compile_model(self._model, "CPU", properties)
-        return _Compiled(compiled, self._weights)
 
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
         # OpenVINO 2026.4 cannot prepare the attention of a model without groups for one row before it has for more
@@ -235,7 +162,7 @@ class OpenvinoRuntime:
 
 
 class _Compiled:
-    """The graph, compiled for one number of threads."""
+    """The compiled graph."""
 
     def __init__(self, compiled: ov.CompiledModel, weights: Weights) -> None:
         self._request = compiled.create_infer_request()

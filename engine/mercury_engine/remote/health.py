@@ -13,7 +13,7 @@ from mercury_engine.redaction import ForeignText, Secrets
 from mercury_engine.remote.http import LinkError
 from mercury_engine.remote.protocols import WrongAnswerError, decoded, text_at
 
-INSTEAD = "`mercury-ls model use bootstrap`"
+INSTEAD = "`mercury-ls model use auto`"
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 60.0
 LONGEST_DELAY_HERE = 8.0

@@ -66,11 +66,11 @@ class RaceEngine:
             device=f"{remote.device}; {local.device}",
             context_tokens=max(local.context_tokens, remote.context_tokens),
             reads_per_second=0.0,
+            first_line_ms=0.0,
             notes=(*remote.notes, *local.notes),
             answers=_union(local.answers, remote.answers),
             calibrated=False,
             address=remote.address,
-            small=False,
         )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from bench.kernels.cases import Case, cases
 from bench.kernels.clock import H200, sets_beyond_cache
 from bench.kernels.command import TOLERANCE, error_of, roofline, table
 from bench.kernels.passes import cost, difference, random_network
-from mercury_engine.model.config import BOOTSTRAP, TINY
+from mercury_engine.model.config import TINY
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import PRODUCTS, Backends
 from mercury_engine.tokens.hints import HINTS
@@ -48,7 +48,7 @@ def test_kernel_cases_compute_what_they_should():
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter computes wrongly in bfloat16")
 @pytest.mark.parametrize("rows", [1, 8, 40, 72, 264])
-@pytest.mark.parametrize("name", ["bootstrap", *passes.MODELS])
+@pytest.mark.parametrize("name", [*passes.MODELS])
 def test_kernels_are_right_at_the_sizes_of_real_models(name, rows):
     if name == "dream-7b" and torch.cuda.get_device_properties(0).total_memory < 16 << 30:
         pytest.skip("its vocabulary in double precision takes 4 GB")
@@ -65,7 +65,7 @@ def test_kernel_that_does_not_run_is_wrong():
 
 
 def test_compiled_shapes_are_those_of_models():
-    for name, config in {"bootstrap": BOOTSTRAP, **passes.MODELS}.items():
+    for name, config in passes.MODELS.items():
         heads = config.heads, config.kv_heads, config.head_width
         expected = config.width, *heads, config.feed_forward, config.vocabulary
         assert SHAPES[name][:-1] == (*expected, HINTS if config.hints else 0, config.qk_norm, config.qkv_bias)

@@ -9,7 +9,7 @@ from bench.quality.contenders import model_folder, opened
 from bench.quality.left_to_right import LeftToRight
 from bench.quality.llama import LlamaPeer, dense_weights, gguf_name, write_gguf
 from mercury_engine.api import EngineError
-from mercury_engine.model.config import BOOTSTRAP, SMALL, TINY
+from mercury_engine.model.config import SMALL, TINY
 from mercury_engine.model.export import export, shapes
 from mercury_engine.model.network import Model, create, save
 from mercury_engine.record import ModelRecord, write_record
@@ -74,7 +74,7 @@ def test_next_edits_are_refused(folder):
         list(LeftToRight(folder, Scripted([]), "scripted", "exact").infill(request("[[a]] = 1\n")))
 
 
-@pytest.mark.parametrize("config", [SMALL, BOOTSTRAP, TINY], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [SMALL, TINY], ids=lambda config: config.name)
 def test_weights_have_unique_names_in_llama_cpp(config):
     names = shapes(replace(config, hints=False))
     assert len({gguf_name(name) for name in names}) == len(names)

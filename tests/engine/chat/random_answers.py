@@ -18,7 +18,6 @@ from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker
 from mercury_engine.chat.template import ChatTemplate, Source
 from mercury_engine.model.room import Room
-from mercury_engine.model_folders import resolve
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 EFFORTS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
@@ -28,6 +27,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 ROWS = 509
+VOCABULARY = Path(__file__).parents[1] / "golden/tokenizer.json"
 
 
 class _RandomRuntime:
@@ -64,8 +64,8 @@ class _Counting:
 
 
 def talker_of(folder: Path) -> Talker:
-    """The shipped vocabulary with the tokens of a conversation."""
-    spec = json.loads((resolve("bootstrap") / "tokenizer.json").read_bytes())
+    """Our test vocabulary with the tokens of a conversation."""
+    spec = json.loads(VOCABULARY.read_bytes())
     first = 1 + max([*spec["model"]["vocab"].values(), *(token["id"] for token in spec.get("added_tokens", ()))])
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     names = ("<|user|>", "<|assistant|>", "<|end|>", "<|mask|>")

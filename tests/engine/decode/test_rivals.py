@@ -10,15 +10,16 @@ from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
+from tests.engine.autoregressive import models as added
 from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
 
 EFFORTS = ("low", "medium", "high")
 HERE = Members("", ("width", "height", "with_name"), (0, 0, 0))
 
 
-def answered(members=(), effort="low", marked="return self.$0\n", bar=0.0):
+def answered(members=(), effort="low", marked="return self.$0\n"):
     asked = request(marked, members=members, effort=effort)
-    return final(engine(random_runtime(), bar=bar), asked).spans[0].text
+    return final(added.engine(added.random_runtime()), asked).spans[0].text
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
@@ -29,23 +30,18 @@ def test_answer_begins_with_name_that_exists(effort):
 
 def test_names_only_end_an_answer_while_typing():
     asked = request("return self.$0\n", members=(HERE,), invoked=False)
+    assert final(added.engine(added.random_runtime()), asked).spans[0].text == ""
+
+
+def test_model_of_ours_chooses_names_by_itself():
+    asked = request("return self.$0\n", members=(HERE,))
     assert final(engine(random_runtime()), asked).spans[0].text == ""
-
-
-def test_large_model_chooses_names_by_itself(monkeypatch):
-    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
-    assert answered((HERE,)) == ""
 
 
 def test_most_used_name_wins_among_likeliest():
     for name in ("width", "height"):
         uses = tuple(10**12 * (other == name) for other in HERE.names)
         assert answered((Members("", HERE.names, uses),)).startswith(name)
-
-
-def test_existing_name_is_there_however_unsure_the_rest_is():
-    assert answered(bar=1.0) == ""
-    assert answered((HERE,), bar=1.0) in HERE.names
 
 
 def test_names_that_need_not_follow_take_part_at_higher_efforts():
@@ -55,9 +51,8 @@ def test_names_that_need_not_follow_take_part_at_higher_efforts():
     assert [len(each.candidates(b"", b" ", token)) for each in named] == [0, 2, 2]
 
 
-def test_without_names_and_for_sketches_nothing_changes():
+def test_without_names_nothing_changes():
     assert answered((Members("other", ("width",), (0,)),)) == answered()
-    assert answered((HERE,), "instant") == answered((), "instant")
 
 
 def test_names_that_begin_alike_all_compete():

@@ -143,8 +143,6 @@ def test_deadline_far_away_changes_nothing():
 
 @pytest.fixture
 def searches(monkeypatch):
-    """Those of a model that is not small."""
-    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
     made = []
 
     class Watched(engines.Search):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from mercury_engine.model.config import BOOTSTRAP, SMALL, TINY, ModelError, write_config
+from mercury_engine.model.config import SMALL, TINY, ModelError, write_config
 from mercury_engine.model.export import HEADER_BYTES, export, main, plain, read, shapes
 from mercury_engine.model.network import Model, create, save
 
@@ -52,7 +52,7 @@ def check_refused(folder, *words):
     assert [word for word in words if word not in message] == []
 
 
-@pytest.mark.parametrize("config", [TINY, BOOTSTRAP, SMALL, UNTIED], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [TINY, SMALL, UNTIED], ids=lambda config: config.name)
 def test_shapes_are_those_of_reference_model(config):
     with torch.device("meta"):
         expected = {name: tuple(weight.shape) for name, weight in Model(config).state_dict().items()}

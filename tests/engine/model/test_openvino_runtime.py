@@ -21,9 +21,7 @@ from mercury_engine.model.network import create, save
 from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
-    Contention,
     OpenvinoRuntime,
-    Unmoved,
     load,
     native_precision,
     padded_columns,
@@ -300,20 +298,6 @@ def test_damaged_folder_is_an_error(folder, tmp_path):
         load(tmp_path)
 
 
-class Crowded(Contention):
-    crowded = True
-
-
-@pytest.mark.slow
-def test_thread_counts_of_one_and_two_answer_alike(folder):
-    config, weights = read(folder)
-    rows, found = clean(ids_of(40)), []
-    for contention in (Contention(), Crowded()):
-        runtime = OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32, contention=contention)
-        found.append(runtime.forward(rows, runtime.cache()).logits_WV)
-    check_close(*found)
-
-
 @given(st.integers(0, 140_000))
 def test_sizes_are_rounded_up_by_little(count):
     assert count <= padded_rows(count) <= max(1, 1.25 * count, count + 3)
@@ -331,62 +315,6 @@ def test_few_surplus_rows_are_kept_rather_than_changed(counts, padded):
         before = padded_rows(count, before, spare=8)
         found.append(before)
     assert tuple(found) == padded
-
-
-def check_contention(times, expected):
-    """`times` in hundredths of a pass that nothing disturbs; `expected` marks passes run while crowded with `#`."""
-    contention, seen = Contention(), ""
-    for hundredths in times:
-        seen += "#" if contention.crowded else "."
-        contention.record((1, 64), hundredths / 100)
-    assert seen == expected
-
-
-def test_passes_keep_their_threads_while_few_are_late():
-    check_contention([900, 100, 120, 90, 150, 100], "......")
-    check_contention([100, 900, 100, 900, 900, 100, 100], ".......")
-
-
-def test_three_late_passes_give_the_core_back_for_a_rest_that_doubles():
-    check_contention([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
-    check_contention([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
-
-
-def test_shapes_are_judged_apart():
-    contention = Contention()
-    for _ in range(10):
-        contention.record((1, 64), 0.001)
-        contention.record((64, 64), 0.01)
-    assert not contention.crowded
-
-
-def test_large_model_keeps_its_threads_and_with_them_its_memory(model, monkeypatch):
-    assert not isinstance(runtime_of(model).contention, Unmoved)
-    monkeypatch.setattr("mercury_engine.model.config.SMALL_MODEL", 0)
-    contention = runtime_of(model).contention
-    for seconds in (1.0, 9.0, 9.0, 9.0, 9.0):
-        contention.record((1, 64), seconds)
-    assert not contention.crowded
-
-
-def test_pass_with_few_logits_is_no_measure_for_one_with_many(model):
-    class Listening(Contention):
-        def record(self, shape, seconds):
-            shapes.append(shape)
-
-    shapes = []
-    runtime = runtime_of(model, contention=Listening())
-    for wanted in ([15], range(16), [14]):
-        runtime.forward(clean(ids_of(16), rows=wanted), runtime.cache())
-    assert shapes == [(16, 64, 1), (16, 64, 16), (16, 64, 1)]
-
-
-def test_machine_that_became_slower_for_good_is_the_new_measure():
-    contention = Contention()
-    contention.record((1, 64), 1.0)
-    for _ in range(3000):
-        contention.record((1, 64), 2.0)
-    assert not contention.crowded
 
 
 FIRST_ANSWER = """

@@ -332,7 +332,7 @@ def test_server_that_comes_up_later_is_found():
     with engine_for(record(f"http://127.0.0.1:{port}"), clock=clock) as engine:
         said = refusal(engine)
         assert said.startswith(f"http://127.0.0.1:{port} does not answer (Connection refused): start the server, or")
-        assert "`mercury-ls model use bootstrap`" in said
+        assert "`mercury-ls model use auto`" in said
         assert engine.info().notes == (said,)
         assert refusal(engine) == f"{said}; asked again in 1 s"
         clock.now += 1.1

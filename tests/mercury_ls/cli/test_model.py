@@ -57,7 +57,7 @@ def test_model_is_added_listed_chosen_and_removed(home, capsys):
     printed = check(capsys, "add ./Tiny-Coder --yes --int4", 0)
     assert "added tiny-coder; `mercury-ls model use tiny-coder` chooses it" in printed
     rows = json.loads(check(capsys, "list --json", 0))["models"]
-    assert [(row["name"], row["in_use"]) for row in rows] == [("bootstrap", True), ("tiny-coder", False)]
+    assert [(row["name"], row["in_use"]) for row in rows] == [("stand-in", True), ("tiny-coder", False)]
     (home / "config/mercury-ls").mkdir(parents=True)
     (home / "config/mercury-ls/config.toml").write_text("[engine]\nmodel = 'tiny-coder' # mine\n")
     assert "* " in next(line for line in check(capsys, "list", 0).splitlines() if "tiny-coder" in line)
@@ -117,13 +117,13 @@ def test_use_writes_the_settings_file(home, capsys):
         ("add ./tiny --key env:A", 1, "--key: only for servers, and ./tiny is none: leave it out"),
         ("add ./tiny --revision x", 1, "--revision is for models on the hub"),
         ("use ./tiny", 2, "`mercury-ls model add ./tiny` makes a model of it"),
-        ("use nothing", 1, "'nothing' is neither an installed model (auto, bootstrap) nor the path of a model folder"),
+        ("use nothing", 1, "'nothing' is neither an installed model (auto, stand-in) nor the path of a model folder"),
         ("use nothing", 1, "`mercury-ls model add SOURCE` adds one"),
         ("add ./absent.gguf", 1, "./absent.gguf does not exist: give a hub id"),
-        ("use fake --set engine.model=bootstrap", 1, 'command line sets engine.model = "bootstrap", which wins'),
+        ("use fake --set engine.model=stand-in", 1, 'command line sets engine.model = "stand-in", which wins'),
         ("use fake --set engine.address=http://127.0.0.1:1", 1, "engine.address is set"),
         ("remove nothing", 1, "nothing is no model that was added: there are none"),
-        ("remove bootstrap", 1, "it ships with mercury-ls"),
+        ("remove stand-in", 1, "it ships with mercury-ls"),
         ("test ./tiny", 1, "./tiny is a checkpoint as it was published: `mercury-ls model add ./tiny` makes a model"),
         ("add ./tiny --prompt x", 1, "use one of qwen, "),
         ("add ./tiny --prompt x", 1, ", zeta-2.1, "),
@@ -166,7 +166,7 @@ def test_test_prints_three_suggestions(home, capsys):
         assert gap.path in printed
     assert "a suggestion takes" in printed
     (row,) = json.loads(check(capsys, "list --json", 0))["models"]
-    assert (row["name"], row["warm_ms"] > 0, row["memory"] > 10**6) == ("bootstrap", True, True)
+    assert (row["name"], row["warm_ms"] > 0, row["memory"] > 10**6) == ("stand-in", True, True)
 
 
 def test_model_that_suggests_nothing_fails_test(home, capsys, monkeypatch):

@@ -8,7 +8,7 @@ from mercury_ls.completion.budgets import MEASURED, EnginePace, budgets_for
 from mercury_ls.models.library import MeasuredSpeed
 from mercury_ls.settings.schema import ContextSettings, EngineSettings, Settings, SuggestSettings
 
-WEAK = EngineInfo("mercury", "bootstrap", "cpu", 2048)
+WEAK = EngineInfo("mercury", "weak", "cpu", 2048)
 GUESSING = replace(WEAK, calibrated=False)
 STRONG = EngineInfo("server", "qwen", "http", 32_768, strong=True, grows=True)
 

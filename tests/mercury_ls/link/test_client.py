@@ -176,10 +176,10 @@ async def test_drafts_come_from_the_server_and_connections_are_used_again(direct
 
 
 async def test_server_started_with_another_model_is_reported(directory):
-    settings = EngineSettings(model="bootstrap")
+    settings = EngineSettings(model="stand-in")
     async with serving(FakeEngine(), directory), connected(directory, settings) as (client, statuses):
         assert statuses[-1].state == "ready"
-        assert "not with engine.model = bootstrap: run `mercury-ls serve --stop`" in client.status.detail
+        assert "not with engine.model = stand-in: run `mercury-ls serve --stop`" in client.status.detail
 
 
 async def test_closing_the_generator_stops_the_engine_within_one_forward(directory):

@@ -102,7 +102,7 @@ class AgreeingClient(Client):
 
         self.model.pause = fail
         await self.ask(self.open("trouble.py", CALLS + "total = "), 3)
-        info = replace(INFO, model=f"MODEL {self.said}", choice=f"CHOICE {self.said}")
+        info = replace(INFO, model=f"MODEL {self.said}")
         for state in ("loading", "ready", "loading", "unavailable"):
             self.engine.status = Status(state, f"DETAIL {self.said}", info=info)
             self.server.engine_changed(self.engine.status)

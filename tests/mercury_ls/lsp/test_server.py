@@ -411,9 +411,9 @@ async def test_strong_model_requests_are_described_when_asked(client):
     assert "tokens within 5.0 s" in why["model"]
 
 
-async def test_small_model_is_called_small_once_in_log_and_when_asked(client, caplog):
+async def test_slow_model_is_called_slow_once_in_log_and_when_asked(client, caplog):
     caplog.set_level("INFO")
-    client.model = FakeEngine(info=replace(FakeEngine().info(), small=True))
+    client.model = FakeEngine(info=replace(FakeEngine().info(), first_line_ms=9000.0))
     await client.initialize(INLINE)
     uri = client.open("a.py", TEXT)
     client.server.engine_changed(client.engine.status)

@@ -16,7 +16,7 @@ def ready(model, engine="test"):
     [
         (False, [], ""),
         (True, [None] * 30, ""),
-        (True, [None, Status("starting"), Status("loading"), ready("bootstrap")], ""),
+        (True, [None, Status("starting"), Status("loading"), ready("stand-in")], ""),
         (True, [OSError("not yet"), ready("qwen")], "qwen"),
         (True, [ready("copies", engine="fake")], "fake"),
         (True, [Status("unavailable", "no memory")], ""),
@@ -31,4 +31,4 @@ def test_settings_that_keep_another_model_are_named(was_running, statuses, other
             raise found
         return found
 
-    assert switch("bootstrap", status, lambda: was_running, lambda seconds: None) == other
+    assert switch("stand-in", status, lambda: was_running, lambda seconds: None) == other

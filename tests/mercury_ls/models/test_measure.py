@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.record import ModelRecord
-from mercury_ls import wording
 from mercury_ls.models import canary, library, measure
 from mercury_ls.models.measure import SAMPLES, described
 from mercury_ls.serve import added
@@ -73,13 +72,13 @@ def test_result_says_what_was_sent_and_whether_it_is_calibrated():
     assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
     assert "P 0.50  `item.price`" in said
     assert "P is the chance that you keep it; with less than suggest.minimum_probability" in said
-    assert wording.STRONGER not in said
+    assert "a first line takes" not in said
     assert "sent 12 characters to http://127.0.0.1:1" in said
     assert "is known from other models until some answers have been compared" in said
 
 
-def test_small_model_without_an_answer_is_told_apart_from_a_bracket():
-    measured = measure.measure(Engine("line", small=True), 1500.0)
+def test_model_without_an_answer_is_told_apart_from_a_bracket():
+    measured = measure.measure(Engine("line", first_line_ms=8000.0), 1500.0)
     answers = tuple(
         replace(answer, cold=replace(answer.cold, filled=Filled(text)))
         for answer, text in zip(measured.answers, ("(", "", " \n"), strict=True)
@@ -87,7 +86,7 @@ def test_small_model_without_an_answer_is_told_apart_from_a_bracket():
     said = "\n".join(described(replace(measured, answers=answers)))
     assert "  `(`\n" in said
     assert said.count("  nothing\n") == 2
-    assert wording.STRONGER in said
+    assert "a first line takes 8.0 s, and 4.0 s is the limit" in said
 
 
 def test_measurements_are_kept_for_the_list(tmp_path, monkeypatch):

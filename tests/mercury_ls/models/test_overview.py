@@ -43,11 +43,18 @@ def settings(model):
     return Settings(engine=EngineSettings(model=model))
 
 
-def test_shipped_model_is_there_before_anything_is_added(home):
+def test_packaged_model_is_there_before_anything_is_added(home):
     found = rows(settings("auto"))
-    assert [(row.name, row.in_use, row.is_added) for row in found] == [("bootstrap", True, False)]
-    assert found[0].parameters > 10**6
-    assert "`mercury-ls model recommend` names stronger ones" in table(found)
+    assert [(row.name, row.in_use, row.is_added) for row in found] == [("stand-in", True, False)]
+    assert found[0].parameters > 10**4
+    assert model_folders.NO_MODEL not in table(found)
+
+
+def test_where_no_model_is_installed_it_is_said_how_to_get_one(home, monkeypatch):
+    monkeypatch.setattr(model_folders, "shipped", dict)
+    found = rows(settings("auto"))
+    assert found == []
+    assert table(found).endswith(model_folders.NO_MODEL)
 
 
 def test_added_model_is_shown_with_its_measurements(home):

@@ -7,7 +7,6 @@ import pytest
 from mercury_engine import model_folders
 from mercury_ls.models import recommended
 from mercury_ls.models.recommended import Machine, RecommendedModel, bandwidth, choices, described, known
-from mercury_ls.wording import MISSING
 
 
 def model(millions, kind="fim"):
@@ -77,9 +76,11 @@ def test_other_programs_do_not_make_the_machine_look_slow(seconds, own_seconds, 
     assert bandwidth(1, 8000, lambda: next(wall), lambda: next(own)) == expected
 
 
-@pytest.mark.parametrize(("installed", "first"), [((), MISSING), (("quicksilver",), "this machine: 64.0 GB")])
+@pytest.mark.parametrize(
+    ("installed", "first"), [((), "no model is installed"), (("quicksilver",), "this machine: 64.0 GB")]
+)
 def test_model_of_ours_that_is_not_installed_comes_first(monkeypatch, installed, first):
-    monkeypatch.setattr(model_folders, "shipped", lambda: dict.fromkeys((*installed, "bootstrap")))
+    monkeypatch.setattr(model_folders, "shipped", lambda: dict.fromkeys(installed))
     monkeypatch.setattr(recommended, "machine", lambda threads: Machine(64 * 10**9, 30e9, threads))
     said = [*described(recommended.recommend())]
     assert said[0].startswith(first)

@@ -48,9 +48,9 @@ def test_without_sources_all_is_default():
 
 
 def test_later_sources_win(write):
-    user = write("config.toml", "[engine]\nmodel='bootstrap'\nthreads=1\ndevice='cpu'\neffort='high'\nmemory_mb=512")
+    user = write("config.toml", "[engine]\nmodel='stand-in'\nthreads=1\ndevice='cpu'\neffort='high'\nmemory_mb=512")
     project = write(".mercury.toml", "[engine]\neffort='medium'")
-    options = {"engine": {"model": "bootstrap", "threads": 3, "device": "auto"}}
+    options = {"engine": {"model": "stand-in", "threads": 3, "device": "auto"}}
     environ = {"MERCURY_ENGINE_MODEL": "auto", "MERCURY_ENGINE_THREADS": "4"}
     loaded = load(user, [project], options, environ, {"engine.model": "fake"})
     check(loaded, [], engine__model="fake", engine__threads=4, engine__device="auto", engine__effort="medium")
@@ -453,7 +453,7 @@ def test_home_and_the_current_folder(write, monkeypatch, tmp_path):
 @pytest.mark.parametrize("model", ["/nope", "nope", "./nope", "~/nope"])
 def test_missing_model_takes_engine_from_nobody(model):
     loaded = load(options={"engine": {"model": model, "effort": "high"}})
-    check(loaded, ["engine.model: neither an installed model (auto, bootstrap) nor"], engine__effort="high")
+    check(loaded, ["engine.model: neither an installed model (auto, stand-in) nor"], engine__effort="high")
     assert loaded.settings.engine.model == "auto"
 
 

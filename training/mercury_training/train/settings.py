@@ -6,7 +6,7 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from mercury_engine.model.config import BOOTSTRAP, SMALL, TINY, ModelConfig, read_config
+from mercury_engine.model.config import SMALL, TINY, ModelConfig, read_config
 from mercury_engine.model.network import CONFIG_FILE
 from mercury_training.rows.packing import RowShape
 from mercury_training.train.losses import CROSS_ENTROPY, CanvasLoss
@@ -32,7 +32,6 @@ class Recipe(Struct, frozen=True):
 
 RECIPES = {
     "small": Recipe(SMALL, RowShape(1024, 384), RowShape(2048, 768), 262_144),
-    "bootstrap": Recipe(BOOTSTRAP, RowShape(512, 192), RowShape(1024, 384), 8192),
     "tiny": Recipe(msgspec.structs.replace(TINY, vocabulary=16_384), RowShape(256, 96), RowShape(512, 192), 2048),
 }
 

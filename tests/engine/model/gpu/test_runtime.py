@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 from mercury_engine.api import TooLongError
 from mercury_engine.decode.canvas import Canvas, fuse, masked
-from mercury_engine.model.config import BOOTSTRAP, SMALL
+from mercury_engine.model.config import SMALL
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
@@ -146,7 +146,7 @@ def shipped(config, int8):
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter computes wrongly in bfloat16")
-@pytest.mark.parametrize(("config", "int8"), [(BOOTSTRAP, True), (SMALL, False)])
+@pytest.mark.parametrize(("config", "int8"), [(SMALL, True), (SMALL, False)])
 @pytest.mark.parametrize("backends", [None, *(Backends(*names) for names in product(PRODUCTS, ATTENTIONS))])
 def test_models_of_real_sizes_in_bfloat16(config, int8, backends):
     """As an engine opens them, `None` with the backends that are fastest here, before and after the pool has moved."""
