@@ -34,7 +34,7 @@ class AnswerVerdict(Struct, frozen=True):
     log_probability: float
     exact: bool
     inferable: bool
-    """Whether every name of the answer stands somewhere before it."""
+    """Whether it is short, every name of it stands somewhere before it, and one was changed before."""
 
 
 class Score(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Score(Struct, frozen=True):
     area: float
 
     def __str__(self) -> str:
-        inferable = f"{self.inferable_exact} of {self.inferable} whose names all stand before them"
+        inferable = f"{self.inferable_exact} of {self.inferable} that can be inferred"
         return f"{self.exact} of {self.due} due answers exact, {inferable}; area under the curve {self.area:.3f}"
 
 

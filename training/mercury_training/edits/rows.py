@@ -38,6 +38,8 @@ COPIED = 0.3
 MARGINS = (0, 1, 1, 2, 2, 3)
 """Lines of a region on either side of what changes there, so that its borders tell nothing."""
 LONG = 8
+TAUGHT = 8
+"""New lines of a hunk that is taught, at most: longer ones can hardly be inferred, and would be most of all tokens."""
 
 
 class AnswerSpan(Struct, frozen=True):
@@ -108,7 +110,8 @@ class _Chain:
         self.weights = [0.0] * len(self.ids)
         self.branches: list[_SideQuestion] = []
         self.answers: list[AnswerSpan] = []
-        self.mentioned: set[str] = set()
+        self.changed: set[str] = set()
+        """The names that the hunks so far have changed."""
         self.past: list[PastEdit] = []
 
     @property
@@ -140,10 +143,14 @@ class _Chain:
         self.past.append(PastEdit(hunk.path, hunk.first, tuple(hunk.old), tuple(hunk.new), above, below))
         self.here = hunk.path
 
+    def leads_to(self, hunk: _Pending) -> bool:
+        """Whether a hunk can be expected after those so far: it changes a name that they changed, and is short."""
+        return len(hunk.new) <= TAUGHT and not self.changed.isdisjoint(changed_names(hunk.old, hunk.new))
+
     def mention(self, hunk: _Pending) -> None:
         """Show lines that hold the names which the hunk changed, unless they were shown before."""
-        names = changed_names(hunk.old, hunk.new) - self.mentioned
-        self.mentioned |= names
+        names = changed_names(hunk.old, hunk.new) - self.changed
+        self.changed |= names
         edited = Edited(hunk.path, hunk.first, hunk.first + len(hunk.new))
         ids = revisions.mention(self.tokenizer, mentions(names, self.texts, edited), self.here)
         self.ids += ids
@@ -173,7 +180,7 @@ def edit_row(
     lines as its answer: how likely these are tells whether the model expects a change."""
     pending = _ordered([*joined(commit.change.hunks, commit.change.before)], draw)
     chain = _Chain(tokenizer, commit, pending[0].path, limit)
-    edits = 0
+    edits = taught = 0
     while pending:
         hunk = pending.pop(0)
         first, stop = _region(hunk, len(chain.texts[hunk.path]), draw)
@@ -185,18 +192,21 @@ def edit_row(
             chain.answers.append(AnswerSpan(start, start + len(answer), due=True, repeats=False))
         if edits and judged:
             chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
-        chain.append(question, answer, weights if edits else [0.0] * len(answer))
+        is_taught = chain.leads_to(hunk)
+        taught += is_taught
+        chain.append(question, answer, weights if is_taught else [0.0] * len(answer))
         chain.make(hunk)
         _shift(pending, hunk)
         edits += 1
         chain.mention(hunk)
         if len(pending) > 1 and draw.random() < EARLY:
             early = draw.choice(pending[1:])
-            region = _region(early, len(chain.texts[early.path]), draw)
-            chain.branch(*_due(chain, early, *region), due=True, repeats=False)
+            if chain.leads_to(early):
+                region = _region(early, len(chain.texts[early.path]), draw)
+                chain.branch(*_due(chain, early, *region), due=True, repeats=False)
         for spot in _spots(chain, hunk, pending, draw):
             chain.branch(*_kept(chain, *spot), due=False, repeats=True)
-    row = chain.row() if edits else None
+    row = chain.row() if taught or (judged and edits) else None
     return row if row is not None and len(row.ids) <= limit and any(row.weights) else None
 
 
