@@ -30,7 +30,7 @@ from mercury_engine.model.export import read
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Cache, Resources, Rows, Runtime
 from mercury_engine.record import read_record
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 
 TOKENS, CHUNK = 512, 256
 PASSES = (1, 8, 32)
@@ -69,7 +69,7 @@ def _opened(name: str) -> tuple[Path, OpenvinoRuntime]:
 
 def measured(runtime: Runtime) -> Iterator[tuple[str, float]]:
     config, length = runtime.config, TOKENS + 1
-    prefix = HintedPrefix.without_hints([0] * length, range(length))
+    prefix = Prefix.of([0] * length, range(length))
     seconds = min(_read(runtime, prefix) for _ in range(2))
     layers = config.parameters - config.vocabulary * config.width * (1 if config.tied else 2)
     flops = 2 * TOKENS * layers
@@ -78,12 +78,12 @@ def measured(runtime: Runtime) -> Iterator[tuple[str, float]]:
     cache = runtime.cache()
     cache.append(runtime.forward(fuse(0, prefix.upto(TOKENS), TOKENS - 1).rows, cache), [0] * TOKENS)
     for rows in PASSES:
-        ahead = HintedPrefix.without_hints([0] * (TOKENS + rows), range(TOKENS + rows))
+        ahead = Prefix.of([0] * (TOKENS + rows), range(TOKENS + rows))
         forward = fuse(TOKENS, ahead, TOKENS).rows
         yield f"{rows} rows, ms", 1000 * min(_seconds(runtime, forward, cache) for _ in range(REPEATS))
 
 
-def _read(runtime: Runtime, prefix: HintedPrefix) -> float:
+def _read(runtime: Runtime, prefix: Prefix) -> float:
     cache, started = runtime.cache(), time.perf_counter()
     for start in range(0, TOKENS, CHUNK):
         rows = fuse(start, prefix.upto(start + CHUNK), start + CHUNK - 1).rows

@@ -21,9 +21,7 @@ from mercury_engine.model.gpu.step import Backends
 from mercury_engine.model.gpu.weights import Layer, Network
 from mercury_engine.model.network import rotations
 from mercury_engine.model.runtime import Pass
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.prefix import HintedPrefix
-from mercury_engine.tokens.vocabulary import PAD
+from mercury_engine.tokens.prefix import Prefix
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
@@ -39,7 +37,6 @@ QUICKSILVER = ModelConfig(
     context=2048,
     qk_norm=False,
     qkv_bias=True,
-    hints=False,
     rope_theta=1e6,
 )
 
@@ -104,17 +101,16 @@ def random_network(
             None,
         )
 
-    table = normal(config.vocabulary * (1 + HINTS if config.hints else 1), width)
+    table = normal(config.vocabulary, width)
     tied = config.tied and not int8
     head = (table[: config.vocabulary], None) if tied else weight(config.vocabulary, width)
-    trust = normal(HINTS, width) if config.hints else None
     turned = rotations(torch.arange(config.context, device=device)[None], config)
     halves = tuple(part[0, 0, :, : config.head_width // 2].contiguous() for part in turned)
     return Network(
         config,
         table,
         tuple(layer() for _ in range(config.layers)),
-        Head(ones(width), head, trust, config.norm_epsilon, pad=PAD),
+        Head(ones(width), head, config.norm_epsilon),
         halves,
     )
 
@@ -228,7 +224,7 @@ def _verifying(cache: PageCache, tokens: int, permitted: np.ndarray) -> Pass:
 def _passing(cache: PageCache, count: int, canvases: list[Canvas], permitted: np.ndarray) -> Pass:
     length = cache.length + count
     ids = 64 + np.arange(length) % 256
-    prefix = HintedPrefix.without_hints(ids, np.arange(length))
+    prefix = Prefix.of(ids, np.arange(length))
     return Pass(fuse(cache.length, prefix, 0, canvases, permitted_V=permitted).rows, cache)
 
 
@@ -237,7 +233,7 @@ def _filled(runtime: GpuRuntime, columns: int) -> PageCache:
     while cache.length < columns:
         count = min(256, columns - cache.length)
         length = cache.length + count
-        prefix = HintedPrefix.without_hints(64 + np.arange(length) % 256, np.arange(length))
+        prefix = Prefix.of(64 + np.arange(length) % 256, np.arange(length))
         forward = runtime.forward(fuse(cache.length, prefix, count).rows, cache)
         cache.append(forward, range(count))
     return cache

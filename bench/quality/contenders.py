@@ -6,7 +6,7 @@
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:effort:LEVEL` | the same engine at another effort |
-| `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
+| `peer:llama` | llama.cpp with the same weights as q8_0, with its prompt cache |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 

@@ -10,11 +10,9 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 import numpy as np
-from msgspec.structs import replace
 
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import dequantized, read
-from mercury_engine.tokens import hints
 
 PARTS = {
     "embedding": "token_embd",
@@ -36,12 +34,11 @@ matrix."""
 
 
 def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
-    """The shipped weights as float32, without those that read hints; only of models with Qwen's layers."""
+    """The weights of a model of ours as float32, if its layers are Qwen's."""
     config, stored = read(folder)
     if config.qkv_bias == config.qk_norm or not config.tied:
         raise ValueError(f"{folder}: {config.name} has layers that no Qwen has; no peer can decode it")
-    plain = {name: weight for name, weight in dequantized(stored).items() if name not in hints.WEIGHTS}
-    return replace(config, hints=False), plain
+    return config, dequantized(stored)
 
 
 def gguf_name(ours: str) -> str:

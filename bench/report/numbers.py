@@ -24,7 +24,7 @@ REPLAYED = {
 PEERS = {
     "ar": "the same engine, token by token",
     "ar+copy": "the same engine, token by token with copies",
-    "llama": "llama.cpp with the same weights, without n-gram hints and copy bias",
+    "llama": "llama.cpp with the same weights",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
 }

@@ -265,7 +265,7 @@ class MercuryEngine:
         return (old if old and not answer.complete else text), None
 
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
-        prefix = stream_start(row, self._decoder, session).prefix
+        prefix = stream_start(row).prefix
         cached = session.shares(row.ids)
         while (yield from self._decoder.pace.read_ahead(session, prefix, self.report)):
             self.report.reads(pieces(row.ids, cached, session.cache.length))
@@ -406,9 +406,8 @@ class MercuryEngine:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = question.old(question.spans[number])
-            least = max(part.search.departure, best.named)
             filled[number] = self._presenting(question).show(
-                answer, best.decoded(at), old, least, best.options.names, question.bar
+                answer, best.decoded(at), old, part.search.departure, best.options.names, question.bar
             )
             if frames:
                 carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []

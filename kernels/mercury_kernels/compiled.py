@@ -49,13 +49,12 @@ class KernelShape(NamedTuple):
     head_width: int
     feed_forward: int
     vocabulary: int
-    hints: int = 0
     head_norm: bool = True
     bias: bool = False
     int8: bool = False
 
 
-SMALL = KernelShape(512, 8, 2, 64, 1408, 16_384, hints=4)
+SMALL = KernelShape(512, 8, 2, 64, 1408, 16_384)
 QUICKSILVER = KernelShape(896, 14, 2, 64, 4864, 47_413, head_norm=False, bias=True)
 SHAPES = {
     "small": SMALL,
@@ -120,11 +119,9 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
     pages = -(-columns // PAGE)
     k = v = empty(pages * PAGE, shape.key_heads, shape.head_width)
     queries = shape.heads * shape.head_width
-    trust = empty(shape.hints, shape.width) if shape.hints else None
-    head = Head(norm, weight(shape.vocabulary, shape.width), trust, 1e-6)
-    hints = whole(rows, shape.hints) if shape.hints else None
+    head = Head(norm, weight(shape.vocabulary, shape.width), 1e-6)
     with _recorded() as launches:
-        stream = begun(empty(shape.vocabulary, shape.width), whole(rows, 1 + shape.hints), norm)
+        stream = begun(empty(shape.vocabulary, shape.width), whole(rows), norm)
         q = project_heads(
             stream,
             norm,
@@ -145,8 +142,8 @@ def launches(shape: KernelShape, rows: int) -> list[Launch]:
         add_product(stream, empty(rows, queries), weight(shape.width, queries), None, norm)
         fed = gated(stream, norm, weight(2 * shape.feed_forward, shape.width), None, 1e-6)
         add_product(stream, fed, weight(shape.width, shape.feed_forward), None, norm)
-        choose(head, stream, whole(rows), hints, whole(-(-shape.vocabulary // 32)))
-        logits(head, stream, whole(rows), hints)
+        choose(head, stream, whole(rows), whole(-(-shape.vocabulary // 32)))
+        logits(head, stream, whole(rows))
     return launches
 
 

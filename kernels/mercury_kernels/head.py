@@ -1,6 +1,6 @@
 """The last norm, the product with the vocabulary, and the choice of a token, in Triton: no logits in memory.
 
-Shapes: N rows of a pass, W wanted rows, D width, V vocabulary, H hints of a row, P parts of the vocabulary, U words of
+Shapes: N rows of a pass, W wanted rows, D width, V vocabulary, P parts of the vocabulary, U words of
 32 tokens, C tokens of a choice.
 """
 
@@ -19,21 +19,19 @@ from mercury_kernels.linear import Weight, kind, lengths, parts_tile
 from mercury_kernels.plan import row_tile_for
 from mercury_kernels.stream import PART, Stream
 
-HINTS_TILE = 16
+OUT_TILE = 128
+"""The tokens of a part of the vocabulary."""
 
 RANKS = 4
 """The tokens of a choice."""
 
 
 class Head(NamedTuple):
-    """Turns a row of the stream into logits: `trust_HD` is what each hint adds to its token, except for the token
-    `pad`."""
+    """Turns a row of the stream into logits."""
 
     norm_D: Tensor
     weight: Weight
-    trust_HD: Tensor | None
     epsilon: float
-    pad: int = -1
 
 
 class HeadChoice(NamedTuple):
@@ -50,8 +48,6 @@ def choose_kernel(
     squares_ptr,
     weight_ptr,
     scales_ptr,
-    trust_ptr,
-    hints_ptr,
     wanted_ptr,
     allowed_ptr,
     best_ptr,
@@ -62,12 +58,9 @@ def choose_kernel(
     inner,
     vocabulary,
     epsilon,
-    pad,
     INT8: tl.constexpr,
-    HINTS: tl.constexpr,
     ALLOWED: tl.constexpr,
     LOGITS: tl.constexpr,
-    HINTS_TILE: tl.constexpr,
     PARTS_TILE: tl.constexpr,
     PART: tl.constexpr,
     ROW_TILE: tl.constexpr,
@@ -87,8 +80,6 @@ def choose_kernel(
     row = tl.load(wanted_ptr + place, mask=place < wanted_rows, other=-1)
     is_row = row >= 0
     values = tl.zeros([OUT_TILE, ROW_TILE], tl.float32)
-    amounts = tl.zeros([HINTS_TILE, ROW_TILE], tl.float32)
-    hint = tl.arange(0, HINTS_TILE)
     for start in range(0, inner, INNER_TILE):
         column = start + tl.arange(0, INNER_TILE)
         is_column = column < inner
@@ -98,22 +89,10 @@ def choose_kernel(
         )
         x = tl.trans(x)
         values = tl.dot(w.to(KIND), x, values, input_precision="ieee")
-        if HINTS > 0:
-            t = tl.load(
-                trust_ptr + hint[:, None] * inner + column[None, :],
-                mask=(hint < HINTS)[:, None] & is_column[None, :],
-                other=0.0,
-            )
-            amounts = tl.dot(t.to(KIND), x, amounts, input_precision="ieee")
     length = lengths(squares_ptr, row, is_row, inner, epsilon, PARTS_TILE, PART)
     values = values * length[None, :]
     if INT8:
         values = values * tl.load(scales_ptr + token, mask=is_token, other=0.0)[:, None]
-    for number in tl.static_range(HINTS):
-        hinted = tl.load(hints_ptr + row * HINTS + number, mask=is_row, other=-1)
-        amount = tl.sum(tl.where(hint[:, None] == number, amounts, 0.0), 0) * length
-        amount = tl.where(hinted == pad, 0.0, amount)
-        values += tl.where(token[:, None] == hinted[None, :], amount[None, :], 0.0)
     if LOGITS:
         inside = (place < wanted_rows)[None, :] & is_token[:, None]
         tl.store(logits_ptr + place[None, :].to(tl.int64) * vocabulary + token[:, None], values, mask=inside)
@@ -174,16 +153,14 @@ def summary_kernel(
         highest = tl.where(part == winner, float("-inf"), highest)
 
 
-def choose(
-    head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
-) -> Tensor:
+def choose(head: Head, stream: Stream, wanted_W: Tensor, allowed_U: Tensor | None = None) -> Tensor:
     """The choices for the rows `wanted_W`, to be unpacked by `chosen`; rows numbered -1 are padding. `allowed_U` has
     a bit for each token."""
     count, vocabulary, device = len(wanted_W), head.weight[0].shape[0], wanted_W.device
-    number = triton.cdiv(vocabulary, out_tile(head))
+    number = triton.cdiv(vocabulary, OUT_TILE)
     best_WP = torch.empty(count, number, dtype=torch.int32, device=device)
     highest_WP, sums_WP = torch.empty(2, count, number, dtype=torch.float32, device=device)
-    _launch(head, stream, wanted_W, hints_NH, allowed_U, (best_WP, highest_WP, sums_WP), None)
+    _launch(head, stream, wanted_W, allowed_U, (best_WP, highest_WP, sums_WP), None)
     figures_2CW = torch.empty(2, RANKS, count, dtype=torch.float32, device=device)
     summary_kernel[(count,)](
         best_WP,
@@ -206,23 +183,17 @@ def chosen(figures_2CW: Tensor) -> HeadChoice:
     return HeadChoice(figures_2CW[0].view(torch.int32), figures_2CW[1])
 
 
-def logits(head: Head, stream: Stream, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:
+def logits(head: Head, stream: Stream, wanted_W: Tensor) -> Tensor:
     """The float32 logits themselves, from which `choose` would choose."""
     logits_WV = torch.empty(len(wanted_W), head.weight[0].shape[0], dtype=torch.float32, device=wanted_W.device)
-    _launch(head, stream, wanted_W, hints_NH, None, (None, None, None), logits_WV)
+    _launch(head, stream, wanted_W, None, (None, None, None), logits_WV)
     return logits_WV
-
-
-def out_tile(head: Head) -> int:
-    """The tokens of a part of the vocabulary. Amounts for hints take registers, too."""
-    return 128 if head.trust_HD is None else 32
 
 
 def _launch(
     head: Head,
     stream: Stream,
     wanted_W: Tensor,
-    hints_NH: Tensor | None,
     allowed_U: Tensor | None,
     summaries_WP: tuple[Tensor | None, Tensor | None, Tensor | None],
     logits_WV: Tensor | None,
@@ -230,13 +201,10 @@ def _launch(
     weight_VD, scales_V = head.weight
     vocabulary, inner = weight_VD.shape
     row_tile = row_tile_for(len(wanted_W))
-    hints = 0 if hints_NH is None or head.trust_HD is None else head.trust_HD.shape[0]
-    choose_kernel[(triton.cdiv(len(wanted_W), row_tile), triton.cdiv(vocabulary, out_tile(head)))](
+    choose_kernel[(triton.cdiv(len(wanted_W), row_tile), triton.cdiv(vocabulary, OUT_TILE))](
         *stream[1:],
         weight_VD,
         scales_V,
-        head.trust_HD,
-        hints_NH,
         wanted_W,
         allowed_U,
         *summaries_WP,
@@ -245,16 +213,13 @@ def _launch(
         inner,
         vocabulary,
         head.epsilon,
-        head.pad,
         INT8=scales_V is not None,
-        HINTS=hints,
         ALLOWED=allowed_U is not None,
         LOGITS=logits_WV is not None,
-        HINTS_TILE=HINTS_TILE,
         PARTS_TILE=parts_tile(inner),
         PART=PART,
         ROW_TILE=row_tile,
-        OUT_TILE=out_tile(head),
+        OUT_TILE=OUT_TILE,
         INNER_TILE=min(64, max(16, triton.next_power_of_2(inner))),
         KIND=kind(head.norm_D.dtype),
         num_warps=4,

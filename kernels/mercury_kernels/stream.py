@@ -1,6 +1,6 @@
-"""The stream between layers, and how it begins: the sums of a row's embeddings.
+"""The stream between layers, and how it begins: a row's embedding.
 
-Shapes: N rows, J lines of the table for each, D width, P parts of it.
+Shapes: N rows, D width, P parts of it.
 """
 
 # Triton: a launch takes options of the compiler that the kernel does not declare.
@@ -52,30 +52,27 @@ class Stream(NamedTuple):
         self.squares_NP.copy_(padded.square().view(rows, parts, PART).sum(2))
 
 
-@triton.jit(do_not_specialize=["lines"])
+@triton.jit
 def begin_kernel(
     table_ptr,
-    lines_ptr,
+    ids_ptr,
     norm_ptr,
     values_ptr,
     scaled_ptr,
     squares_ptr,
-    lines,
     width,
     WIDTH_TILE: tl.constexpr,
     PART: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """A row: the sum of its lines of the table."""
+    """A row: its line of the table."""
     if EARLY:
         begin_early()
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH_TILE)
     is_column = column < width
-    values = tl.zeros([WIDTH_TILE], tl.float32)
-    for number in range(lines):
-        line = tl.load(lines_ptr + row * lines + number).to(tl.int64)
-        values += tl.load(table_ptr + line * width + column, mask=is_column, other=0.0).to(tl.float32)
+    line = tl.load(ids_ptr + row).to(tl.int64)
+    values = tl.load(table_ptr + line * width + column, mask=is_column, other=0.0).to(tl.float32)
     tl.store(values_ptr + row * width + column, values, mask=is_column)
     scaled = values * tl.load(norm_ptr + column, mask=is_column, other=0.0).to(tl.float32)
     tl.store(scaled_ptr + row * width + column, scaled.to(scaled_ptr.dtype.element_ty), mask=is_column)
@@ -85,17 +82,16 @@ def begin_kernel(
     tl.store(squares_ptr + row * parts + part, squares, mask=part < parts)
 
 
-def begun(table_VD: Tensor, lines_NJ: Tensor, norm_D: Tensor) -> Stream:
-    """The stream of rows that gather these lines of a table, for a product behind this norm."""
-    rows, lines = lines_NJ.shape
+def begun(table_VD: Tensor, ids_N: Tensor, norm_D: Tensor) -> Stream:
+    """The stream of rows with these lines of a table, for a product behind this norm."""
+    rows = len(ids_N)
     stream = Stream.empty(rows, norm_D)
     width = table_VD.shape[1]
     begin_kernel[(rows,)](
         table_VD,
-        lines_NJ,
+        ids_N,
         norm_D,
         *stream,
-        lines,
         width,
         WIDTH_TILE=max(PART, triton.next_power_of_2(width)),
         PART=PART,

@@ -17,7 +17,7 @@ NEAR_LINES = 16
 DUPLICATE = 0.7
 LARGEST_NEIGHBOUR = 200_000
 SNIPPET_CHARACTERS = 16_000
-"""Of related code in all. What does not fit into the prompt still serves as n-gram hints."""
+"""Of related code in all. Drafts are also copied from what does not fit into the prompt."""
 
 
 class ContextBudget(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""llama.cpp's server of the Python package llama-cpp-python, in a process of its own, with our shipped weights.
+"""llama.cpp's server of the Python package llama-cpp-python, in a process of its own, with weights of ours.
 
 Its Python is named by MERCURY_PEERS_PYTHON; nothing of llama.cpp is loaded into the process of the tests.
 """

@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-import mercury_engine
 from bench.quality.llama import dense_weights
 from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.model.network import save
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
@@ -27,13 +26,14 @@ from mercury_engine.remote.http import HttpClient
 from mercury_engine.remote.probe import probe
 from mercury_engine.remote.protocols import Event, protocol_named
 from mercury_engine.tokens.tokenizer import Tokenizer
+from tests import tiny_model
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model
 from tests.e2e.raw import Raw
+from tests.engine.tiny import learnt_runtime
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
-SHIPPED = Path(mercury_engine.__file__).parent / "models/bootstrap"
 TOKENS = 24
 PATIENT_MS = 20_000
 HEAD = """\
@@ -66,8 +66,17 @@ DOCUMENTS = {
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory) -> Path:
-    return write_model(SHIPPED, tmp_path_factory.mktemp("gguf") / "bootstrap.gguf")
+def folder(tmp_path_factory) -> Path:
+    """A model of ours that knows a few lines by heart."""
+    made = tmp_path_factory.mktemp("model")
+    save(learnt_runtime().model, made)
+    (made / "tokenizer.json").write_bytes(tiny_model.TOKENIZER.read_bytes())
+    return made
+
+
+@pytest.fixture(scope="module")
+def weights(folder, tmp_path_factory) -> Path:
+    return write_model(folder, tmp_path_factory.mktemp("gguf") / "learnt.gguf")
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +231,7 @@ async def test_editor_gets_the_answers_of_the_server(editor, weights):
 async def test_server_dies_and_comes_back(editor, llama):
     before = await suggested(editor, "return.py", "alive")
     llama.kill()
-    assert "mercury-ls model use bootstrap" in await until_told(editor, f"{llama.address} does not answer", "dead")
+    assert "mercury-ls model use auto" in await until_told(editor, f"{llama.address} does not answer", "dead")
     llama.start()
     assert await until_suggested(editor, "return.py", "back") == before
 
@@ -251,10 +260,9 @@ async def test_another_model_at_the_same_address_is_not_taken_for_the_right_one(
 
 
 @pytest.fixture(scope="module")
-def ours():
-    config, weights = dense_weights(SHIPPED)
-    plain = msgspec.structs.replace(config, hints=False)
-    return OpenvinoRuntime(plain, weights, threads=2, precision=ov.Type.f32), Tokenizer.load(SHIPPED / "tokenizer.json")
+def ours(folder):
+    config, weights = dense_weights(folder)
+    return OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32), Tokenizer.load(folder / "tokenizer.json")
 
 
 def decoded(ours, prompt: str, most: int) -> list[int]:

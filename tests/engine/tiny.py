@@ -4,7 +4,6 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch.nn import functional
 
@@ -16,7 +15,6 @@ from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.blocks import Block, slot_positions
 from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out
-from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import MASK
 from mercury_training.rows.streams import canvas_slots, with_answers
@@ -140,26 +138,13 @@ def lessons():
         yield row, answers, SIZES[wanted.spans[0].mode]
 
 
-def trails(config, row, stream):
-    """The row, and the row up to its first anchor with the answers behind."""
-    listener = HintBuilder.of(row, TOKENIZER, hints=config.hints)
-    first = row.holes[0].anchor + 1
-    ids, positions = (
-        np.concatenate([own[:first], all_of_it[len(row.ids) :]])
-        for own, all_of_it in ((row.ids, stream.ids), (row.positions, stream.positions))
-    )
-    return listener.build(row.ids, row.positions), listener.build(ids, positions)
-
-
 def loss_on(model, taught):
     """Plain autoregression over the answers, and canvases on every anchor, all lessons in one forward."""
-    ids, hints, positions, blocks, targets = [], [], [], [], []
+    ids, positions, blocks, targets = [], [], [], []
     for row, answers, sizes in taught:
         start, stream = len(ids), with_answers(row, answers)
         blocks += [Block(b.size, b.parent + start if b.parent >= 0 else -1) for b in stream.blocks]
         ids += stream.ids.tolist()
-        before, behind = trails(model.config, row, stream)
-        hints += [*before.hints_RH.tolist(), *behind.hints_RH[row.holes[0].anchor + 1 :].tolist()]
         positions += stream.positions.tolist()
         for answer, first in zip(answers, stream.starts, strict=True):
             following = start + (len(row.ids) if first < len(row.ids) else first + 1)
@@ -171,12 +156,10 @@ def loss_on(model, taught):
             targets += zip(rows, slots.tolist(), (weights / weights.sum()).tolist(), strict=True)
             blocks.append(Block(size, start + hole.anchor, causal=False, group=start + size))
             ids += [MASK] * size
-            hints += before.canvas_hints(hole.anchor, size).tolist()
             positions += slot_positions(int(row.positions[hole.anchor]), size).tolist()
-    told, mask = torch.tensor(hints) if model.config.hints else None, torch.from_numpy(canvas_mask(blocks))
-    given = None if told is None else told[None]
-    hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), mask, hints_BTH=given)
+    mask = torch.from_numpy(canvas_mask(blocks))
+    hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), mask)
     rows, tokens, weights = zip(*targets, strict=True)
-    logits = model.logits(hidden[0, list(rows)], None if told is None else told[list(rows)])
+    logits = model.logits(hidden[0, list(rows)])
     losses = functional.cross_entropy(logits, torch.tensor(tokens), reduction="none")
     return (losses * torch.tensor(weights)).sum() / sum(weights)

@@ -1,5 +1,4 @@
-"""The choice of tokens against the specification: odd vocabularies, ties, forbidden tokens, hints, rows without a
-distribution."""
+"""The choice of tokens against the specification: odd vocabularies, ties, forbidden tokens, no distribution."""
 
 import numpy as np
 import pytest
@@ -16,30 +15,22 @@ from tests.kernels.on_device import DEVICE, PRECISIONS, bits, check_close, exact
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy computes in the interpreter
 
 EPSILON = 1e-6
-PAD = 1
 
 
-def headed(vocabulary, width, *, dtype=torch.float32, hints=0, int8=False):
+def headed(vocabulary, width, *, dtype=torch.float32, int8=False):
     weight, scales = random(vocabulary, width, seed=1, dtype=dtype), None
     if int8:
         values, row_scales = quantize(exact(weight).astype(np.float32))
         weight, scales = torch.tensor(values, device=DEVICE), torch.tensor(row_scales[:, 0], device=DEVICE)
-    trust = random(hints, width, seed=2, dtype=dtype) if hints else None
-    return Head(random(width, seed=3, dtype=dtype), (weight, scales), trust, EPSILON, PAD)
+    return Head(random(width, seed=3, dtype=dtype), (weight, scales), EPSILON)
 
 
-def plain(head, stream, hints=None):
+def plain(head, stream):
     """The logits of all rows in double precision."""
     weight, scales = head.weight
     full = exact(weight) if scales is None else dequantize(exact(weight), exact(scales)[:, None])
     normed = rms_normed(exact(stream), exact(head.norm_D), EPSILON)
-    found = normed @ full.T
-    if hints is not None:
-        amounts = normed @ exact(head.trust_HD).T
-        for row, column in np.ndindex(*hints.shape):
-            if hints[row, column] != PAD:
-                found[row, hints[row, column]] += amounts[row, column]
-    return found
+    return normed @ full.T
 
 
 def check_chosen(found, expected, dtype=torch.float32):
@@ -55,14 +46,13 @@ def check_chosen(found, expected, dtype=torch.float32):
     assert (np.diff(found.probability_CW.cpu().numpy(), axis=0) <= 0).all()
 
 
-def check(head, rows=6, *, wanted=None, hints=None, allowed=None, dtype=torch.float32):
+def check(head, rows=6, *, wanted=None, allowed=None, dtype=torch.float32):
     stream = random(rows, head.norm_D.shape[0], scale=0.3)
     wanted = list(range(rows)) if wanted is None else wanted
-    given = None if hints is None else whole(hints)
-    everything = plain(head, stream, hints)[wanted]
-    check_close(logits(head, Stream.of(stream, head.norm_D), whole(wanted), given), everything, dtype)
+    everything = plain(head, stream)[wanted]
+    check_close(logits(head, Stream.of(stream, head.norm_D), whole(wanted)), everything, dtype)
     among = None if allowed is None else bits(allowed)
-    found = chosen(choose(head, Stream.of(stream, head.norm_D), whole(wanted), given, among))
+    found = chosen(choose(head, Stream.of(stream, head.norm_D), whole(wanted), among))
     check_chosen(found, everything if allowed is None else np.where(allowed, everything, -np.inf), dtype)
 
 
@@ -84,11 +74,6 @@ def test_tokens_are_chosen_for_wanted_rows_only():
     check(headed(150, 32), rows=20, wanted=[19, 3, 3, 7])
 
 
-def test_hints_add_to_their_tokens_and_to_the_same_one_twice():
-    hints = np.array([[5, 5, 130, PAD], [PAD] * 4, [PAD, 0, 149, 64], [1, 2, 3, 4]], np.int32)
-    check(headed(150, 32, hints=4), rows=4, hints=hints)
-
-
 def test_forbidden_token_has_no_weight():
     check(headed(150, 32), allowed=np.arange(150) % 3 == 1)
 
@@ -97,7 +82,7 @@ def one_row(values, **given):
     """Choices among logits that are exactly these."""
     width = len(values)
     values = torch.tensor(values, dtype=torch.float32, device=DEVICE)
-    head = Head(torch.ones(width, device=DEVICE), (torch.diag(values), None), None, 0.0)
+    head = Head(torch.ones(width, device=DEVICE), (torch.diag(values), None), 0.0)
     return chosen(choose(head, Stream.of(torch.ones(1, width, device=DEVICE), head.norm_D), whole([0]), **given))
 
 

@@ -15,9 +15,7 @@ from mercury_training import quantize
 from mercury_training.quantize import error, made_up, rounded
 from tests.training.small import GOLDEN, TOKENIZER, source, write_corpus
 
-CONFIG = msgspec.structs.replace(
-    TINY, vocabulary=TOKENIZER.vocabulary, width=128, head_width=32, feed_forward=256, hints=False
-)
+CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, width=128, head_width=32, feed_forward=256)
 IDS = np.array(TOKENIZER.encode(source(7))[:100], np.int32)
 """Text like that of the corpus, but not of it."""
 
@@ -113,7 +111,6 @@ def test_untied_head_is_fitted_too(made, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"hints": True}, "reads hints"),
         ({"width": 64}, "a row of embedding.weight is not a whole number of groups of 128"),
         ({"vocabulary": 400}, "its vocabulary is not that of"),
     ],

@@ -101,8 +101,6 @@ def quantize(
 
 
 def _check(source: Path, corpus: Path, config: ModelConfig) -> None:
-    if config.hints:
-        raise TrainingError(f"{source}: reads hints, which are not calibrated; use `python -m mercury_engine.export`")
     if odd := [name for name in matrices(config) if shapes(config)[name][1] % GROUP]:
         raise TrainingError(
             f"{source}: a row of {odd[0]} is not a whole number of groups of {GROUP}; "

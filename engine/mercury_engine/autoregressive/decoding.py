@@ -10,7 +10,7 @@ from mercury_engine.decode.decoding import Decoder, Decoding, DecodingOptions, S
 from mercury_engine.decode.drafts import DraftSource, PromptLookup
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.sessions import EngineSession
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 LOOKED_UP = 200
@@ -52,7 +52,7 @@ class AutoregressiveDecoding(Decoding[Continuation]):
         super().__init__(
             decoder,
             session,
-            StreamStart(sequence(question.ids), HintBuilder.without_hints()),
+            StreamStart(sequence(question.ids)),
             [self.answer],
             [PromptLookup(tokenizer, question.ids, tokenizer.encode(before))],
             [texts],
@@ -67,8 +67,8 @@ class AutoregressiveDecoding(Decoding[Continuation]):
         return len(self.ids) - self._session.align(self.prefix)
 
 
-def sequence(ids: Sequence[int]) -> HintedPrefix:
-    return HintedPrefix.without_hints(ids, np.arange(len(ids)))
+def sequence(ids: Sequence[int]) -> Prefix:
+    return Prefix.of(ids, np.arange(len(ids)))
 
 
 def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:

@@ -11,10 +11,10 @@ from msgspec import Struct
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.blocks import slot_positions
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import CANVASES, MASK
 
-Extend = Callable[[Sequence[int]], HintedPrefix]
+Extend = Callable[[Sequence[int]], Prefix]
 """Gives a prefix with further tokens behind it."""
 
 
@@ -53,7 +53,7 @@ class Fused(Struct, frozen=True, eq=False):
 
 def fuse(
     cached: int,
-    prefix: HintedPrefix,
+    prefix: Prefix,
     first: int,
     canvases: Sequence[Canvas] = (),
     *,
@@ -74,13 +74,12 @@ def fuse(
     at = clean
     for canvas in canvases:
         size, (path, row) = len(canvas.inputs), sources[canvas.anchor]
-        positions_S = slot_positions(int(path.positions_R[row]), size)
-        pieces.append((canvas.inputs, positions_S, path.canvas_hints(row, size)))
+        pieces.append((canvas.inputs, slot_positions(int(path.positions_R[row]), size)))
         wanted += range(at, at + size - 1)
         at += size
-    ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    ids_R, positions_R = (np.concatenate(column) for column in zip(*pieces, strict=True))
     mask_RC = None if draft.is_chain and not canvases else _mask(cached, pending, draft, canvases)
-    rows = Rows(ids_R, positions_R, mask_RC=mask_RC, rows=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
+    rows = Rows(ids_R, positions_R, mask_RC=mask_RC, rows=wanted, permitted_V=permitted_V)
     return Fused(rows, clean, first, tuple(canvases))
 
 
@@ -93,13 +92,13 @@ def canvas_for(slots: int) -> int:
     return next((size for size in CANVASES if size >= slots), CANVASES[-1])
 
 
-def _piece(path: HintedPrefix, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return path.ids_R[rows], path.positions_R[rows], path.hints_RH[rows]
+def _piece(path: Prefix, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    return path.ids_R[rows], path.positions_R[rows]
 
 
-def _drafted(draft: DraftTree, start: int, extend: Extend | None) -> list[tuple[HintedPrefix, int]]:
+def _drafted(draft: DraftTree, start: int, extend: Extend | None) -> list[tuple[Prefix, int]]:
     """For each drafted token a prefix with it, and its row there."""
-    places: dict[int, tuple[HintedPrefix, int]] = {}
+    places: dict[int, tuple[Prefix, int]] = {}
     for leaf in draft.leaves():
         assert extend is not None, "a draft extends the prefix"
         numbers = draft.path(leaf)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.model.runtime import Cache, Rows, Runtime
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 
 MOST_ROWS = 128
 """The most rows of a pass that verifies drafts and draws canvases behind them."""
@@ -107,7 +107,7 @@ class CostMeter:
         """The milliseconds of one clean row with a canvas behind it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
         length = self._context + 1
-        prefix = HintedPrefix.without_hints([0] * length, range(length))
+        prefix = Prefix.of([0] * length, range(length))
         fused = fuse(self._context, prefix, 0, canvases, permitted_V=self._permitted_V)
         started = self._clock()
         self._runtime.forward(fused.rows, cache)

@@ -34,7 +34,7 @@ from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import until_end
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
 ALTERNATIVES = 3
@@ -54,7 +54,7 @@ class Decoder(Struct, frozen=True, eq=False, kw_only=True):
     pace: ReadingPace
     canvases: Sequence[int] = CANVASES
 
-    def read(self, session: EngineSession, prefix: HintedPrefix) -> Passes[bool]:
+    def read(self, session: EngineSession, prefix: Prefix) -> Passes[bool]:
         """Read a chunk of the context, if more than one is left; True if that took a pass."""
         chunk = self.pace.chunk()
         return self.pace.read(session, prefix, self.report, leave=chunk, chunk=chunk)
@@ -105,8 +105,7 @@ DEFAULT_OPTIONS = DecodingOptions()
 class StreamStart(Struct, frozen=True, eq=False):
     """What the answers follow: the `prefix` up to the first anchor, and the positions of all `anchors`."""
 
-    prefix: HintedPrefix
-    hints: HintBuilder
+    prefix: Prefix
     anchors: Sequence[int] = ()
 
 
@@ -133,15 +132,12 @@ class Decoding(Generic[A]):
         self.positions = start.prefix.positions_R
         self.starts = [len(self.ids)]
         self.probability = 1.0
-        self.named = 0
-        """The number of tokens of a chosen name with which the first answer begins."""
         self._decoder = decoder
         self._session = session
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
         self._start = start
         self.options = options
-        self._prefix = start.prefix
         self._lookups = lookups
         self._texts = texts
         self._canvases: list[DraftSource | None] = [None] * len(answers)
@@ -152,11 +148,8 @@ class Decoding(Generic[A]):
         return len(self.starts) - 1
 
     @property
-    def prefix(self) -> HintedPrefix:
-        """The stream with its hints."""
-        if len(self._prefix) < len(self.ids):
-            self._prefix = self._start.hints.build(self.ids, self.positions, self._prefix)
-        return self._prefix
+    def prefix(self) -> Prefix:
+        return Prefix(self.ids, self.positions)
 
     @property
     def done(self) -> bool:
@@ -275,7 +268,6 @@ class Decoding(Generic[A]):
         self._session.keep(forward, self.prefix)
         best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
         answer, before = self.answers[self.number], len(self.ids)
-        self.named = self.named or (len(best.path) if best.whole and before == self.starts[0] else 0)
         for token in best.path[: answer.limit - len(answer.choices)]:
             self._commit(Choice(token, worth, name=name))
             worth, name = 1.0, None
@@ -294,11 +286,11 @@ class Decoding(Generic[A]):
         fused = fuse(cached, self.prefix, last, canvases, draft=draft, extend=self._extended, permitted_V=permitted_V)
         return fused, draft
 
-    def _extended(self, ids: Sequence[int]) -> HintedPrefix:
+    def _extended(self, ids: Sequence[int]) -> Prefix:
         """The stream with further tokens."""
         all_ids = np.concatenate([self.ids, np.array(ids, np.int32)])
         positions = np.concatenate([self.positions, self._positions_behind(ids)])
-        return self._start.hints.build(all_ids, positions, self.prefix)
+        return Prefix(all_ids, positions)
 
     def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
         """The positions of tokens behind the stream: consecutive, except that anchors have those of the row."""

@@ -21,7 +21,7 @@ from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.layout import LayoutRow
-from mercury_engine.tokens.prefix import HintBuilder
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 
@@ -51,7 +51,7 @@ class HoleDecoding(Decoding[HoleAnswer]):
         lookups = [
             PromptLookup.of(tokenizer, row, number, line=answer.mode == "line") for number, answer in enumerate(answers)
         ]
-        super().__init__(decoder, session, stream_start(row, decoder, session), answers, lookups, texts, options)
+        super().__init__(decoder, session, stream_start(row), answers, lookups, texts, options)
         self._spelled = tokenizer.token_bytes
         for choice in chosen:
             self._commit(choice)
@@ -120,9 +120,8 @@ class HoleDecoding(Decoding[HoleAnswer]):
         return max(self._proposals(number), key=first_probability, default=Proposal("none"))
 
 
-def stream_start(row: LayoutRow, decoder: HoleDecoder, session: EngineSession) -> StreamStart:
-    """The stream behind a row's first anchor, reusing the hints of what the session has read."""
+def stream_start(row: LayoutRow) -> StreamStart:
+    """The stream behind a row's first anchor."""
     end = row.holes[0].anchor + 1
-    hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-    start = hints.build_from(row.ids[:end], row.positions[:end], session.prefix)
-    return StreamStart(start, hints, [int(row.positions[hole.anchor]) for hole in row.holes])
+    anchors = [int(row.positions[hole.anchor]) for hole in row.holes]
+    return StreamStart(Prefix(row.ids[:end], row.positions[:end]), anchors)

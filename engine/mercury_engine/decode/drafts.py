@@ -3,13 +3,12 @@
 Prompt lookup (Saxena 2023; LLMA, Yang et al. 2023) drafts the continuation of an earlier match of the last tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat, takewhile
 
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.hints import LineEnds
 from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -17,6 +16,9 @@ from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, S
 
 Evidence = tuple[str, int]
 """The source of a drafted token, and the strength of the evidence for it: 0 to 3, of a canvas 0 to 9."""
+
+LineEnds = Mapping[int, Sequence[int]]
+"""For each token with a line end, the tokens that spell the text before it."""
 
 Alternatives = tuple[tuple[int, float], ...]
 """Other tokens in the place of a drafted one, with their probabilities."""
@@ -115,7 +117,12 @@ class PromptLookup:
     """
 
     def __init__(
-        self, tokenizer: Spelling, read: Sequence[int], before: Sequence[int], *, line_ends: LineEnds | None = None
+        self,
+        tokenizer: Spelling,
+        read: Sequence[int],
+        before: Sequence[int],
+        *,
+        line_ends: LineEnds | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._line_ends = line_ends

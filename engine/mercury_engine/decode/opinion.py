@@ -12,7 +12,7 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes
 from mercury_engine.prompts.proposal import diffs, proposal_prompt
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 LONGEST_HISTORY, LONGEST_PLACE, LONGEST_WRITTEN = 600, 300, 200
@@ -46,7 +46,7 @@ class Opinion(Struct, eq=False):
 
     def form(self, session: EngineSession, pace: ReadingPace, report: Report) -> Passes[None]:
         """Read what comes before, then the proposal in one forward."""
-        prefix = HintedPrefix.without_hints(self.ids, np.arange(len(self.ids), dtype=np.int32))
+        prefix = Prefix.of(self.ids, np.arange(len(self.ids), dtype=np.int32))
         before, chunk = prefix.upto(self.anchor + 1), pace.chunk()
         leave = max(chunk - (len(prefix) - len(before)), 1)
         while (yield from pace.read(session, before, report, leave=leave, chunk=chunk)):

@@ -17,7 +17,7 @@ from mercury_engine.decode.choice import Choice, Chooser, Chosen
 from mercury_engine.decode.names import KnownNames, NameCandidate
 from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 
 RIVALS, TIED = 8, 12
 """The number of names scored in one forward: more find the right one no more often, unless they begin with the same
@@ -54,7 +54,7 @@ class Rivals(Struct, frozen=True, eq=False):
     first_V: np.ndarray
     typed: bytes
 
-    def rows(self, prefix: HintedPrefix, cached: int, extend: Extend) -> Rows:
+    def rows(self, prefix: Prefix, cached: int, extend: Extend) -> Rows:
         """The uncached end of the prefix, whose last row is wanted too, then a branch for each candidate."""
         draft = DraftTree.branches([candidate.path for candidate in self.candidates])
         return fuse(cached, prefix, len(prefix) - cached - 1, draft=draft, extend=extend).rows

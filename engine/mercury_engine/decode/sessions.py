@@ -15,7 +15,7 @@ from msgspec import Struct
 from mercury_engine.api import Edit, InfillRequest, Snippet
 from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Budget, Frozen, freeze, is_stale
-from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
+from mercury_engine.tokens.prefix import Prefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -152,13 +152,13 @@ class EngineSession:
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
-        self.prefix: HintedPrefix | None = None
+        self.prefix: Prefix | None = None
 
     def shares(self, ids: np.ndarray) -> int:
-        """How many of these tokens it begins with. They may have other hints."""
+        """How many of these tokens it begins with. They may have other positions."""
         return 0 if self.prefix is None else common_prefix([self.prefix.ids_R], [ids])
 
-    def align(self, prefix: HintedPrefix) -> int:
+    def align(self, prefix: Prefix) -> int:
         """Truncate the cache at the first difference; return how many rows of the prefix are cached.
 
         The last row is never cached: the caller needs its logits.
@@ -169,7 +169,7 @@ class EngineSession:
         self.prefix = prefix.upto(length)
         return length
 
-    def keep(self, forward: Forward, prefix: HintedPrefix, rows: Sequence[int] | None = None) -> None:
+    def keep(self, forward: Forward, prefix: Prefix, rows: Sequence[int] | None = None) -> None:
         """Cache these rows of a forward that ran on this cache, the first ones by default; with them it holds the
         prefix."""
         self.cache.append(forward, range(len(prefix) - self.cache.length) if rows is None else rows)
@@ -255,6 +255,6 @@ class SessionPool:
         self._lost_at = self._clock()
 
 
-def _inputs(prefix: HintedPrefix) -> tuple[np.ndarray, ...]:
+def _inputs(prefix: Prefix) -> tuple[np.ndarray, ...]:
     """Everything that keys and values depend on."""
-    return prefix.ids_R, prefix.positions_R, *prefix.hints_RH.T
+    return prefix.ids_R, prefix.positions_R

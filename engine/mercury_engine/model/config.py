@@ -1,5 +1,6 @@
 """The shape of a model, read from a small JSON file, and the names of the files in its folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +12,8 @@ from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
-FORMER_FIELDS = ("role_scalars", "softcap")
-"""Written into configs before no model had them."""
+FORMER_FIELDS = ("role_scalars", "softcap", "hints")
+"""Written into the configs of models that had them, and as false or 0 into those of others."""
 
 
 class ModelError(EngineError):
@@ -23,7 +24,7 @@ Activation = Literal["silu", "gelu", "gelu_tanh"]
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields after `hints` are for third-party models: `layer_norm` instead of RMS norm, a feed-forward layer
+    """The fields after `tied` are for third-party models: `layer_norm` instead of RMS norm, a feed-forward layer
     without a gate, and custom rotation frequencies, whose cosines and sines are scaled by `rope_scale`."""
 
     name: str
@@ -40,7 +41,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     qk_norm: bool = True
     qkv_bias: bool = False
     tied: bool = True
-    hints: bool = False
     layer_norm: bool = False
     gated: bool = True
     activation: Activation = "silu"
@@ -68,7 +68,6 @@ SMALL = ModelConfig(
     feed_forward=1408,
     vocabulary=16_384,
     context=2048,
-    hints=True,
 )
 TINY = ModelConfig(
     name="tiny",
@@ -80,21 +79,28 @@ TINY = ModelConfig(
     feed_forward=128,
     vocabulary=512,
     context=512,
-    hints=True,
 )
 
 
 def read_config(path: Path) -> ModelConfig:
     try:
         fields = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        unset = [name for name in FORMER_FIELDS if not fields.get(name)]
-        config = msgspec.convert({name: fields[name] for name in fields if name not in unset}, ModelConfig)
+        _refuse_former(fields, path)
+        config = msgspec.convert({name: fields[name] for name in fields if name not in FORMER_FIELDS}, ModelConfig)
     except OSError as error:
         raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder that has one") from error
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise ModelError(f"{path}: {error}; correct the file or install the model again") from error
     _check(config, path)
     return config
+
+
+def _refuse_former(fields: Mapping[str, Any], path: Path) -> None:
+    if former := [name for name in FORMER_FIELDS if fields.get(name)]:
+        raise ModelError(
+            f"{path}: {former[0]} is {fields[former[0]]!r}, which only earlier versions of mercury-ls compute; "
+            "choose another model (`mercury-ls model use auto`), or train this one again"
+        )
 
 
 def write_config(config: ModelConfig, path: Path) -> None:

@@ -26,7 +26,6 @@ from mercury_engine.model.quantize import (
     relative_error,
 )
 from mercury_engine.model.stored import TensorWriter, stored_tensors
-from mercury_engine.tokens.hints import HINTS
 
 Weights = dict[str, np.ndarray]
 """Arrays by their names in the reference model. A quantised matrix is int8, or uint8 with two values of four bits
@@ -143,8 +142,6 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         "embedding.weight": (config.vocabulary, config.width),
         "norm.weight": (config.width,),
     }
-    if config.hints:
-        shapes |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
     if config.layer_norm:
         shapes["norm.bias"] = (config.width,)
     if not config.tied:

@@ -17,8 +17,6 @@ from torch.nn import functional
 
 from mercury_engine.model.config import CONFIG_FILE, Activation, ModelConfig, ModelError, write_config
 from mercury_engine.model.export import read
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.vocabulary import PAD
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
@@ -165,9 +163,6 @@ class Model(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = _Embedding(config.vocabulary, config.width)
-        if config.hints:
-            self.hint = _Linear(HINTS * config.width, config.width, bias=False)
-            self.trust = _Linear(config.width, HINTS, bias=False)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.layers))
         self.norm = _norm(config)
         if not config.tied:
@@ -180,20 +175,15 @@ class Model(nn.Module):
         mask: object = None,
         cache: KeyValues | None = None,
         attend: Attend = attend_dense,
-        hints_BTH: Tensor | None = None,
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Hidden rows, and the keys and values of exactly these rows: the caller keeps those that it accepts.
 
-        `mask` is what `attend` takes; its columns are the cached rows, then these. `hints_BTH` are the hints of each
-        row, for a model that has them; None means empty ones.
+        `mask` is what `attend` takes; its columns are the cached rows, then these.
         """
         rotation = rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
         if self.config.embedding_scale != 1:
             x_BTD = x_BTD * self.config.embedding_scale
-        if hints_BTH is not None:
-            hints_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
-            x_BTD = x_BTD + self.hint(hints_BTHD.flatten(2)) / HINTS
         fresh = []
         for index, layer in enumerate(self.layers):
             cached = None if cache is None else cache[index]
@@ -201,17 +191,10 @@ class Model(nn.Module):
             fresh.append(new)
         return self.norm(x_BTD), fresh
 
-    def logits(self, hidden_RD: Tensor, hints_RH: Tensor | None = None) -> Tensor:
+    def logits(self, hidden_RD: Tensor) -> Tensor:
         """Float32 logits of the requested rows; row i predicts token i + 1."""
         weight_VD = self.embedding.weight if self.config.tied else self.head.weight
-        logits_RV = functional.linear(hidden_RD, weight_VD).float()
-        if hints_RH is not None:
-            logits_RV.scatter_add_(1, hints_RH, self.trusted(hidden_RD, hints_RH).float())
-        return logits_RV
-
-    def trusted(self, hidden_RD: Tensor, hints_RH: Tensor) -> Tensor:
-        """The amount that each hint adds to the logit of its token."""
-        return self.trust(hidden_RD) * (hints_RH != PAD)
+        return functional.linear(hidden_RD, weight_VD).float()
 
 
 def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:

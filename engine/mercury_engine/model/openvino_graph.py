@@ -13,8 +13,6 @@ import numpy as np
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights
 from mercury_engine.model.silent_openvino import ops, ov
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.vocabulary import PAD
 
 
 def build(config: ModelConfig, weights: Weights, stored: ov.Type) -> ov.Model:
@@ -32,7 +30,6 @@ class _Graph:
         self.ids_R, self.positions_R, self.wanted_W = (
             ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted")
         )
-        self.hints_RH = ops.parameter([-1, HINTS], ov.Type.i32, name="hints")
         self.mask_RS = ops.parameter([-1, -1], ov.Type.f32, name="mask")
         blocks = 2 * config.layers * config.kv_heads
         self.cached_BCE = ops.parameter([blocks, -1, config.head_width], stored, name="key_values")
@@ -41,7 +38,7 @@ class _Graph:
         embedding_VD = self._matrix("embedding")
         rotation = [_take(table, self.positions_R) for table in _rotations(self.config)]
         cached = ops.split(self._float(self.cached_BCE), np.int64(0), 2 * self.config.layers).outputs()
-        x_RD = self._embedded(embedding_VD)
+        x_RD = self._looked_up("embedding", self.ids_R)
         mask = self._for_groups(self.mask_RS)
         fresh: list[ov.Node] = []
         for index in range(self.config.layers):
@@ -54,19 +51,7 @@ class _Graph:
             x_RD = ops.add(x_RD, self._feed_forward(index, x_RD))
         head_VD = embedding_VD if self.config.tied else self._matrix("head")
         hidden_WD = self._norm(x_RD, "norm")
-        logits_WV = ops.matmul(hidden_WD, head_VD, False, True)
-        trusted = [self._linear(hidden_WD, "trust")] if self.config.hints else []
-        return self._finish(logits_WV, ops.concat(fresh, 0), trusted)
-
-    def _embedded(self, embedding_VD: ov.Node) -> ov.Node:
-        """Each token plus what its hints add."""
-        if not self.config.hints:
-            return self._looked_up("embedding", self.ids_R)
-        x_RD = _take(embedding_VD, self.ids_R)
-        present_RH1 = ops.unsqueeze(ops.not_equal(self.hints_RH, np.int32(PAD)), np.int64(2))
-        hints_RHD = ops.multiply(_take(embedding_VD, self.hints_RH), ops.convert(present_RH1, ov.Type.f32))
-        flat_RF = _reshape(hints_RHD, -1, HINTS * self.config.width)
-        return ops.add(x_RD, ops.multiply(self._linear(flat_RF, "hint"), np.float32(1 / HINTS)))
+        return self._finish(ops.matmul(hidden_WD, head_VD, False, True), ops.concat(fresh, 0))
 
     def _looked_up(self, name: str, ids_R: ov.Node) -> ov.Node:
         """Some rows of a matrix; only these are converted to floats."""
@@ -77,13 +62,11 @@ class _Graph:
         scale = self.config.embedding_scale
         return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
 
-    def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node, trusted: list[ov.Node]) -> ov.Model:
+    def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node) -> ov.Model:
         if self.stored != ov.Type.f32:
             key_values_BRE = ops.convert(key_values_BRE, self.stored)
         parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE]
-        if self.config.hints:
-            parameters.append(self.hints_RH)
-        results = [ops.result(node) for node in (logits_WV, key_values_BRE, *trusted)]
+        results = [ops.result(node) for node in (logits_WV, key_values_BRE)]
         return ov.Model(results, parameters, self.config.name)  # pyright: ignore
 
     def _project(self, index: int, x_RD: ov.Node, rotation: Sequence[ov.Node]) -> tuple[ov.Node, ov.Node, ov.Node]:

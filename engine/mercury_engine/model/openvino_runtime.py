@@ -1,7 +1,7 @@
 """The CPU runtime: the graph of the model compiled by OpenVINO, without torch.
 
 Shapes: R rows of this forward and C cached columns, both padded to a bucket; W wanted rows; S = C + R; E head width;
-H hints of a row; V vocabulary; B = 2 · layers · key heads blocks, a layer's keys before its values.
+V vocabulary; B = 2 · layers · key heads blocks, a layer's keys before its values.
 """
 
 import math
@@ -19,7 +19,6 @@ from mercury_engine.model.openvino_graph import build
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
-from mercury_engine.tokens.vocabulary import PAD
 
 HIDDEN = np.float32(-30_000)
 """Added to the score of a hidden column: zero after softmax, finite in every precision."""
@@ -123,12 +122,9 @@ class OpenvinoRuntime:
     def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
         own = cast("OpenvinoCache", cache)
         self._check(rows)
-        logits_WV, key_values_BRE, *trusted = self._compiled.run(self._inputs(rows, own), own.tensor())
+        logits_WV, key_values_BRE = self._compiled.run(self._inputs(rows, own), own.tensor())
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
-        logits_WV = logits_WV[: len(rows.wanted)].copy()
-        for trusted_WH in trusted:
-            _add_hint_logits(logits_WV, rows.hints_RH[rows.wanted], trusted_WH[: len(rows.wanted)])
-        return OpenvinoForward(logits_WV, fresh_BRE.copy())
+        return OpenvinoForward(logits_WV[: len(rows.wanted)].copy(), fresh_BRE.copy())
 
     def forwards(self, passes: Sequence[Pass]) -> list[OpenvinoForward]:
         """One after another: batching makes no row cheaper on a CPU."""
@@ -138,15 +134,12 @@ class OpenvinoRuntime:
         # OpenVINO 2026.4 cannot prepare the attention of a model without groups for one row before it has for more
         least = 1 if self._last_rows else 2
         size = self._last_rows = max(padded_rows(len(rows.ids_R), self._last_rows, self._spare_rows), least)
-        inputs = {
+        return {
             "ids": _padded(rows.ids_R, size),
             "positions": _padded(rows.positions_R, size),
             "wanted": _padded(rows.wanted, padded_rows(len(rows.wanted))),
             "mask": _mask(rows, size, cache),
         }
-        if self.config.hints:
-            inputs["hints"] = _padded(rows.hints_RH, size)
-        return inputs
 
     def _check(self, rows: Rows) -> None:
         furthest, largest = int(rows.positions_R.max()), int(rows.ids_R.max())
@@ -258,15 +251,9 @@ def _mask(rows: Rows, size: int, cache: OpenvinoCache) -> np.ndarray:
 
 
 def _padded(values: Sequence[int] | np.ndarray, size: int) -> np.ndarray:
-    padded = np.zeros((size, *np.shape(values)[1:]), np.int32)
+    padded = np.zeros(size, np.int32)
     padded[: len(values)] = values
     return padded
-
-
-def _add_hint_logits(logits_WV: np.ndarray, hints_WH: np.ndarray, trusted_WH: np.ndarray) -> None:
-    """Add the model's trust in each hint to the logit of its token."""
-    rows = np.arange(len(logits_WV))[:, None]
-    np.add.at(logits_WV, (rows, hints_WH), np.where(hints_WH == PAD, 0, trusted_WH))
 
 
 def _indices(rows: Sequence[int]) -> Sequence[int] | slice:

@@ -14,8 +14,6 @@ from msgspec import Struct
 from mercury_engine.api import EngineError
 from mercury_engine.installation import with_extra
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.vocabulary import PAD
 
 FLOAT = 4
 
@@ -56,11 +54,11 @@ def _finds_gpu() -> bool:
 class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
-    `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints reads empty ones. A device may
-    choose among the tokens `permitted_V`, and return `Predictions`.
+    `wanted` are the rows whose logits are needed. A device may choose among the tokens `permitted_V`, and return
+    `Predictions`.
     """
 
-    __slots__ = ("hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
+    __slots__ = ("ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
 
     def __init__(
         self,
@@ -69,15 +67,11 @@ class Rows:
         *,
         mask_RC: np.ndarray | None = None,
         rows: Sequence[int] | None = None,
-        hints_RH: np.ndarray | None = None,
         permitted_V: np.ndarray | None = None,
     ):
         self.ids_R = ids_R
         self.positions_R = positions_R
         self.mask_RC = mask_RC
-        if hints_RH is None or not hints_RH.shape[1]:
-            hints_RH = np.full((len(ids_R), HINTS), PAD, np.int32)
-        self.hints_RH = hints_RH
         self.wanted = range(len(ids_R)) if rows is None else rows
         self.permitted_V = permitted_V
 

@@ -125,20 +125,15 @@ class TorchRuntime:
         """One forward. Rows and caches are padded at the end; each pass sees only its own."""
         longest = max(len(forward_pass.rows.ids_R) for forward_pass in passes)
         caches = [cast("TorchCache", forward_pass.cache) for forward_pass in passes]
-        hints_BTH = None
-        if self.config.hints:
-            hints_BTH = self._padded([forward_pass.rows.hints_RH for forward_pass in passes], longest, torch.long)
         hidden_BTD, fresh = self.model(
             self._padded([forward_pass.rows.ids_R for forward_pass in passes], longest, torch.long),
             self._padded([forward_pass.rows.positions_R for forward_pass in passes], longest, torch.long),
             self._mask(passes, longest),
             _stacked(caches),
-            hints_BTH=hints_BTH,
         )
         places = [(index, row) for index, forward_pass in enumerate(passes) for row in forward_pass.rows.wanted]
         batch_W, rows_W = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
-        hints_WH = None if hints_BTH is None else hints_BTH[batch_W, rows_W]
-        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W], hints_WH).cpu().numpy()
+        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W]).cpu().numpy()
         ends = np.cumsum([len(forward_pass.rows.wanted) for forward_pass in passes])[:-1]
         return [
             TorchForward(own_WV, [(keys[index, None], values[index, None]) for keys, values in fresh])

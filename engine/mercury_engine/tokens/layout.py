@@ -63,7 +63,7 @@ LINES_ALONE = 512
 """A row of so many tokens has neither related code nor edits, nor a far suffix."""
 
 MAXIMUM_UNREAD = 4096
-"""Tokens beyond the row in which n-gram hints are looked up."""
+"""Tokens beyond the row from which drafts are copied."""
 
 
 PIECES = {
@@ -131,7 +131,7 @@ class LayoutRow(Struct, frozen=True, eq=False):
     """A request as clean tokens with their positions, and its holes in the order of the request's spans.
 
     `unread` holds what did not fit into the row, as texts separated by PAD, the nearest last: the model does not see
-    them, but n-gram hints are looked up in them (`hints.py`).
+    them, but drafts are copied from them.
     """
 
     ids: np.ndarray

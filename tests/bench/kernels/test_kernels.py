@@ -17,7 +17,6 @@ from bench.kernels.passes import cost, difference, random_network
 from mercury_engine.model.config import TINY
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import PRODUCTS, Backends
-from mercury_engine.tokens.hints import HINTS
 from mercury_kernels.compiled import SHAPES, KernelShape
 from mercury_kernels.head import RANKS
 
@@ -68,7 +67,7 @@ def test_compiled_shapes_are_those_of_models():
     for name, config in passes.MODELS.items():
         heads = config.heads, config.kv_heads, config.head_width
         expected = config.width, *heads, config.feed_forward, config.vocabulary
-        assert SHAPES[name][:-1] == (*expected, HINTS if config.hints else 0, config.qk_norm, config.qkv_bias)
+        assert SHAPES[name][:-1] == (*expected, config.qk_norm, config.qkv_bias)
 
 
 def test_table_lists_kernel_with_time_limit_and_speed_up():

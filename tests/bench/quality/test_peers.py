@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory) -> Path:
     """A model that knows a few lines by heart."""
-    return shipped(learnt_runtime(replace(TINY, hints=False)).model, tmp_path_factory)
+    return shipped(learnt_runtime().model, tmp_path_factory)
 
 
 class Scripted:
@@ -76,7 +76,7 @@ def test_next_edits_are_refused(folder):
 
 @pytest.mark.parametrize("config", [SMALL, TINY], ids=lambda config: config.name)
 def test_weights_have_unique_names_in_llama_cpp(config):
-    names = shapes(replace(config, hints=False))
+    names = shapes(config)
     assert len({gguf_name(name) for name in names}) == len(names)
 
 

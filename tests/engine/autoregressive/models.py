@@ -22,7 +22,7 @@ from tests.engine.tokens.pretrained_files import tokenizer
 TOKENIZER = tokenizer("qwen")
 FIM = ModelRecord(name="tiny-coder", kind="fim", prompt="qwen")
 MIDDLE, END = TOKENIZER.special("<|fim_middle|>"), TOKENIZER.special("<|endoftext|>")
-CONFIG = msgspec.structs.replace(TINY, hints=False, context=768)
+CONFIG = msgspec.structs.replace(TINY, context=768)
 
 
 def engine(runtime, record=FIM, *, costs=FLAT, pace=None, **options):

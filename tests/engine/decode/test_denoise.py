@@ -13,8 +13,7 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.ending import indentation, inside, once
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.layout import freeze, lay_out
-from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, LINE, SPECIALS
-from tests.engine.slow_hints import one_line, slow_hints
+from mercury_engine.tokens.vocabulary import EOM, HOLES, SPECIALS
 from tests.engine.tiny import BUDGET, DOCUMENT, FLAT, STEEP, TOKENIZER, engine, final, random_runtime, request
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
@@ -76,15 +75,10 @@ def text_of(hole, said):
     return TOKENIZER.decode_bytes(kept)[len(hole.part.encode()) :].decode("utf-8", "replace").partition("\ufffd")[0]
 
 
-def next_token(model, row, ids, positions, part, said):
-    anchor, offset = row.holes[0].anchor, len(row.unread)
-    told = slow_hints([*row.unread, *ids], anchor + offset, TOKENIZER.token_bytes)[offset:]
-    if CUR in ids and LINE in ids:
-        told = one_line(told, ids, anchor, TOKENIZER)
-    hints = torch.tensor(told)
+def next_token(model, ids, positions, part, said):
     with torch.no_grad():
-        hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), hints_BTH=hints[None])
-        logits = model.logits(hidden[0, -1:], hints[-1:])[0].numpy().astype(float)
+        hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]))
+        logits = model.logits(hidden[0, -1:])[0].numpy().astype(float)
     typed = part.encode()[len(TOKENIZER.decode_bytes(said)) :]
     spelling = [t for t, b in enumerate(TOKENIZER.token_bytes) if b and (b.startswith(typed) or typed.startswith(b))]
     permitted = spelling if typed else [EOM, *range(len(SPECIALS), TOKENIZER.vocabulary)]

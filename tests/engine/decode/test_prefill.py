@@ -16,17 +16,17 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from tests.engine.tiny import FLAT
 
-LONG = msgspec.structs.replace(TINY, hints=False, context=4096, layers=1)
+LONG = msgspec.structs.replace(TINY, context=4096, layers=1)
 IDS = np.random.default_rng(0).integers(300, LONG.vocabulary, LONG.context - 1).astype(np.int32)
 POSITIONS = np.arange(len(IDS), dtype=np.int32)
 
 
 def read_as_code(runtime, ids):
     session = EngineSession(runtime.cache())
-    prefix, report, pace = HintedPrefix.without_hints(ids, POSITIONS), Report(), ReadingPace(FLAT)
+    prefix, report, pace = Prefix.of(ids, POSITIONS), Report(), ReadingPace(FLAT)
 
     def read():
         while (yield from pace.read(session, prefix, report, leave=1, chunk=CHUNKS[0])):

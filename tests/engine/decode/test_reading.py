@@ -7,7 +7,7 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.policy import Report
 from mercury_engine.decode.reading import CHUNKS, IDLE_SECONDS, LAST, ReadingPace
 from mercury_engine.decode.sessions import EngineSession
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from tests.engine.autoregressive.models import Scripted
 
 
@@ -39,7 +39,7 @@ def measured(per_second):
 
 def read(pace, runtime, count):
     """Another prompt."""
-    prefix = HintedPrefix.without_hints([0] * count, np.arange(count))
+    prefix = Prefix.of([0] * count, np.arange(count))
     session = EngineSession(runtime.cache())
     list(run_unbatched(runtime, _read_all(pace, session, prefix)))
     assert session.cache.length == count - 1

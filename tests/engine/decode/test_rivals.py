@@ -9,7 +9,7 @@ from mercury_engine.decode.names import KnownNames, NameCandidate
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
-from mercury_engine.tokens.prefix import HintBuilder
+from mercury_engine.tokens.prefix import Prefix
 from tests.engine.autoregressive import models as added
 from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
 
@@ -74,15 +74,14 @@ def test_name_that_model_is_sure_of_needs_no_comparison():
 def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
     asked, runtime = request("return self.$0\n"), random_runtime()
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    builder = HintBuilder.of(row, TOKENIZER, hints=TINY.hints)
-    prefix = builder.build(row.ids, row.positions)
+    prefix = Prefix(row.ids, row.positions)
     chooser = Chooser(TOKENIZER, TINY.vocabulary)
     candidates = [NameCandidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
     together = rivals(candidates, np.zeros(TINY.vocabulary, np.float32), b".", chooser)
 
     def extend(ids):
         behind = np.arange(len(ids)) + prefix.positions_R[-1] + 1
-        return builder.build(np.append(prefix.ids_R, ids), np.append(prefix.positions_R, behind), prefix)
+        return Prefix(np.append(prefix.ids_R, ids), np.append(prefix.positions_R, behind))
 
     def logits(competing: Rivals):
         return runtime.forward(competing.rows(prefix, 0, extend), runtime.cache()).logits_WV[1:]

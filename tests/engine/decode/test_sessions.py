@@ -19,14 +19,14 @@ from mercury_engine.decode.sessions import (
     follow,
 )
 from mercury_engine.tokens.layout import Budget, Frozen
-from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
+from mercury_engine.tokens.prefix import Prefix, common_prefix
 from tests.engine.tiny import random_runtime
 
 
 def encode(session, ids, positions=None):
     """Bring the session to these rows; the logits of the last one, and how many were encoded."""
     runtime = random_runtime()
-    prefix = HintedPrefix.without_hints(ids, range(len(ids)) if positions is None else positions)
+    prefix = Prefix.of(ids, range(len(ids)) if positions is None else positions)
     cached = session.align(prefix)
     fused = fuse(cached, prefix, len(ids) - cached - 1)
     forward = runtime.forward(fused.rows, session.cache)

@@ -9,7 +9,6 @@ from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.families.family import Family
 from mercury_engine.families.progress import Encoded, FamilyModel
 from mercury_engine.families.vocabulary import FamilyVocabulary
-from mercury_engine.tokens.vocabulary import PAD
 
 WORDS = ("self", "width", "height", ".width", ".height", " *", " self", "return", " return", "def", "\n", "    ", "()")
 PRE_TOKEN = re.compile(r"\s?\w+|\s?[^\w\s]+|\s")
@@ -120,7 +119,6 @@ class ScriptedRuntime:
         sequence = [token for token, _ in sorted(columns, key=lambda entry: entry[1])]
         assert sorted(position for _, position in columns) == list(range(len(sequence)))
         assert len(sequence) <= self.config.context
-        assert (rows.hints_RH == PAD).all()
         self._check_mask(rows, [position for _, position in columns])
         self.rows.append(len(entries))
         self.sequences.append(sequence)

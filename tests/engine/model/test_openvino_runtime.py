@@ -31,12 +31,10 @@ from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.tokens.blocks import Block
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.vocabulary import PAD
 from tests.masks import canvas_mask
 
 TOLERANCE = 1e-4
-EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1, hints=False)
+EVERYTHING = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, kv_heads=1)
 GROUPED = msgspec.structs.replace(TINY, width=128, head_width=32, feed_forward=256)
 """Every row of a matrix is a whole number of groups."""
 
@@ -77,27 +75,18 @@ def ids_of(count, seed=0):
     return np.random.default_rng(seed).integers(64, TINY.vocabulary, count).astype(np.int32)
 
 
-def hints_of(count):
-    """Some, some twice, some none."""
-    draw = np.random.default_rng(2)
-    tokens = draw.integers(64, 72, (2 * TINY.context, HINTS)).astype(np.int32)
-    return np.where(tokens < 67, PAD, tokens)[:count]
-
-
 def clean(ids, start=0, rows=None):
     positions = np.arange(start, start + len(ids), dtype=np.int32)
-    return Rows(ids, positions, rows=rows, hints_RH=hints_of(start + len(ids))[start:])
+    return Rows(ids, positions, rows=rows)
 
 
 def expected_logits(model, rows):
     """What the reference says of rows that stand on no cache."""
     mask = None if rows.mask_RC is None else torch.from_numpy(rows.mask_RC)
     ids, positions = torch.from_numpy(rows.ids_R)[None].long(), torch.from_numpy(rows.positions_R)[None]
-    hints = torch.from_numpy(rows.hints_RH).long() if model.config.hints else None
     with torch.no_grad():
-        told = None if hints is None else hints[None]
-        hidden, _ = model(ids, positions, mask=mask, hints_BTH=told)
-        return model.logits(hidden[0, list(rows.wanted)], None if hints is None else hints[list(rows.wanted)]).numpy()
+        hidden, _ = model(ids, positions, mask=mask)
+        return model.logits(hidden[0, list(rows.wanted)]).numpy()
 
 
 def filled(runtime, ids):
@@ -117,7 +106,6 @@ def canvas_rows(count, canvas, **options):
         ids_of(size),
         np.arange(size, dtype=np.int32),
         mask_RC=canvas_mask(blocks),
-        hints_RH=hints_of(size),
         **options,
     )
 
@@ -137,7 +125,7 @@ def test_canvas_equals_reference(config):
 
 
 def test_first_row_may_be_alone_in_a_model_whose_heads_share_no_keys():
-    model = random_model(msgspec.structs.replace(TINY, kv_heads=TINY.heads, hints=False, qk_norm=False))
+    model = random_model(msgspec.structs.replace(TINY, kv_heads=TINY.heads, qk_norm=False))
     runtime, rows = runtime_of(model, native_precision(), threads=2), clean(ids_of(1))
     found = runtime.forward(rows, runtime.cache()).logits_WV
     expected = expected_logits(model, rows)
@@ -157,9 +145,9 @@ def test_mask_may_hide_cached_columns(model, runtime):
     ids, cut = ids_of(90), 80
     mask = np.tri(90, dtype=bool)
     mask[cut:, 10:70] = False
-    positions, hints = np.arange(90, dtype=np.int32), hints_of(90)
-    everything = Rows(ids, positions, mask_RC=mask, rows=range(cut, 90), hints_RH=hints)
-    rows = Rows(ids[cut:], positions[cut:], mask_RC=mask[cut:], hints_RH=hints[cut:])
+    positions = np.arange(90, dtype=np.int32)
+    everything = Rows(ids, positions, mask_RC=mask, rows=range(cut, 90))
+    rows = Rows(ids[cut:], positions[cut:], mask_RC=mask[cut:])
     found = runtime.forward(rows, filled(runtime, ids[:cut])).logits_WV
     check_close(found, expected_logits(model, everything))
 
@@ -169,12 +157,12 @@ def test_fused_pass_equals_separate_ones(runtime):
     ids = ids_of(70 + new + canvas)
     cache = filled(runtime, ids[:70])
     blocks = (Block(70 + new), Block(canvas, 70 + new - 1, causal=False))
-    positions, hints = np.arange(70, len(ids), dtype=np.int32), hints_of(len(ids))[70:]
-    fused = runtime.forward(Rows(ids[70:], positions, mask_RC=canvas_mask(blocks, 70), hints_RH=hints), cache)
+    positions = np.arange(70, len(ids), dtype=np.int32)
+    fused = runtime.forward(Rows(ids[70:], positions, mask_RC=canvas_mask(blocks, 70)), cache)
     first = runtime.forward(clean(ids[70:-canvas], 70), cache)
     cache.append(first, range(new))
     mask = canvas_mask(blocks, 70 + new)
-    rows = Rows(ids[-canvas:], positions[new:], mask_RC=mask, hints_RH=hints[new:])
+    rows = Rows(ids[-canvas:], positions[new:], mask_RC=mask)
     second = runtime.forward(rows, cache)
     check_close(fused.logits_WV, np.concatenate([first.logits_WV, second.logits_WV]))
 
@@ -263,9 +251,8 @@ def test_quantised_weights_answer_almost_alike(model, folder, precision):
     assert runtime.precision == f"int8 weights, {precision.get_type_name()}"
 
 
-@pytest.mark.parametrize("hints", [False, True])
-def test_four_bits_are_multiplied_and_looked_up_beside_eight(hints, tmp_path):
-    save(random_model(msgspec.structs.replace(GROUPED, hints=hints)), tmp_path)
+def test_four_bits_are_multiplied_and_looked_up_beside_eight(tmp_path):
+    save(random_model(GROUPED), tmp_path)
     export(tmp_path, tmp_path / "int4", 4)
     config, weights = read(tmp_path / "int4")
     key = "layers.0.attention.key.weight"

@@ -12,14 +12,14 @@ from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.network import create, save
 from mercury_engine.model.runtime import Pass
 from mercury_engine.model.torch_runtime import TorchRuntime, open_torch
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from tests.engine.tiny import random_runtime
 
 
 def forward(cache, ids, first=0, canvases=(), start=None):
     start = cache.length if start is None else start
     before = cache.length
-    prefix = HintedPrefix.without_hints([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
+    prefix = Prefix.of([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
     fused = fuse(before, prefix, first, canvases)
     return fused, random_runtime().forward(fused.rows, cache)
 
@@ -129,7 +129,7 @@ def test_passes_together_are_what_they_are_alone(drawn):
     passes = []
     for context, ids, canvas, all_wanted in drawn:
         cache, count = filled(context) if context else runtime.cache(), len(context)
-        prefix = HintedPrefix.without_hints([*context, *ids], range(count + len(ids)))
+        prefix = Prefix.of([*context, *ids], range(count + len(ids)))
         canvases = [Canvas(len(ids) - 1, masked(canvas))] if canvas else []
         fused = fuse(count, prefix, 0 if all_wanted else len(ids) - 1, canvases)
         passes.append((fused.rows, cache))

@@ -57,9 +57,7 @@ async def test_loading_model_is_asked_again(monkeypatch):
         worker = service.engine._worker
         ready, worker.status = worker.status, Status("loading", "reading tiny")
         client = openai.AsyncOpenAI(base_url=f"{LOCAL}/v1", api_key=TOKEN, http_client=http, max_retries=1)
-        with pytest.raises(
-            openai.InternalServerError, match=r"the model is still loading \(reading tiny\): ask"
-        ):
+        with pytest.raises(openai.InternalServerError, match=r"the model is still loading \(reading tiny\): ask"):
             await client.completions.create(model="any", prompt="a = ")
 
         async def loaded(response):

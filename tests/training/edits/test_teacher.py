@@ -18,7 +18,7 @@ from mercury_training.errors import TrainingError
 from tests.training.edits.test_rows import AFTER, BEFORE, commit
 from tests.training.small import GOLDEN, TOKENIZER
 
-CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, hints=False, tied=True)
+CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, tied=True)
 
 
 @pytest.fixture(scope="module")

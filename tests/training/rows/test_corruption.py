@@ -35,7 +35,7 @@ def example(spans, answers, text="a = b\nc = d + e\nf = g\n"):
     )
     row = lay_out(TOKENIZER, request, freeze(TOKENIZER, request, Budget()), Budget())
     ids = tuple(tuple(answer_ids(TOKENIZER, hole, answer)) for hole, answer in zip(row.holes, answers, strict=True))
-    return answered(TOKENIZER, row, ids)
+    return answered(row, ids)
 
 
 ONE = example([(10, 10)], ["self.width * 2 + 1\n    return count"])

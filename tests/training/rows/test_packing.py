@@ -5,14 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out, until_end
-from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, HOLES, LINE, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
+from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out, until_end
+from mercury_engine.tokens.vocabulary import BOS, EOM, HOLES, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
 from mercury_training.rows.examples import Gap, Site, completion, left_to_right, next_edit
 from mercury_training.rows.loader import Batches
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.rows.streams import with_answers
-from tests.engine.slow_hints import one_line, slow_hints
 from tests.training.small import TOKENIZER, edit_row, open_rows, source, write_corpus
 
 BUDGET = Budget()
@@ -284,28 +283,3 @@ def test_typed_lines_are_told_as_edits():
     assert () in found
     edits = [edit for one in found for edit in one]
     assert all(isinstance(edit, Edit) and edit.after in window.text for edit in edits)
-
-
-@pytest.mark.parametrize("kind", ["tail", "block", "holes"])
-def test_rows_have_the_hints_of_the_path_that_they_see(kind, monkeypatch):
-    monkeypatch.setattr(examples, "KINDS", {kind: 1.0})
-    short = budget_for(384)
-    found = many(lambda draw: completion(TOKENIZER, place(source(0)[:700]), short, draw), 8)
-    assert found
-    for example in found:
-        ids, base, first = example.stream.ids.tolist(), example.base, example.anchors[0]
-        beyond = example.prefixes[0].unread_U.tolist()
-        offset, found = len(beyond), []
-        for path in (ids[:base], [*ids[: first + 1], *ids[base:]]):
-            told = slow_hints([*beyond, *path], offset + first, TOKENIZER.token_bytes)[offset:]
-            found.append(one_line(told, path, first, TOKENIZER) if CUR in path and LINE in path else told)
-        assert example.hints().tolist() == found[0] + found[1][first + 1 :]
-
-
-def test_packed_rows_have_the_hints_of_their_examples_and_canvases():
-    example = left_to_right(TOKENIZER, Window("a.py", "python", ""), np.tile(np.arange(100, 110), 8), 80)
-    found = pack([example], RowShape(80, 8), TOKENIZER.vocabulary, np.random.default_rng(0))
-    assert found.hints[:80].tolist() == example.hints().tolist()
-    parent = int(found.positions[80]) - 1
-    assert found.hints[80:].tolist() == example.hints_ahead(parent, 8).tolist()
-    assert (found.hints[80] == example.stream.ids[parent - 8]).all()

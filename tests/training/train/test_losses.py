@@ -61,33 +61,6 @@ def test_equals_one_row_after_the_other(rows, monkeypatch):
     assert not row_losses.requires_grad
 
 
-@pytest.mark.parametrize("others", [None, 99])
-def test_trust_in_a_hint_is_added_to_its_logit(others, monkeypatch):
-    """A token may be hinted at twice."""
-    monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
-    hidden_RD, weight_VD, targets, weights = drawn(60)
-    hints_RH = torch.randint(37, (60, 3), generator=torch.Generator().manual_seed(1))
-    hint_logits_RH = torch.randn(60, 3, generator=torch.Generator().manual_seed(2), requires_grad=True)
-    leaves = hidden_RD, weight_VD, hint_logits_RH
-    if others is None:
-        arguments = hidden_RD, weight_VD, targets, weights
-        found, *_ = linear_cross_entropy(*arguments, hints_RH=hints_RH, hint_logits_RH=hint_logits_RH)
-    else:
-        sample = sample_vocabulary(37, targets, others, np.random.default_rng(0), hints_RH)
-        arguments = hidden_RD, weight_VD[sample.ids_S], sample.targets_R, weights
-        told = {"hints_RH": sample.hints_RH, "hint_logits_RH": hint_logits_RH}
-        found, *_ = linear_cross_entropy(*arguments, shift_V=sample.shift_S, **told)
-    (3 * found).backward()
-    gradients = [leaf.grad.clone() for leaf in leaves]
-    for leaf in leaves:
-        leaf.grad = None
-    added_RV = torch.zeros(60, 37).scatter_add(1, hints_RH, hint_logits_RH)
-    expected = slow(hidden_RD, weight_VD, targets, weights, torch.zeros(60), added_RV)
-    (3 * expected).backward()
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(gradients, [leaf.grad for leaf in leaves])
-
-
 def test_rows_of_weight_zero_change_nothing():
     hidden_RD, weight_VD, targets, weights = drawn(20)
     weights[7] = 0
@@ -195,15 +168,11 @@ def test_drafts_learn_from_the_reading_of_their_place(drafts, reading, monkeypat
     torch.testing.assert_close(agreements, torch.cat([torch.zeros(100 - drafts), expected.detach()]))
 
 
-@pytest.mark.parametrize("hinted", [False, True])
-def test_draft_that_reads_the_same_agrees_entirely(hinted):
+def test_draft_that_reads_the_same_agrees_entirely():
     hidden_RD, weight_VD, targets, weights = drawn(8)
     with torch.no_grad():
         hidden_RD[4:] = hidden_RD[:4]
     told = {"readers_N": torch.arange(4), "reading": 1.0}
-    if hinted:
-        told["hints_RH"] = torch.randint(37, (4, 3)).repeat(2, 1)
-        told["hint_logits_RH"] = torch.randn(4, 3).repeat(2, 1).requires_grad_()
     *_, agreements = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, **told)
     torch.testing.assert_close(agreements[4:], torch.ones(4))
 

@@ -22,7 +22,6 @@ from mercury_engine.model.export import export
 from mercury_engine.model.network import create, load, save
 from mercury_engine.tokens.blocks import Block, slot_positions
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
-from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
@@ -49,7 +48,6 @@ SMALLEST = ModelConfig(
     feed_forward=32,
     vocabulary=TOKENIZER.vocabulary,
     context=512,
-    hints=True,
 )
 RECIPE = Recipe(SMALLEST, RowShape(256, 64), RowShape(512, 128), 1024)
 
@@ -155,17 +153,6 @@ def test_shipped_model_is_enough_to_continue_from(corpus, tmp_path):
     other = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, layers=2))
     with pytest.raises(TrainingError, match="shape"):
         run(settings(corpus, tmp_path / "third", recipe=other, start={"checkpoint": shipped}))
-
-
-def test_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
-    without = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, hints=False))
-    run(settings(corpus, tmp_path / "before", recipe=without, stage="stable", steps=3))
-    assert not {"hint.weight", "trust.weight"} & newest(tmp_path / "before").keys()
-    begun = tmp_path / "before/checkpoints/00000003"
-    run(settings(corpus, tmp_path / "after", stage="stable", steps=2, start={"checkpoint": begun}))
-    learned = newest(tmp_path / "after")
-    assert learned["hint.weight"].any()
-    assert learned["trust.weight"].any()
 
 
 def test_run_is_neither_begun_over_another_nor_resumed_from_nothing(corpus, tmp_path):
@@ -401,9 +388,8 @@ def test_warm_up_counts_updates_if_told():
 
 
 def test_first_updates_warm_up_and_factors_are_kept(corpus, tmp_path):
-    config = msgspec.structs.replace(SMALLEST, hints=False)
-    recipe = msgspec.structs.replace(RECIPE, config=config, canvas_loss=CanvasLoss(2.0, 0.9))
-    save(create(config, 0), tmp_path / "model")
+    recipe = msgspec.structs.replace(RECIPE, canvas_loss=CanvasLoss(2.0, 0.9))
+    save(create(SMALLEST, 0), tmp_path / "model")
     shutil.copy(corpus / "tokenizer.json", tmp_path / "model")
     told = {"recipe": recipe, "steps": 4, "warm_up": 2}
     run(settings(corpus, tmp_path / "first", start={"model": tmp_path / "model", "rank": 2}, **told))
@@ -465,24 +451,17 @@ def cut(missing, mode):
     return row, answer_ids(TOKENIZER, row.holes[0], missing)
 
 
-def logits(model, ids, positions, hints, mask=None):
-    told = torch.from_numpy(hints).long()
+def logits(model, ids, positions, mask=None):
     ids, positions = torch.tensor([list(ids)]).long(), torch.tensor([list(positions)]).long()
-    hidden, _ = model(ids, positions, mask, hints_BTH=told[None])
-    return model.logits(hidden[0], told)
-
-
-def heard(model, row, ids, positions):
-    listener = HintBuilder.of(row, TOKENIZER, hints=True)
-    return listener.build(np.array(ids, np.int32), np.array(positions, np.int32))
+    hidden, _ = model(ids, positions, mask)
+    return model.logits(hidden[0])
 
 
 def read_on(model, row):
     """Greedy, one token after the other."""
     ids, positions, found = row.ids.tolist(), row.positions.tolist(), []
     while len(found) < 40 and (not found or found[-1] != EOM):
-        hints = heard(model, row, ids, positions).hints_RH
-        found.append(int(logits(model, ids, positions, hints)[-1].argmax()))
+        found.append(int(logits(model, ids, positions)[-1].argmax()))
         ids.append(found[-1])
         positions.append(positions[-1] + 1)
     return found
@@ -494,9 +473,7 @@ def draft(model, row, size=32):
     ids = [*row.ids, *[MASK] * size]
     positions = [*row.positions, *slot_positions(int(row.positions[anchor]), size)]
     mask = torch.from_numpy(canvas_mask([Block(len(row.ids)), Block(size, anchor, causal=False)]))
-    trail = heard(model, row, row.ids, row.positions)
-    hints = np.concatenate([trail.hints_RH, trail.canvas_hints(anchor, size)])
-    return logits(model, ids, positions, hints, mask).argmax(-1)[anchor:-1].tolist()
+    return logits(model, ids, positions, mask).argmax(-1)[anchor:-1].tolist()
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mention
 from mercury_engine.spots import PastEdit, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
-from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.revisions import ABOVE, BELOW, Lines
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD
@@ -219,7 +218,6 @@ def packed(row: RevisionRow, shape: RowShape) -> Packed:
     targets[: size - 1], weights[: size - 1] = row.ids[1:], row.weights[1:]
     return Packed(
         np.array([*row.ids, *[PAD] * padding], np.int32),
-        np.full((shape.rows, HINTS), PAD, np.int32),
         np.concatenate([row.positions, np.arange(padding, dtype=np.int32)]),
         np.pad(ranges, [(0, 0), (0, RANGES - ranges.shape[1]), (0, 0)]),
         targets,

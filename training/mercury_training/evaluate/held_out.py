@@ -56,11 +56,11 @@ def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: i
 
 def _bits(runtime: Runtime, example: TrainingExample, header: int) -> Iterator[float]:
     """The cost of the tokens from `header` on, a chunk of rows at a time."""
-    ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
+    ids, cache = example.stream.ids, runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):
         stop = min(start + CHUNK, len(ids) - 1)
         positions = np.arange(start, stop, dtype=np.int32)
-        forward = runtime.forward(Rows(ids[start:stop], positions, hints_RH=hints_RH[start:stop]), cache)
+        forward = runtime.forward(Rows(ids[start:stop], positions), cache)
         cache.append(forward, range(stop - start))
         first = max(start, header - 1)
         if first < stop:

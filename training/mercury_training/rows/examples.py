@@ -17,7 +17,6 @@ from msgspec import Struct
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, SpanMode, Window
 from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, LayoutRow, answer_ids, freeze, lay_out
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
@@ -39,27 +38,14 @@ WORD = re.compile(r"\w+|[^\w\s]+")
 
 
 class TrainingExample(Struct, frozen=True, eq=False):
-    """A stream, the number of its rows before the answers, and the inputs of these rows and of the answers, each
-    behind the rows that it sees; and per hole its anchor there, its answer with `<eom>`, and its first draft (the
-    old text; empty for an insertion)."""
+    """A stream, the number of its rows before the answers, and per hole its anchor there, its answer with `<eom>`, and
+    its first draft (the old text; empty for an insertion)."""
 
     stream: Stream
     base: int
-    prefixes: tuple[HintedPrefix, ...]
     anchors: tuple[int, ...] = ()
     answers: tuple[tuple[int, ...], ...] = ()
     drafts: tuple[tuple[int, ...], ...] = ()
-
-    def hints(self) -> np.ndarray:
-        """The hints of all rows."""
-        before, *behind = (trail.hints_RH for trail in self.prefixes)
-        return np.concatenate([before, *(hints[self.anchors[0] + 1 :] for hints in behind)])
-
-    def hints_ahead(self, row: int, size: int) -> np.ndarray:
-        """The hints of a canvas on a row."""
-        if row < self.base:
-            return self.prefixes[0].canvas_hints(row, size)
-        return self.prefixes[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
 
 
 class Site(Struct, frozen=True):
@@ -88,8 +74,7 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
     ids = np.concatenate([np.array(header, np.int32), tokens[: room - len(header)].astype(np.int32)])
     size = len(ids)
     positions = np.arange(size, dtype=np.int32)
-    listener = HintBuilder(tokenizer.token_bytes, None, size)
-    return TrainingExample(Stream(ids, positions, (Block(size),), ()), size, (listener.build(ids, positions),))
+    return TrainingExample(Stream(ids, positions, (Block(size),), ()), size)
 
 
 def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> TrainingExample | None:
@@ -156,20 +141,14 @@ def _example(
     longest = budget.answer if len(answers) == 1 else HOLE_STRIDE - 1
     if max(map(len, answers)) > longest or len(row.ids) + sum(map(len, answers)) > budget.context:
         return None
-    return answered(tokenizer, row, answers)
+    return answered(row, answers)
 
 
-def answered(tokenizer: Tokenizer, row: LayoutRow, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
+def answered(row: LayoutRow, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
     """A row with its answers, one for each hole."""
-    stream, first, base = with_answers(row, answers), row.holes[0].anchor + 1, len(row.ids)
-    listener = HintBuilder.of(row, tokenizer, hints=True)
-    before = listener.build(row.ids, row.positions)
-    ids = np.concatenate([row.ids[:first], stream.ids[base:]])
-    behind = listener.build(ids, np.concatenate([row.positions[:first], stream.positions[base:]]), before.upto(first))
     return TrainingExample(
-        stream,
-        base,
-        (before, behind),
+        with_answers(row, answers),
+        len(row.ids),
         tuple(hole.anchor for hole in row.holes),
         answers,
         tuple(hole.old for hole in row.holes),

@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from mercury_engine.api import Snippet, Window
 from mercury_engine.tokens.blocks import Block, slot_positions, visible_ranges
-from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD, SPECIALS
@@ -66,7 +65,6 @@ class Packed(Struct, frozen=True, eq=False):
     of the canvas rows only, are the clean rows that predict the same, -1 where none does."""
 
     ids: np.ndarray
-    hints: np.ndarray
     positions: np.ndarray
     ranges: np.ndarray
     targets: np.ndarray
@@ -171,7 +169,7 @@ class PackedRows:
         """Pieces of other files of the repository; those that share the rarest tokens with the window come first."""
         neighbours = self._split.repositories[self._split.documents[number].repository]
         vocabulary_ids = np.unique(window)
-        hints = []
+        pieces = []
         for _ in range(6):
             other = int(draw.integers(neighbours.start, neighbours.stop))
             tokens = self._split.tokens_of(other)
@@ -180,8 +178,8 @@ class PackedRows:
             at = self._line_start(tokens, int(draw.integers(len(tokens))))
             piece = tokens[at : at + int(draw.integers(48, 192))]
             score = float(self._rarity[np.intersect1d(np.unique(piece), vocabulary_ids)].sum())
-            hints.append((score, self._split.documents[other].path, self._tokenizer.decode(piece.tolist())))
-        best = sorted(hints, reverse=True)[: int(draw.integers(1, 4))]
+            pieces.append((score, self._split.documents[other].path, self._tokenizer.decode(piece.tolist())))
+        best = sorted(pieces, reverse=True)[: int(draw.integers(1, 4))]
         return tuple(Snippet(path, text) for _, path, text in best)
 
 
@@ -191,14 +189,12 @@ def pack(examples: list[TrainingExample], shape: RowShape, vocabulary: int, draw
     offsets = np.cumsum([0, *sizes])
     assert offsets[-1] <= shape.clean, "the examples fit the clean rows"
     ids, positions = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.int32)
-    hints = np.full((shape.rows, HINTS), PAD, np.int32)
     targets, weights = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.float32)
     readers = np.full(shape.canvas, -1, np.int32)
     blocks: list[Block] = []
     for example, start in zip(examples, offsets, strict=False):
         own = slice(start, start + len(example.stream.ids))
         ids[own], positions[own] = example.stream.ids, example.stream.positions
-        hints[own] = example.hints()
         targets[own], weights[own] = _following(example)
         blocks += [_shifted(block, int(start)) for block in example.stream.blocks]
     if padding := shape.clean - int(offsets[-1]):
@@ -210,13 +206,12 @@ def pack(examples: list[TrainingExample], shape: RowShape, vocabulary: int, draw
         parent = start + canvas.parent
         ids[own], targets[own], weights[own] = canvas.inputs, canvas.targets, canvas.weights
         readers[at - shape.clean : own.stop - shape.clean] = np.where(canvas.readers < 0, -1, start + canvas.readers)
-        hints[own] = examples[number].hints_ahead(canvas.parent, len(canvas.inputs))
         positions[own] = slot_positions(int(positions[parent]), len(canvas.inputs))
         blocks.append(Block(len(canvas.inputs), parent, causal=False, group=canvas.group))
         at = own.stop
     if at < shape.rows:
         blocks.append(Block(shape.rows - at))
-    return Packed(ids, hints, positions, _ranges(blocks), targets, weights, readers)
+    return Packed(ids, positions, _ranges(blocks), targets, weights, readers)
 
 
 def stack(packed: list[Packed]) -> Packed:

@@ -1,7 +1,7 @@
 """The loss: cross entropy of every row that predicts something, how far canvas rows differ from the rows that read the
 same place, and the entropy of canvas rows that are right already.
 
-Shapes: R rows, D width, V vocabulary, S tokens sampled from it, H hints, C rows of a chunk.
+Shapes: R rows, D width, V vocabulary, S tokens sampled from it, C rows of a chunk.
 """
 
 import math
@@ -62,31 +62,28 @@ def entropy_weights(weights_BT: Tensor, clean: int, totals: Totals) -> Tensor:
 
 class SampledVocabulary(Struct, frozen=True):
     """Tokens that stand for the whole vocabulary: their ids, the correction to each logit, and the positions of the
-    targets and the hints among them."""
+    targets among them."""
 
     ids_S: Tensor
     shift_S: Tensor
     targets_R: Tensor
-    hints_RH: Tensor | None = None
 
 
 def sample_vocabulary(
-    vocabulary: int, targets_R: Tensor, negatives: int, draw: np.random.Generator, hints_RH: Tensor | None = None
+    vocabulary: int, targets_R: Tensor, negatives: int, draw: np.random.Generator
 ) -> SampledVocabulary:
-    """Sampled softmax: every target and every hint, and at least that many of the other tokens, each of which stands
-    for several.
+    """Sampled softmax: every target, and at least that many of the other tokens, each of which stands for several.
 
     The sum of exponentials over the sample is on average the sum over the vocabulary (Bengio & Senécal 2008).
     """
-    present = torch.unique(targets_R if hints_RH is None else torch.cat([targets_R, hints_RH.flatten()]))
+    present = torch.unique(targets_R)
     absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
     negatives += -(len(present) + negatives) % WHOLE
     drawn = draw.choice(absent, min(negatives, len(absent)), replace=False)
     shift_S = torch.zeros(len(present) + len(drawn))
     shift_S[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
     ids_S = torch.cat([present, torch.from_numpy(drawn)])
-    hint_places = None if hints_RH is None else torch.searchsorted(present, hints_RH)
-    return SampledVocabulary(ids_S, shift_S, torch.searchsorted(present, targets_R), hint_places)
+    return SampledVocabulary(ids_S, shift_S, torch.searchsorted(present, targets_R))
 
 
 def linear_cross_entropy(
@@ -97,8 +94,6 @@ def linear_cross_entropy(
     entropy_weights_R: Tensor | None = None,
     compiled: bool = False,
     shift_V: Tensor | None = None,
-    hints_RH: Tensor | None = None,
-    hint_logits_RH: Tensor | None = None,
     readers_N: Tensor | None = None,
     reading: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -111,7 +106,7 @@ def linear_cross_entropy(
     and scaled in the backward.
     """
     rows = hidden_RD, weight_VD, targets_R, weights_R, entropy_weights_R
-    return _LinearCrossEntropy.apply(*rows, compiled, shift_V, hints_RH, hint_logits_RH, readers_N, reading)
+    return _LinearCrossEntropy.apply(*rows, compiled, shift_V, readers_N, reading)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -125,8 +120,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         entropy_weights_R,
         compiled,
         shift_V,
-        hints_RH,
-        hint_logits_RH,
         readers_N,
         reading,
     ):
@@ -135,15 +128,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
-        hint_gradient_RH = None if hint_logits_RH is None else torch.empty_like(hint_logits_RH)
         agreements_R = torch.zeros(len(targets_R), device=hidden_RD.device)
         losses, rights = [], []
 
         def logits_of(rows):
-            logits_CV = functional.linear(hidden_RD[rows], weight_VD, shift_V)
-            if hint_logits_RH is not None:
-                logits_CV.scatter_add_(1, hints_RH[rows], hint_logits_RH[rows])
-            return logits_CV
+            return functional.linear(hidden_RD[rows], weight_VD, shift_V)
 
         readers_N = targets_R[:0] if readers_N is None else readers_N
         drafts = len(targets_R) - len(readers_N)
@@ -163,11 +152,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
             total += loss
             hidden_gradient_RD[rows] = gradient_CV @ weight_VD
             weight_gradient_VD += gradient_CV.T @ hidden_RD[rows]
-            if hint_gradient_RH is not None:
-                hint_gradient_RH[rows] = gradient_CV.gather(1, hints_RH[rows])
             losses.append(losses_C)
             rights.append(right_C)
-        ctx.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), hint_gradient_RH)
+        ctx.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype))
         outputs = total, torch.cat(losses), torch.cat(rights), agreements_R
         ctx.mark_non_differentiable(*outputs[1:])
         return outputs
@@ -175,9 +162,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grad_outputs):
         scale = grad_outputs[0]
-        hidden_gradient_RD, weight_gradient_VD, hint_gradient_RH = ctx.saved_tensors
-        trusted = None if hint_gradient_RH is None else hint_gradient_RH * scale
-        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 6, trusted, None, None
+        hidden_gradient_RD, weight_gradient_VD = ctx.saved_tensors
+        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7
 
 
 def _chunks(drafts: int, stop: int, most: int) -> list[slice]:

@@ -114,7 +114,7 @@ class Optimizer:
 
 
 def is_hidden_matrix(name: str, weight: Tensor) -> bool:
-    return weight.dim() == 2 and name.startswith(("layers.", "hint.")) and not is_factor(name)
+    return weight.dim() == 2 and name.startswith("layers.") and not is_factor(name)
 
 
 def newton_schulz(updates_NRC: Tensor) -> Tensor:

@@ -41,9 +41,9 @@ def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
         return TrainState(stage=settings.stage, warm=start.model is not None)
     is_model = not start.resume and (folder / CONFIG_FILE).exists()
     loaded, weights, moments = _exported(folder, settings.recipe.config) if is_model else state.read(folder)
-    trainer.load(state.grown(weights, trainer.weights))
+    trainer.load(weights)
     if moments:
-        trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), loaded.step)
+        trainer.optimizer.restore(moments, loaded.step)
     else:
         trainer.optimizer.begin()
     if start.resume and loaded.stage == settings.stage:

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import torch
 from msgspec import Struct
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from mercury_engine.tokens import hints
 from mercury_training.errors import TrainingError
 from mercury_training.train.schedule import Stage
 
@@ -68,12 +66,6 @@ def read(folder: Path) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]
         raise TrainingError(
             f"{folder}: damaged ({error}); remove it, and continue from the previous checkpoint"
         ) from error
-
-
-def grown(stored: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The kept tensors; for a model that had no hints yet, with zeros for the weights that read them."""
-    new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in stored}
-    return {name: torch.zeros_like(begun[name]) if name in new else stored[name] for name in begun}
 
 
 def latest(folder: Path) -> Path:

@@ -149,23 +149,17 @@ class Trainer:
     ) -> tuple[Tensor, Tensor]:
         """A micro-batch's share of the step's loss, and the sums for `Losses`."""
         shape, share = phase.seen, self.canvas_loss.reading
-        ids, hints, positions, ranges, targets, readers, weights = self._tensors(batch, shape)
-        hints = hints if self.config.hints else None
+        ids, positions, ranges, targets, readers, weights = self._tensors(batch, shape)
         mask = computation.mask(ranges, shape.clean)
-        hidden_BTD, _ = computation.forward(ids, positions, mask, attend=computation.attend, hints_BTH=hints)
+        hidden_BTD, _ = computation.forward(ids, positions, mask, attend=computation.attend)
         scaled = row_weights(weights, shape.clean, totals, self.canvas_loss.weight)
         certain = entropy_weights(weights, shape.clean, totals) if phase.certainty and not share else None
         head = self.computing.embedding if self.config.tied else self.computing.head
         hidden_RD, targets_R = _in_order(hidden_BTD, shape.clean), _in_order(targets, shape.clean)
-        hints_RH, hint_logits_RH = None, None
-        if hints is not None:
-            hints_RH = _in_order(hints, shape.clean)
-            hint_logits_RH = self.computing.trusted(hidden_RD, hints_RH)
         sample = None
         if phase.sampled_softmax is not None:
             assert draw is not None, "a sampled softmax draws its tokens"
-            sample = sample_vocabulary(self.config.vocabulary, targets_R, phase.sampled_softmax, draw, hints_RH)
-            hints_RH = sample.hints_RH
+            sample = sample_vocabulary(self.config.vocabulary, targets_R, phase.sampled_softmax, draw)
         loss, losses, right, agreements = linear_cross_entropy(
             hidden_RD,
             head.weight if sample is None else head.weight[sample.ids_S],
@@ -174,8 +168,6 @@ class Trainer:
             None if certain is None else _in_order(certain, shape.clean),
             compiled=self.compiled,
             shift_V=None if sample is None else sample.shift_S.to(head.weight.dtype),
-            hints_RH=hints_RH,
-            hint_logits_RH=hint_logits_RH,
             readers_N=readers.flatten() if share else None,
             reading=share,
         )
@@ -192,7 +184,7 @@ class Trainer:
         return _Computation(forward, tiles, attention.attend_tiles)
 
     def _tensors(self, batch: Packed, shape: RowShape) -> list[Tensor]:
-        arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets)
+        arrays = (batch.ids, batch.positions, batch.ranges, batch.targets)
         readers = _in_batch(batch.readers[:, : shape.canvas], shape.clean)
         numbers = [self._sent(array).long() for array in (*(array[:, : shape.rows] for array in arrays), readers)]
         return [*numbers, self._sent(batch.weights[:, : shape.rows])]

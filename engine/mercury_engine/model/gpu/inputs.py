@@ -1,7 +1,7 @@
 """The inputs of a padded batch of passes in one array, copied to the GPU in one go.
 
-Shapes: B sequences, T rows of each, N rows of all, W wanted rows, P pages of a sequence, J tokens that a row
-gathers, U words of 32 rows.
+Shapes: B sequences, T rows of each, N rows of all, W wanted rows, P pages of a sequence, U words of
+32 rows.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,8 @@ from typing import NamedTuple, cast
 import numpy as np
 from torch import Tensor
 
-from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.gpu.pages import PageCache, PagedForward
 from mercury_engine.model.runtime import Pass
-from mercury_engine.tokens.hints import HINTS
 from mercury_kernels.attention import PAGE
 
 ALIGNED = 32
@@ -47,10 +45,9 @@ class Bucket(NamedTuple):
 class Inputs(NamedTuple):
     """Views into one array, on the host or on the device."""
 
-    gathered_NJ: Tensor
+    ids_N: Tensor
     positions_N: Tensor
     slots_N: Tensor
-    hints_NH: Tensor
     lengths_B: Tensor
     counts_B: Tensor
     pages_BP: Tensor
@@ -74,14 +71,13 @@ def padded_rows(count: int) -> int:
     return _smallest(count, ROWS, COARSE)
 
 
-def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
+def layout(bucket: Bucket) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
     """The offset and shape of each part, and the total length."""
-    count, hints = bucket.batch * bucket.rows, HINTS if config.hints else 0
+    count = bucket.batch * bucket.rows
     shapes = {
-        "gathered_NJ": (count, 1 + hints),
+        "ids_N": (count,),
         "positions_N": (count,),
         "slots_N": (count,),
-        "hints_NH": (count, hints),
         "lengths_B": (bucket.batch,),
         "counts_B": (bucket.batch,),
         "pages_BP": (bucket.batch, bucket.pages),
@@ -95,23 +91,18 @@ def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tu
     return places, at
 
 
-def fill(
-    parts: dict[str, np.ndarray], passes: Sequence[Pass], begun: Sequence[PagedForward], config: ModelConfig
-) -> None:
+def fill(parts: dict[str, np.ndarray], passes: Sequence[Pass], begun: Sequence[PagedForward]) -> None:
     """Write the passes into the parts. Padding rows and sequences have no slot and see nothing."""
     rows = parts["bits_BTU"].shape[1]
     for name, value in (("slots_N", -1), ("wanted_W", -1), ("counts_B", 0), ("lengths_B", 0)):
         parts[name].fill(value)
-    for name in ("gathered_NJ", "positions_N", "hints_NH", "bits_BTU"):
+    for name in ("ids_N", "positions_N", "bits_BTU"):
         parts[name].fill(0)
     outputs = 0
     for number, (forward_pass, paged) in enumerate(zip(passes, begun, strict=True)):
         first, cache, own = number * rows, cast("PageCache", forward_pass.cache), forward_pass.rows
         at = slice(first, first + paged.rows)
-        parts["gathered_NJ"][at, 0] = own.ids_R
-        if config.hints:
-            parts["gathered_NJ"][at, 1:] = own.hints_RH + config.vocabulary * np.arange(1, HINTS + 1)
-            parts["hints_NH"][at] = own.hints_RH
+        parts["ids_N"][at] = own.ids_R
         parts["positions_N"][at] = own.positions_R
         parts["slots_N"][at] = _slots(cache, paged)
         parts["lengths_B"][number], parts["counts_B"][number] = paged.start, paged.rows

@@ -1,6 +1,6 @@
 """The runtime of a GPU: passes in batches over one pool of pages, each bucket of sizes as one CUDA graph.
 
-Shapes: W wanted rows, D width, V vocabulary, H hints of a row, U words of 32 tokens.
+Shapes: W wanted rows, D width, V vocabulary, U words of 32 tokens.
 """
 
 import time
@@ -34,20 +34,18 @@ GRAPHS = 64
 class GpuForward:
     """The choices for the wanted rows, if some tokens are permitted; their logits are computed on access only."""
 
-    __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "logits_WV", "paged")
+    __slots__ = ("_found", "_head", "_wanted_WD", "logits_WV", "paged")
 
     def __init__(
         self,
         paged: PagedForward,
         head: head.Head,
         wanted_WD: Tensor,
-        hints_WH: np.ndarray | None,
         choices: Choices | None,
     ) -> None:
         self.paged = paged
         self._head = head
         self._wanted_WD = wanted_WD
-        self._hints_WH = hints_WH
         self._found: np.ndarray | None = None
         self.logits_WV = (
             self._logits()
@@ -61,9 +59,8 @@ class GpuForward:
             count, wanted_WD = len(self._wanted_WD), self._wanted_WD
             wanted_W = torch.arange(count, dtype=torch.int32, device=wanted_WD.device)
             if count:
-                hints_WH = None if self._hints_WH is None else torch.from_numpy(self._hints_WH).to(wanted_WD.device)
                 stream = Stream.of(wanted_WD, self._head.norm_D)
-                self._found = head.logits(self._head, stream, wanted_W, hints_WH).cpu().numpy()
+                self._found = head.logits(self._head, stream, wanted_W).cpu().numpy()
             else:
                 self._found = np.empty((0, self._head.weight[0].shape[0]), np.float32)
         return self._found
@@ -149,7 +146,7 @@ class GpuRuntime:
         if permitted is not None:
             self._permit(permitted)
         prepared = self._prepared(bucket, permitted is not None)
-        fill(prepared.parts, passes, begun, self.config)
+        fill(prepared.parts, passes, begun)
         wanted_WD, figures_2CW = prepared.run()
         wanted_WD = wanted_WD[: sum(counts)].clone()
         forwards, start = [], 0
@@ -158,12 +155,7 @@ class GpuRuntime:
             choices = None
             if figures_2CW is not None and forward_pass.rows.permitted_V is permitted:
                 choices = Choices(figures_2CW[0, :, own].view(np.int32).T, figures_2CW[1, :, own].T)
-            hints = (
-                forward_pass.rows.hints_RH[list(forward_pass.rows.wanted)].astype(np.int32)
-                if self.config.hints
-                else None
-            )
-            forwards.append(GpuForward(paged, self.network.head, wanted_WD[own], hints, choices))
+            forwards.append(GpuForward(paged, self.network.head, wanted_WD[own], choices))
             start += count
         return forwards
 

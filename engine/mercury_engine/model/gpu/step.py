@@ -48,7 +48,7 @@ def step(
     products, attend, epsilon = PRODUCTS[backends.products], ATTENTIONS[backends.attention], network.config.norm_epsilon
     batch, rows = inputs.bits_BTU.shape[:2]
     norms = [*(layer.norm for layer in network.layers), network.head.norm_D]
-    stream = begun(network.table, inputs.gathered_NJ, norms[0])
+    stream = begun(network.table_VD, inputs.ids_N, norms[0])
     for layer, next_norm, (k_SKE, v_SKE) in zip(network.layers, norms[1:], stored_L2SKE, strict=True):
         q_NHE = products.project_heads(
             stream,
@@ -80,5 +80,4 @@ def step(
     wanted_WD = stream.values_ND.index_select(0, inputs.wanted_W.clamp(min=0))
     if allowed_U is None or not len(wanted_WD):
         return wanted_WD, None
-    hints_NH = inputs.hints_NH if network.config.hints else None
-    return wanted_WD, head.choose(network.head, stream, inputs.wanted_W, hints_NH, allowed_U)
+    return wanted_WD, head.choose(network.head, stream, inputs.wanted_W, allowed_U)

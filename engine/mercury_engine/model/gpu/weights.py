@@ -1,6 +1,6 @@
 """A model's weights as the kernels take them: matrices with the same input are one.
 
-Shapes: D width, F outputs, V vocabulary, H hints of a row, J tokens that a row gathers: its own and its hints.
+Shapes: D width, F outputs, V vocabulary.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,6 @@ from torch import Tensor
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, plain
 from mercury_engine.model.network import rotations
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
@@ -36,11 +34,8 @@ class Layer(NamedTuple):
 
 
 class Network(NamedTuple):
-    """`table` has the embedding of each token and, for each place of a hint, what the hint adds to a row, so that a
-    row is the sum of J of its lines."""
-
     config: ModelConfig
-    table: Tensor
+    table_VD: Tensor
     layers: tuple[Layer, ...]
     head: Head
     rotations: tuple[Tensor, Tensor]
@@ -96,22 +91,10 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
         config,
         _table(config, weights, device).to(dtype),
         tuple(layer(f"layers.{number}") for number in range(config.layers)),
-        Head(
-            floats("norm.weight"),
-            joined(head),
-            floats("trust.weight") if config.hints else None,
-            config.norm_epsilon,
-            PAD,
-        ),
+        Head(floats("norm.weight"), joined(head), config.norm_epsilon),
         (cosines, sines),
     )
 
 
 def _table(config: ModelConfig, weights: Weights, device: str) -> Tensor:
-    embedding_VD = torch.tensor(plain(weights, "embedding.weight")).to(device).float()
-    if not config.hints:
-        return embedding_VD * config.embedding_scale
-    hint_DX = torch.tensor(plain(weights, "hint.weight")).to(device).float()
-    added_HVD = torch.stack([embedding_VD @ part_DD.T for part_DD in hint_DX.chunk(HINTS, 1)]) / HINTS
-    added_HVD[:, PAD] = 0
-    return torch.cat([embedding_VD[None] * config.embedding_scale, added_HVD]).flatten(0, 1)
+    return torch.tensor(plain(weights, "embedding.weight")).to(device).float() * config.embedding_scale

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("triton")
 
 from mercury_engine.decode.costs import MOST_ROWS
-from mercury_engine.model.config import SMALL, TINY
 from mercury_engine.model.gpu.inputs import ALIGNED, Bucket, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PagedForward
 from mercury_engine.model.runtime import Pass, Rows
@@ -47,7 +46,7 @@ def test_few_buckets_serve_all_keystrokes():
 
 
 def test_parts_follow_each_other_where_words_can_be_loaded():
-    places, size = layout(Bucket(2, 40, 40, 32), SMALL)
+    places, size = layout(Bucket(2, 40, 40, 32))
     ends = [start + int(np.prod(shape)) for start, shape in places.values()]
     starts = [start for start, _ in places.values()]
     assert all(start % ALIGNED == 0 for start in starts)
@@ -55,13 +54,13 @@ def test_parts_follow_each_other_where_words_can_be_loaded():
 
 
 def filled(bucket, passes, pages):
-    places, size = layout(bucket, TINY)
+    places, size = layout(bucket)
     memory = np.full(size, 99, np.int32)
     parts = {name: memory[at : at + int(np.prod(shape))].reshape(shape) for name, (at, shape) in places.items()}
     begun = [PagedForward(1, one.cache.length, len(one.rows.ids_R)) for one in passes]
     for one, own in zip(passes, pages, strict=True):
         one.cache.pages = own
-    fill(parts, passes, begun, TINY)
+    fill(parts, passes, begun)
     return parts
 
 
@@ -86,14 +85,7 @@ def test_passes_of_several_lengths_lie_side_by_side():
     assert parts["bits_BTU"][0, :5, 0].tolist() == [0b1] + [0b11111] * 4
     assert parts["bits_BTU"][1, :3, 0].tolist() == [0b1, 0b11, 0b111]
     assert not parts["bits_BTU"][0, 5:].any()
-
-
-def test_hints_gather_lines_of_their_own():
-    rows = Rows(np.array([70]), np.array([0]), hints_RH=np.array([[64, 65, 1, 1]], np.int32))
-    parts = filled(Bucket(1, 8, 8, 8), [Pass(rows, SimpleNamespace(length=0, pages=[]))], [[0]])
-    size = TINY.vocabulary
-    assert parts["gathered_NJ"][0].tolist() == [70, size + 64, 2 * size + 65, 3 * size + 1, 4 * size + 1]
-    assert parts["hints_NH"][0].tolist() == [64, 65, 1, 1]
+    assert parts["ids_N"][:12].tolist() == [64, 65, 66, 67, 68, 0, 0, 0, 64, 65, 66, 0]
 
 
 def test_row_that_does_not_see_the_whole_cache_is_an_error():

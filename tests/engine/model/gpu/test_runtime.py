@@ -26,9 +26,7 @@ from mercury_engine.model.quantize import quantize
 from mercury_engine.model.room import Room, reading_bytes
 from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
-from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.prefix import HintedPrefix
-from mercury_engine.tokens.vocabulary import PAD
+from mercury_engine.tokens.prefix import Prefix
 from mercury_kernels.reference import greedy_confidence
 
 pytestmark = [
@@ -71,13 +69,9 @@ def ids(count, seed=0):
 
 
 def rows_of(context, count, canvas=0, *, first=0, permitted=None):
-    """Rows with hints of all kinds, empty ones among them."""
     tokens = ids(context + count)
     canvases = [Canvas(count - 1, masked(canvas))] if canvas else []
-    fused = fuse(context, HintedPrefix.without_hints(tokens, np.arange(len(tokens))), first, canvases)
-    hints_RH = np.random.default_rng(5).integers(1, TINY.vocabulary, (context + count + canvas, HINTS))
-    hints_RH[::3] = PAD
-    fused.rows.hints_RH = hints_RH[context:].astype(np.int32)
+    fused = fuse(context, Prefix.of(tokens, np.arange(len(tokens))), first, canvases)
     fused.rows.permitted_V = permitted
     return fused.rows
 
@@ -126,7 +120,7 @@ def test_int8_weights_stay_int8(backends):
 
 OTHERS = {
     "biased": {"qkv_bias": True, "output_bias": True, "feed_forward_bias": True, "qk_norm": False},
-    "untied": {"tied": False, "hints": False, "embedding_scale": 8.0},
+    "untied": {"tied": False, "embedding_scale": 8.0},
     "turned": {"rope_scale": 1.2},
 }
 
