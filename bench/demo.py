@@ -40,7 +40,7 @@ def invoice(items: list[Item]) -> str:
 TYPED = """\
 def weight(items: list[Item]) -> float:
     return sum(item.weight * item.quantity for item in items)"""
-"""What is written at the end of basket.py; the moment was chosen because the model that ships does well here."""
+"""What is written at the end of basket.py; the moment was chosen because quicksilver does well here."""
 
 OLD_NAME, NEW_NAME = "Item", "Product"
 KEY, READ = 0.04, 0.8

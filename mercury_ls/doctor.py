@@ -32,9 +32,10 @@ from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import (
     BY_RULES_ALONE,
     QUICKER,
+    SLOWNESS,
     abbreviated,
     counted,
-    limited_to,
+    first_line,
     one_line,
     reading_pace,
     remarks,
@@ -125,7 +126,7 @@ LOADING = Problem(
 SLOW = Problem(
     "engine server",
     "nothing is suggested while you type, only by hand",
-    "{described}; {limited_to}",
+    f"{{state}}; {SLOWNESS}",
     QUICKER,
 )
 REMOTE = Problem(
@@ -312,7 +313,7 @@ def _own_server() -> Finding:
     if status.state == "unavailable":
         return LOADING.finding(remedy=status.detail)
     if status.info is not None and not status.info.follows_typing:
-        return SLOW.finding(described=_model_of(status), limited_to=limited_to(status.info))
+        return SLOW.finding(state=_model_of(status), takes=first_line(status.info))
     return Finding("engine server", _described(status))
 
 

@@ -11,7 +11,10 @@ from mercury_engine.api import SLOWEST_FIRST_LINE_MS, EngineInfo
 from mercury_engine.redaction import SHOWN, ForeignText, Secrets
 
 BY_RULES_ALONE = "by rules alone; `mercury-ls model recommend --for next-edits` names models that write them too"
-BY_HAND_ALONE = "next edits by rules and completions by hand work"
+SLOWNESS = (
+    f"a first line takes {{takes}}, and {SLOWEST_FIRST_LINE_MS / 1000:.1f} s is the limit while you type: "
+    "next edits by rules and completions by hand work"
+)
 QUICKER = (
     "add a quicker model (`mercury-ls model recommend`), name a server "
     "(`mercury-ls model add http://127.0.0.1:8080`), or give it more cores (engine.threads) or a GPU"
@@ -113,12 +116,11 @@ def too_slow(info: EngineInfo) -> str:
     >>> too_slow(EngineInfo("mercury", "quicksilver", "cpu", 2048, first_line_ms=8000.0)).partition("; add")[0]
     'a first line takes 8.0 s, and 4.0 s is the limit while you type: next edits by rules and completions by hand work'
     """
-    return f"{limited_to(info)}; {QUICKER}"
+    return f"{SLOWNESS.format(takes=first_line(info))}; {QUICKER}"
 
 
-def limited_to(info: EngineInfo) -> str:
-    takes, limit = (f"{milliseconds / 1000:.1f} s" for milliseconds in (info.first_line_ms, SLOWEST_FIRST_LINE_MS))
-    return f"a first line takes {takes}, and {limit} is the limit while you type: {BY_HAND_ALONE}"
+def first_line(info: EngineInfo) -> str:
+    return f"{info.first_line_ms / 1000:.1f} s"
 
 
 def reading_pace(info: EngineInfo) -> str:

@@ -44,7 +44,7 @@ def parts(text: str) -> tuple[str, str, str]:
 
 
 def section(found: Figures) -> str:
-    machine = of(found, "quality").get("machine", "an unknown machine")
+    machine = next((run["machine"] for run in found.values() if "machine" in run), "an unknown machine")
     told = f"Measured on {machine}. Shares have a 95 % confidence interval."
     plots = "\n".join(f"![{title}]({file})" for file, title in drawn(found).items())
     return f"\n{told}\n\n{table(found)}\n\n{plots}\n\n"

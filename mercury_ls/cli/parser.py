@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="mercury-ls",
-        description="Code completion and next edits from a small model on your own machine, for any LSP editor.",
+        description="Code completion and next edits from a model on your own machine, for any LSP editor.",
         epilog=f"`mercury-ls COMMAND --help` describes a command, with an example.\n\n{_exit_codes(EXIT_CODES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -78,7 +78,7 @@ def _add_command(commands: Any, name: str, about: str, example: str, **codes: st
 def _add_model(commands: Any) -> None:
     model = commands.add_parser(
         "model",
-        help="add a stronger model, choose one, and see what each costs on this machine",
+        help="add a model, choose one, and see what each costs on this machine",
         description="Models: those that are installed, and others that you add.",
         epilog=f"`mercury-ls model VERB --help` describes a verb, with an example.\n\n{_exit_codes(EXIT_CODES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -54,6 +54,11 @@ async def test_answer_is_shown_if_it_is_likely():
     await check("return x", "- unsure: 20% likely to be kept, under the bar of 25%", 0.2, complete=True)
 
 
+async def test_model_that_is_too_slow_is_asked_by_hand_alone():
+    await check("return x", "- the model is too slow here to follow your typing", slow=True)
+    await check("return x", "return x", slow=True, invoked=True)
+
+
 async def test_beginning_is_shown_if_it_saves_enough():
     await check("with open(x) as", "with open(x) as", 0.5)
     await check("with open(x) as", "- unsure how it goes on: its first 15 characters, 26% likely", 0.26)

@@ -419,7 +419,9 @@ async def test_slow_model_is_called_slow_once_in_log_and_when_asked(client, capl
     client.server.engine_changed(client.engine.status)
     assert sum("mercury-ls model recommend" in record.message for record in caplog.records) == 1
     assert not [each for each in client.sent if "recommend" in str(each.get("params"))]
-    assert "mercury-ls model recommend" in (await client.request("mercury/why", place(uri, 2, 8)))["result"]["model"]
+    why = (await client.request("mercury/why", place(uri, 2, 8)))["result"]
+    assert "mercury-ls model recommend" in why["model"]
+    assert why["reason"].startswith("the model is too slow here to follow your typing")
     arguments = {"command": "mercury.why"}
     said = (await client.request("workspace/executeCommand", arguments))["result"]
     assert said.count("mercury-ls model recommend") == 1

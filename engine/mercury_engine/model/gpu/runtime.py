@@ -193,7 +193,7 @@ class GpuRuntime:
         self, bucket: Bucket, choosing: bool, backends: Backends | None = None, *, memory: Any = None
     ) -> _Prepared:
         """Host and device memory for a bucket's inputs, and a graph that copies them, computes, and copies back."""
-        places, size = layout(bucket, self.config)
+        places, size = layout(bucket)
         on_gpu = self._stream is not None
         host = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
         device = torch.zeros(size, dtype=torch.int32, device=self.device) if on_gpu else host
@@ -204,7 +204,7 @@ class GpuRuntime:
 
         parts = {name: part(host, name).numpy() for name in places}
         inputs = Inputs(**{name: part(device, name) for name in places})
-        fill(parts, (), (), self.config)
+        fill(parts, (), ())
         allowed = self._allowed[1] if choosing and self._allowed is not None else None
         backends = backends or self.backends[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
         group = self.config.heads // self.config.kv_heads
