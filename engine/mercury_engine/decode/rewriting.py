@@ -19,7 +19,7 @@ from msgspec import Struct
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Rows
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import EOM
 
 DRAFTED = 7
@@ -50,7 +50,7 @@ class Rewriting:
     def __init__(
         self,
         session: EngineSession,
-        past: HintedPrefix,
+        past: Prefix,
         questions: Sequence[RegionQuestion],
         permitted_V: np.ndarray,
         limit: int,
