@@ -26,8 +26,12 @@ def variables(tmp_path):
     stop_engine(made)
 
 
+def doctor(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, "doctor"], env=variables, capture_output=True, text=True)
+
+
 async def test_doctor_says_what_is_missing_and_what_to_do(variables):
-    told = subprocess.run([*COMMAND, "doctor"], env=variables, capture_output=True, text=True)
+    told = doctor(variables)
     assert told.returncode == 1
     assert "none is installed: there are next edits by rules, and no completions" in told.stdout
     assert REMEDY in told.stdout

@@ -297,7 +297,7 @@ def test_folder_is_opened_and_answers_like_the_reference(tmp_path):
 
 
 def test_model_is_heard_out_by_who_asks_by_hand():
-    asked = request("def area(width):\n    $0\n", mode="block", budget=48)
-    typed = replace(asked, invoked=False)
+    typed = request("def area(width):\n    $0\n", mode="block", budget=48)
+    asked = replace(typed, invoked=True)
     lengths = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
     assert lengths[0] > LOW_TOKENS > lengths[1]

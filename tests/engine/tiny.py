@@ -45,8 +45,8 @@ class Shape:
 """
 
 
-def request(marked, *, mode="line", session="s", path="shapes.py", **fields):
-    """A completion at `$0`, or one span for each `[[old]]`."""
+def request(marked, *, mode="line", session="s", path="shapes.py", invoked=False, **fields):
+    """A completion at `$0` for somebody who types, or one span for each `[[old]]`."""
     if "$0" in marked:
         spans, text = [(marked.index("$0"), marked.index("$0"))], marked.replace("$0", "", 1)
     else:
@@ -60,6 +60,7 @@ def request(marked, *, mode="line", session="s", path="shapes.py", **fields):
         session=session,
         windows=(Window(path, "python", text),),
         spans=tuple(Span(0, start, end, mode, budget) for start, end in spans),
+        invoked=invoked,
         **fields,
     )
 

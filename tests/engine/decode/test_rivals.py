@@ -18,7 +18,7 @@ HERE = Members("", ("width", "height", "with_name"), (0, 0, 0))
 
 
 def answered(members=(), effort="low", marked="return self.$0\n"):
-    asked = request(marked, members=members, effort=effort)
+    asked = request(marked, members=members, effort=effort, invoked=True)
     return final(added.engine(added.random_runtime()), asked).spans[0].text
 
 
@@ -29,12 +29,12 @@ def test_answer_begins_with_name_that_exists(effort):
 
 
 def test_names_only_end_an_answer_while_typing():
-    asked = request("return self.$0\n", members=(HERE,), invoked=False)
+    asked = request("return self.$0\n", members=(HERE,))
     assert final(added.engine(added.random_runtime()), asked).spans[0].text == ""
 
 
 def test_model_of_ours_chooses_names_by_itself():
-    asked = request("return self.$0\n", members=(HERE,))
+    asked = request("return self.$0\n", members=(HERE,), invoked=True)
     assert final(engine(random_runtime()), asked).spans[0].text == ""
 
 
@@ -46,7 +46,10 @@ def test_most_used_name_wins_among_likeliest():
 
 def test_names_that_need_not_follow_take_part_at_higher_efforts():
     scope = Members("", ("width", "height"), (10**12, 0), role="scope")
-    named = [KnownNames.of(TOKENIZER, request("x = $0", members=(scope,), effort=effort), " ") for effort in EFFORTS]
+    named = [
+        KnownNames.of(TOKENIZER, request("x = $0", members=(scope,), effort=effort, invoked=True), " ")
+        for effort in EFFORTS
+    ]
     token = TOKENIZER.encode(" width")[0]
     assert [len(each.candidates(b"", b" ", token)) for each in named] == [0, 2, 2]
 

@@ -177,14 +177,14 @@ def test_likeliest_first_line_is_searched_for_by_hand(searches, mode):
 def test_alternatives_depart_from_the_same_likeliest_line(searches):
     for head in HEADS[:2]:
         texts = [
-            final(engine(random_runtime()), asked(f"{head}\n", mode="line", seed=seed)).spans[0].text
+            final(engine(random_runtime()), asked(f"{head}\n", mode="line", seed=seed, invoked=True)).spans[0].text
             for seed in range(4)
         ]
         assert len(set(texts)) == len(texts)
 
 
 def test_empty_answers_are_no_departures(searches):
-    list(engine(random_runtime()).infill(asked("x = $0\n", mode="line", budget=4)))
+    list(engine(random_runtime()).infill(asked("x = $0\n", mode="line", budget=4, invoked=True)))
     answer = searches[0].best.answers[0]
     answer.choices[0] = replace(answer.choices[0], others=((EOM, 0.9), (TOKENIZER.encode(" \n")[0], 0.8)))
     assert not any(
@@ -193,7 +193,7 @@ def test_empty_answers_are_no_departures(searches):
 
 
 def test_tried_lines_are_not_settled(searches):
-    drafts = [*engine(random_runtime()).infill(asked("x = $0\n", mode="block", slots=True))]
+    drafts = [*engine(random_runtime()).infill(asked("x = $0\n", mode="block", slots=True, invoked=True))]
     settled = [[slot.text for slot in draft.spans[0].slots if slot.settled] for draft in drafts]
     assert settled[-1]
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(settled))
