@@ -12,6 +12,7 @@ SUFFIX = {
     "cpp": "cpp",
     "java": "java",
     "kotlin": "kt",
+    "lua": "lua",
     "html": "html",
 }
 

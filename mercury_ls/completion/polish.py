@@ -4,10 +4,11 @@ import re
 from functools import lru_cache
 
 from mercury_ls.code import languages, syntax, traits
-from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed, unquoted
+from mercury_ls.code.brackets import PAIRS, QUOTED, closing, unclosed, unquoted
 from mercury_ls.code.documents import Snapshot, unified
-from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.code.history import History
+from mercury_ls.code.languages import Language
 from mercury_ls.code.lexemes import KEYWORDS, indentation, line_break
 from mercury_ls.completion.repeated import repeats
 from mercury_ls.completion.target import Silence, Target
@@ -23,9 +24,8 @@ SHORTEST_SCRAP = 4
 """The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
-VALUE_END = re.compile(r"(?<![\w.])\d[\w.]*[ \t]*\Z|[)\]}\"'`][ \t]*\Z")
-"""The end of an operand that cannot be a type or a keyword, which a name may follow."""
-OPERAND = re.compile(r"[ \t]*(\w+|[\"'`])")
+VALUE_END = re.compile(r"(\w+)[ \t]*\Z|[)\]}\"'`][ \t]*\Z")
+OPERAND = re.compile(r"[ \t]*(?:(\w+)|[\"'`])")
 ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
 JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")
 """The words with which only statements begin, in languages that have them."""
@@ -61,6 +61,8 @@ def polish(
         return Silence("the file would have more syntax errors than before")
     if _lacks_operator(snapshot, target, text):
         return Silence("the suggestion lacks an operator before it")
+    if _lacks_operand(snapshot, target, text):
+        return Silence("the suggestion lacks a value before it")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
 
@@ -92,7 +94,7 @@ def _begins_statement(text: str, snapshot: Snapshot, target: Target) -> bool:
     if language.id in traits.JUMPS_ARE_EXPRESSIONS or syntax.inside(snapshot, target.start) is not None:
         return False
     jump = JUMP.match(begun[1] + text)
-    return jump is not None and languages.grammar(language).id_for_node_kind(jump[1], False) is not None
+    return jump is not None and _is_of_grammar(jump[1], language)
 
 
 def _uses_undeclared_private(text: str, snapshot: Snapshot, target: Target) -> bool:
@@ -261,24 +263,47 @@ def _skeleton(text: str) -> str:
 
 
 def _parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
-    """Whether there are more syntax errors than before. Brackets that the text leaves open are closed for it, unless
-    what closes them stands below: that of `} else if ready {` before the lines of another branch."""
     tree = snapshot.tree
-    if tree is None:
-        return False
-    code, allowed = _skeleton(text), syntax.problems(tree)
-    closed = text + "".join(PAIRS[code[at]] for at in reversed(unclosed(code)))
-    return all(syntax.problems_after(snapshot, target.start, target.end, new) > allowed for new in {closed, text})
+    return tree is not None and _problems(snapshot, target, text) > syntax.problems(tree)
+
+
+def _problems(snapshot: Snapshot, target: Target, text: str) -> int:
+    """The number of syntax errors with the text. Brackets that it leaves open are closed for it, unless what closes
+    them stands below: that of `} else if ready {` before the lines of another branch."""
+    closed = text + closing(_skeleton(text))
+    return min(syntax.problems_after(snapshot, target.start, target.end, new) for new in {closed, text})
 
 
 def _lacks_operator(snapshot: Snapshot, target: Target, text: str) -> bool:
-    """Whether an operand would follow a value: with an operator between them there would be fewer syntax errors.
-    The unfinished line before the suggestion has some as well, so that their number need not have grown."""
-    operand = OPERAND.match(text)
-    if not operand or operand[1] in KEYWORDS or not VALUE_END.search(snapshot.text[: target.start][-LONGEST_CALL:]):
+    """Whether a value would follow another: with an operator between them there would be fewer syntax errors. The
+    unfinished line before the suggestion has some as well, so that their number need not have grown."""
+    before = snapshot.text[: target.start][-LONGEST_CALL:]
+    value, operand = VALUE_END.search(before), OPERAND.match(text)
+    if value is None or operand is None or (is_word(before[-1]) and is_word(text[0])):
         return False
+    words = [word for word in (value[1], operand[1]) if word]
+    return not any(_is_keyword(word, snapshot) for word in words) and _lacks(" + ", snapshot, target, text)
+
+
+def _lacks_operand(snapshot: Snapshot, target: Target, text: str) -> bool:
+    """Whether an operator or the end of a bracket would follow nothing: with a value before it there would be fewer
+    syntax errors."""
+    value = OPERAND.match(text)
+    is_value = value is not None and not (value[1] and _is_keyword(value[1], snapshot))
+    return not is_value and _lacks("x ", snapshot, target, text)
+
+
+def _lacks(missing: str, snapshot: Snapshot, target: Target, text: str) -> bool:
     if syntax.inside(snapshot, target.start) is not None:
         return False
-    line = text.partition("\n")[0]
-    problems = syntax.problems_after(snapshot, target.start, target.end, line)
-    return 0 < problems > syntax.problems_after(snapshot, target.start, target.end, f" + {line}")
+    problems = _problems(snapshot, target, text)
+    return 0 < problems > _problems(snapshot, target, missing + text)
+
+
+def _is_keyword(word: str, snapshot: Snapshot) -> bool:
+    language = languages.find(snapshot.language, snapshot.path)
+    return word in KEYWORDS or (language is not None and _is_of_grammar(word, language))
+
+
+def _is_of_grammar(word: str, language: Language) -> bool:
+    return languages.grammar(language).id_for_node_kind(word, False) is not None
