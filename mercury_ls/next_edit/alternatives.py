@@ -1,4 +1,4 @@
-"""Where an edit would name an alternative twice: in a union, a list of types, a set or a condition."""
+"""Where an edit would name something twice: in a union, a list of types, a set, a condition or an import."""
 
 from collections.abc import Iterator
 
@@ -12,16 +12,20 @@ from mercury_ls.next_edit.places import Place
 
 IDEMPOTENT = frozenset({"&", "&&", "and", "or", "|", "||"})
 """Operators whose operand adds nothing the second time."""
-SETS = frozenset({"set", "type_list"})
+IMPORTS = frozenset({"export_clause", "import_from_statement", "named_imports", "use_list"})
+SETS = IMPORTS | {"set", "type_list"}
 """Nodes that list things of which none is named twice."""
 
 
 def doubles_alternative(place: Place, snapshot: Snapshot) -> bool:
-    """Whether one of several alternatives would say the same as another, which it does not yet."""
+    """Whether one of several alternatives would say the same as another, which it does not yet. A certain rename may
+    make them alike, but nothing is imported twice."""
     start, end = snapshot.byte(place.start), snapshot.byte(place.end)
     for node in outward(scopes.node_at(snapshot, place.start)):
         mark = _mark_of(node)
         if not mark or (node.parent is not None and _mark_of(node.parent) == mark):
+            continue
+        if place.certain and node.type not in IMPORTS:
             continue
         alternatives = [*_alternatives(node, mark)]
         place_node = next((part for part in alternatives if part.start_byte <= start and end <= part.end_byte), None)

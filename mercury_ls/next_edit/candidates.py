@@ -201,7 +201,7 @@ def _following(
             and not kind.suppress(rule, place, snapshot)
             and not is_about_its_place(rule, place, snapshot)
             and not _repeats_neighbour(place, around)
-            and (place.certain or not doubles_alternative(place, snapshot))
+            and not doubles_alternative(place, snapshot)
         ]
         yield [_of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
 

@@ -209,11 +209,21 @@ class Uses(Struct, dict=True):
             return None
         bringing = self._importing(self.new_name)
         for imported in self.imports:
-            if imported.alias == self.new_name and imported not in bringing:
+            if imported.alias == self.new_name and (imported not in bringing or self._is_beside_old_name(imported)):
                 return imported.start
         nodes = chain.from_iterable(definitions.declared(self.snapshot, self.new_name).values())
         others = [node for node in nodes if not in_import(node) and symbols.owner_of(node) is None]
         return min(map(self.offset_of, others), default=None)
+
+    def _is_beside_old_name(self, imported: Imported) -> bool:
+        """Whether the same scope imports the symbol by its old name as well, so that one name would be imported
+        twice."""
+        scope = self._scope_at(imported.start)
+        return any(self._scope_at(at) == scope for at in self._imported_as_is)
+
+    def _scope_at(self, offset: int) -> tuple[Node | None, str]:
+        node = scopes.node_at(self.snapshot, offset)
+        return innermost(node, scopes.FUNCTIONS), symbols.namespace_of(node) if node is not None else ""
 
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
