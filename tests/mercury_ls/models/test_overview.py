@@ -50,7 +50,7 @@ def test_packaged_model_is_there_before_anything_is_added(home):
     assert model_folders.NO_MODEL not in table(found)
 
 
-def test_where_no_model_is_installed_it_is_said_how_to_get_one(home, monkeypatch):
+def test_missing_model_is_named_with_its_remedy(home, monkeypatch):
     monkeypatch.setattr(model_folders, "shipped", dict)
     found = rows(settings("auto"))
     assert found == []
