@@ -45,7 +45,7 @@ def plain(asked, seed=0):
             positions += [positions[-1] + 1] * (len(ids) - len(positions) - 1) + [int(row.positions[hole.anchor])]
         said, probabilities = [], []
         while len(said) < span.budget and not ended(said, span.mode) and not within(asked, span, text_of(hole, said)):
-            token, probability = next_token(random_runtime(seed).model, row, ids, positions, hole.part, said)
+            token, probability = next_token(random_runtime(seed).model, ids, positions, hole.part, said)
             said.append(token)
             probabilities.append(probability)
             ids.append(token)

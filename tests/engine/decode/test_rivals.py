@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import Members
 from mercury_engine.decode.choice import Choice, Chooser
@@ -29,13 +30,15 @@ def test_answer_begins_with_name_that_exists(effort):
 
 
 def test_names_only_end_an_answer_while_typing():
-    asked = request("return self.$0\n", members=(HERE,))
-    assert final(added.engine(added.random_runtime()), asked).spans[0].text == ""
+    writes = added.Scripted("return self.colour")
+    assert final(added.engine(writes), request("return self.$0\n")).spans[0].text == "colour"
+    assert final(added.engine(writes), request("return self.$0\n", members=(HERE,))).spans[0].text == ""
 
 
-def test_model_of_ours_chooses_names_by_itself():
-    asked = request("return self.$0\n", members=(HERE,), invoked=True)
-    assert final(engine(random_runtime()), asked).spans[0].text == ""
+def test_names_only_end_answers_of_a_model_of_ours():
+    asked = request("return self.$0\n")
+    assert final(engine(random_runtime()), asked).spans[0].text
+    assert final(engine(random_runtime()), replace(asked, members=(HERE,))).spans[0].text == ""
 
 
 def test_most_used_name_wins_among_likeliest():
