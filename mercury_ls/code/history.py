@@ -39,6 +39,7 @@ class _Hunk(Struct, eq=False):
     after: str
     time: float
     is_own: bool = True
+    is_reload: bool = False
     mark: int = 0
     above: str = ""
     below: str = ""
@@ -97,12 +98,7 @@ class History:
     ) -> None:
         """Record a change of `text_before`, in the order in which the file's changes happened. Changes by an accepted
         offer are not the user's own. If `lines` is given, only that range of the text is real."""
-        if text_before != self._noted:
-            self._note_keys(path, text_before)
-        self._noted = applied(text_before, [change])
-        self._note_keys(path, self._noted)
-        self._lengths.pop(path, None)
-        self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
+        self._note(path, text_before, change)
         self._follow(path, text_before, change, time)
         known = lines or (0, len(text_before))
         pieces = _by_lines(text_before, change) if self._replaces_edits(path, change) else []
@@ -116,6 +112,31 @@ class History:
                 known = known[0], known[1] + len(piece.text) - (piece.end - piece.start)
             self._look_around(path, text_before, mark, known)
         self._forget_oldest()
+
+    def reloaded(self, path: str, text_before: str, change: TextEdit, time: float) -> None:
+        """Follow a change that another program made: it is no edit of the user, and takes back what it reverts."""
+        self._note(path, text_before, change)
+        for trace in self._traces:
+            if trace.path == path:
+                _move_trace(trace, change)
+        for piece in reversed(_by_lines(text_before, change)):
+            self._add_reload(path, text_before, piece, time)
+            text_before = applied(text_before, [piece])
+        self._forget_oldest()
+
+    def reloaded_by_user(self, path: str, mark: int) -> None:
+        """What the file was taken to be reloaded with since this mark was an edit of the user after all."""
+        for hunk in self._hunks:
+            if hunk.path == path and hunk.mark > mark and hunk.is_reload:
+                hunk.is_own, hunk.is_reload = True, False
+
+    def _note(self, path: str, text_before: str, change: TextEdit) -> None:
+        if text_before != self._noted:
+            self._note_keys(path, text_before)
+        self._noted = applied(text_before, [change])
+        self._note_keys(path, self._noted)
+        self._lengths.pop(path, None)
+        self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
 
     def _note_keys(self, path: str, text: str) -> None:
         if noted := masked_lines(text):
@@ -140,6 +161,17 @@ class History:
         elif hunk.is_own:
             self.mark = self._reverted_at = self.mark + 1
 
+    def _add_reload(self, path: str, text_before: str, change: TextEdit, time: float) -> None:
+        self.mark += 1
+        if self._continued(path, text_before, change, time, only_undone=True):
+            self._reverted_at = self.mark
+            return
+        hunk = _hunk_of(path, text_before, change, time)
+        hunk.is_own, hunk.is_reload, hunk.mark = False, True, self.mark
+        self._hunks.append(hunk)
+        if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
+            self._hunks = [other for other in self._hunks if other.path != path]
+
     def _look_around(self, path: str, text: str, mark: int, lines: tuple[int, int]) -> None:
         """Note what surrounds the hunks after this mark by now, when all pieces of a change have been made."""
         hunks = [hunk for hunk in self._hunks if hunk.path == path]
@@ -152,13 +184,15 @@ class History:
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
         """The edits as whole lines with their terminators and current line numbers, oldest first, without those whose
         results are gone; with `own`, without those that accepted offers made. Private keys are masked in them."""
-        indices = (index for index, hunk in reversed([*enumerate(self._hunks)]) if hunk.is_own or not own)
+        made = [(index, hunk) for index, hunk in enumerate(self._hunks) if not hunk.is_reload]
+        indices = (index for index, hunk in reversed(made) if hunk.is_own or not own)
         standing = (index for index in indices if _stands(self._hunks[index], self._hunks[index + 1 :]))
         return tuple(self._edit(index) for index in reversed([*islice(standing, limit)]))
 
     def accepted(self) -> tuple[Edit, ...]:
         """The edits that accepted offers made: nothing is learned from them, and they need no follow-up edits."""
-        return tuple(self._edit(index) for index, hunk in enumerate(self._hunks) if not hunk.is_own)
+        made = (index for index, hunk in enumerate(self._hunks) if not (hunk.is_own or hunk.is_reload))
+        return tuple(map(self._edit, made))
 
     def _edit(self, index: int) -> Edit:
         hunk = self._hunks[index]
@@ -197,16 +231,27 @@ class History:
         """Whether there are edits of the file."""
         return any(hunk.path == path for hunk in self._hunks)
 
-    def reopened(self, path: str, text: str) -> None:
-        """Forget the file's edits if its content was replaced, for example by another branch's."""
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that have edits."""
+        return frozenset(hunk.path for hunk in self._hunks)
+
+    def reopened(self, path: str, *texts: str) -> None:
+        """Forget the file's edits if its content was replaced, for example by another branch's: if they fit none of
+        these texts."""
+        if not any(self._fits(path, text) for text in texts):
+            self.forget(path)
+
+    def _fits(self, path: str, text: str) -> bool:
         fits = self._lengths.get(path, len(text)) == len(text)
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
             fits = fits and text.startswith(hunk.after, hunk.start)
             text = text[: hunk.start] + hunk.before + text[hunk.end :]
-        if not fits:
-            self.forget(path)
+        return fits
 
     def forget(self, path: str) -> None:
+        if self.knows(path):
+            self.mark = self._reverted_at = self.mark + 1
         self._hunks = [hunk for hunk in self._hunks if hunk.path != path]
         self._traces = [trace for trace in self._traces if trace.path != path]
         self._lengths.pop(path, None)
@@ -229,16 +274,19 @@ class History:
         self._lengths.clear()
         self._key_lines.clear()
 
-    def _continued(self, path: str, text: str, change: TextEdit, time: float) -> _Hunk | None:
-        """The hunk that this change extends, merged with it and removed from the list."""
+    def _continued(
+        self, path: str, text: str, change: TextEdit, time: float, *, only_undone: bool = False
+    ) -> _Hunk | None:
+        """The hunk that this change extends, or undoes, merged with it and removed from the list."""
         lines = start, end = _whole_lines(text, change)
         newer: list[_Hunk] = []
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
             if start <= hunk.end and end >= hunk.start:
                 latest, below = _as_latest(hunk, newer)
                 joined = latest and _merged_hunk(latest, text, change, lines, time)
-                if joined:
-                    self._take_out(hunk, below)
+                if joined is None or (only_undone and joined.before != joined.after):
+                    return None
+                self._take_out(hunk, below)
                 return joined
             if start > hunk.end:
                 start, end = start - hunk.grown, end - hunk.grown

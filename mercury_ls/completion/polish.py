@@ -61,7 +61,7 @@ def polish(
         return Silence("the file would have more syntax errors than before")
     if _lacks_operator(snapshot, target, text):
         return Silence("the suggestion lacks an operator before it")
-    if _lacks_operand(snapshot, target, text):
+    if complete and _lacks_operand(snapshot, target, text):
         return Silence("the suggestion lacks a value before it")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 

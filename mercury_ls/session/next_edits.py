@@ -73,6 +73,7 @@ class NextEdits:
         Files that are not open take part if the `asker` can show them, in a rename only if it has no `renamer`.
         """
         began = self._clock()
+        self._files.compare_closed()
         self.next_questions.asked_by(asker, uri)
         answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker))
         outcome = f"{len(answer.offer.edits)} shown" if answer.offer else without_code(answer.silence)
@@ -99,6 +100,7 @@ class NextEdits:
 
     async def why(self, uri: str, offset: int) -> str:
         """What is on offer, or why nothing is: looked for once more, and nothing remembered."""
+        self._files.compare_closed()
         request = NextEditRequest(uri, offset, asker=self.next_questions.asker(uri))
         if reason := self._questions.unavailable(uri, invoked=False):
             return reason

@@ -23,6 +23,8 @@ PARSE_SECONDS = 0.008
 NEIGHBOURS = 8
 MOST_UNSAVED_LINES = 8
 """More are not one edit, but all that lies between several."""
+SAVING_SECONDS = 2.0
+"""How long after a change that the file has already an editor may say that it was saved: then the user made it."""
 
 
 class PrivacyRules(Protocol):
@@ -52,6 +54,12 @@ class OpenFiles:
         """Where in each document something was last typed or requested."""
         self.forgotten = 0
         """How often something was forgotten: what was made of the files before that must not be used again."""
+        self._saved: set[str] = set()
+        """The documents that were last seen to be as their files are."""
+        self._reloads: dict[str, tuple[float, int]] = {}
+        """When documents became what their files were already, and the mark of the history before that."""
+        self._stamps: dict[str, tuple[int, int] | None] = {}
+        """What the closed files that have edits were like when they were last compared with them."""
         self._paths: dict[str, str] = {}
         self._lost: dict[str, str] = {}
         self._recent: OrderedDict[str, Snapshot] = OrderedDict()
@@ -91,17 +99,24 @@ class OpenFiles:
 
     def _take_up_unsaved(self, document: Document) -> None:
         """What the user has changed since the file was saved, before there was a server to tell, is an edit as well."""
-        saved = self.workspace.read(document.path)
+        saved = self._text_on_disk(document)
+        if saved == document.text:
+            self._saved.add(document.uri)
         if saved is None or self.history.knows(document.path):
             return
-        saved = saved.removeprefix("\ufeff")
-        if "\r\n" not in document.text:
-            saved = saved.replace("\r\n", "\n")
         edit = difference(saved, document.text)
         removed = saved[edit.start : edit.end]
         is_one_edit = max(removed.count("\n"), edit.text.count("\n")) < MOST_UNSAVED_LINES
         if is_one_edit and removed.strip() != edit.text.strip():
             self.history.record(document.path, saved, edit, self.clock())
+
+    def _text_on_disk(self, document: Document) -> str | None:
+        """The text of the file as an editor shows it."""
+        saved = self.workspace.read(document.path)
+        if saved is None:
+            return None
+        saved = saved.removeprefix("\ufeff")
+        return saved if "\r\n" in document.text else saved.replace("\r\n", "\n")
 
     def change(
         self,
@@ -118,19 +133,67 @@ class OpenFiles:
             return None
         time, before, typed = self.clock(), document.text, 0
         self.recorder.changed(document, version, changes, encoding)
-        for edit in document.apply(changes, version, encoding):
+        edits = [*document.apply(changes, version, encoding)]
+        is_reload = self._is_reload(document, time)
+        for edit in edits:
             self.cursors[uri] = edit.start + len(edit.text)
             typed += len(edit.text)
             if max(len(before), len(edit.text)) <= LARGEST_DOCUMENT:
                 self.aftermath.changed(uri, before, edit)
-                self.history.record(document.path, before, edit, time, not is_offered(uri, before, edit))
+                is_accepted = is_offered(uri, before, edit)
+                if is_reload and not is_accepted:
+                    self.history.reloaded(document.path, before, edit, time)
+                else:
+                    self.history.record(document.path, before, edit, time, not is_accepted)
                 before = applied(before, [edit])
         return typed
+
+    def _is_reload(self, document: Document, time: float) -> bool:
+        """Whether a document that was as its file was has become what the file is by now, since another program
+        changed it."""
+        if document.uri not in self._saved:
+            return False
+        if self._text_on_disk(document) == document.text:
+            self._reloads[document.uri] = time, self.history.mark
+            return True
+        self._saved.discard(document.uri)
+        return False
+
+    def compare_closed(self) -> None:
+        """Forget what closed files no longer hold, since it was reverted on the disk, or another program changed it."""
+        kept = {snapshot.path for uri, snapshot in self._recent.items() if uri not in self.documents}
+        closed = (self.history.paths | kept) - {document.path for document in self.documents.values()}
+        self._stamps = {path: stamp for path, stamp in self._stamps.items() if path in closed}
+        for path in closed:
+            stamp = _stamp_of(path)
+            if path in self._stamps and self._stamps[path] == stamp:
+                continue
+            self._stamps[path] = stamp
+            saved = self.workspace.read(path) if stamp else ""
+            if saved is not None:
+                self._compare_with_saved(path, saved.removeprefix("\ufeff"))
+
+    def _compare_with_saved(self, path: str, saved: str) -> None:
+        texts = saved, saved.replace("\r\n", "\n")
+        self.history.reopened(path, *texts)
+        if any(text not in texts for text in self._closed_texts(path).values()):
+            self._forget_closed(path)
+
+    def _closed_texts(self, path: str) -> dict[str, str]:
+        recent = ((uri, snapshot) for uri, snapshot in self._recent.items() if uri not in self.documents)
+        return {uri: snapshot.text for uri, snapshot in recent if snapshot.path == path}
+
+    def _forget_closed(self, path: str) -> None:
+        for uri in self._closed_texts(path):
+            del self._recent[uri]
+            self._paths.pop(uri, None)
 
     def close(self, uri: str) -> None:
         self.hidden.pop(uri, None)
         self._lost.pop(uri, None)
         self.cursors.pop(uri, None)
+        self._saved.discard(uri)
+        self._reloads.pop(uri, None)
         self.aftermath.closed(uri)
         document = self.documents.pop(uri, None)
         if document is None:
@@ -172,6 +235,10 @@ class OpenFiles:
         if document := self.documents.get(uri):
             self.recorder.saved(document)
             self.workspace.changed([document.path])
+            self._saved.add(uri)
+            time, mark = self._reloads.pop(uri, (-SAVING_SECONDS, 0))
+            if self.clock() - time < SAVING_SECONDS:
+                self.history.reloaded_by_user(document.path, mark)
 
     def renamed(self, old: str, new: str) -> None:
         """The history moves to the new path; the text that was kept under the old one is no other file's."""
@@ -182,9 +249,7 @@ class OpenFiles:
                 self.close(uri)
                 self.hidden[uri] = reason
             self.forgotten += 1
-        closed = [uri for uri, snapshot in self._recent.items() if snapshot.path == old and uri not in self.documents]
-        for uri in closed:
-            del self._recent[uri], self._paths[uri]
+        self._forget_closed(old)
         self.workspace.removed([old])
         self.workspace.changed([new])
 
@@ -237,6 +302,15 @@ class OpenFiles:
             *open_snapshots,
             *(Document("", path, "", 0, text, tried=self.workspace.tried).snapshot() for path, text in nearest_closed),
         ]
+
+
+def _stamp_of(path: str) -> tuple[int, int] | None:
+    """What changes when the file does; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=64)

@@ -157,6 +157,7 @@ class Session:
         """Drafts while nothing can be shown yet, then the answer, which fits the document as it is by then."""
         began = self.clock()
         self.idle.active.set()
+        self.files.compare_closed()
         if request.uri in self.files.documents:
             self.files.cursors[request.uri] = request.offset
         if reason := await self._refusal(request):

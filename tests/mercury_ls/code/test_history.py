@@ -22,6 +22,13 @@ class Editor:
         self.history.record(self.path, before, TextEdit(start, end, text), self.now)
         return self
 
+    def reload(self, text: str) -> "Editor":
+        """The editor shows what another program has written."""
+        self.now += 10.0
+        before, self.text = self.text, text
+        self.history.reloaded(self.path, before, difference(before, text), self.now)
+        return self
+
     def replace(self, old: str, new: str, pause: float = 10.0) -> "Editor":
         at = self.text.index(old)
         return self.change(at, at + len(old), new, pause)
@@ -461,6 +468,38 @@ def test_reload_changes_nothing_else_in_the_users_name():
     editor.replace("B\nc\nd\ne\n", "b\nc\nd\nE\n")
     assert editor.history.edits(own=True) == ()
     assert made(editor.history) == [("a", 4, "e\n", "E\n")]
+
+
+def test_another_program_makes_no_edits_and_takes_back_what_it_reverts():
+    editor = Editor(LINES).replace("b", "B").replace("f", "F")
+    mark = editor.history.mark
+    editor.reload("0\na\nB\nc\nd\nE\nF\ng\n")
+    check(editor, (2, "b\n", "B\n"), (6, "f\n", "F\n"))
+    assert not editor.history.has_changed_since(mark)
+    editor.reload("0\na\nb\nc\nd\nE\nF\ng\n")
+    check(editor, (6, "f\n", "F\n"))
+    assert editor.history.has_changed_since(mark)
+    editor.reload(editor.text.replace("F", "other"))
+    check(editor)
+    assert editor.history.accepted() == ()
+
+
+def test_removal_by_another_program_may_be_undone():
+    editor = Editor(LINES).reload(LINES.replace("d\n", ""))
+    check_reverses(editor, LINES, False)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text(st.sampled_from("ab\n"), max_size=12)), max_size=12))
+@settings(max_examples=300)
+def test_edits_fit_the_text_whoever_changes_it(steps):
+    editor = Editor("a\nb\na\nb\n")
+    for is_reload, text in steps:
+        if is_reload:
+            editor.reload(text)
+        elif text != editor.text:
+            change = difference(editor.text, text)
+            editor.change(change.start, change.end, change.text)
+        assert unwound(editor.history, "a", editor.text) is not None
 
 
 def test_edit_whose_result_is_deleted_is_no_example_until_it_is_back():

@@ -900,3 +900,50 @@ async def test_uses_of_a_method_are_found_in_files_that_do_not_name_its_type(
     assert [edit.uri for edit in offer.edits] == [(tmp_path / "other.py").as_uri()]
     assert [used[edit.start : edit.end] for edit in offer.edits] == [changed]
     assert offer.edits[0].start == used.index(changed)
+
+
+async def test_edit_that_was_reverted_in_a_closed_file_teaches_nothing(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    written = session.files.documents[uri].text
+    (tmp_path / "here.py").write_text(written)
+    session.files.saved(uri)
+    other = tmp_path / "other.py"
+    session.open(other.as_uri(), str(other), "", 1, USED)
+    session.close(uri)
+    assert (await session.next_edits.ask(other.as_uri(), 0, invoked=True)).offer
+    (tmp_path / "here.py").write_text(DEFINED)
+    answer = await session.next_edits.ask(other.as_uri(), 0, invoked=True)
+    assert answer.offer is None
+    assert answer.silence == "nothing has been edited yet"
+    assert session.files.history.edits() == ()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_edit_of_a_file_that_is_closed_unsaved_or_deleted_teaches_nothing(session, tmp_path, is_deleted):
+    uri, other = await renamed(session, tmp_path), tmp_path / "other.py"
+    session.open(other.as_uri(), str(other), "", 1, USED)
+    session.close(uri)
+    if is_deleted:
+        (tmp_path / "here.py").unlink()
+    assert (await session.next_edits.ask(other.as_uri(), 0, invoked=True)).offer is None
+
+
+async def test_reload_after_another_program_is_no_edit(session, tmp_path):
+    here = tmp_path / "here.py"
+    here.write_text(DEFINED)
+    session.open(here.as_uri(), str(here), "", 1, DEFINED)
+    here.write_text(DEFINED.replace("fetch_rows(name)", "load_rows(name)"))
+    session.change(here.as_uri(), 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    answer = await session.next_edits.ask(here.as_uri(), 13, invoked=True)
+    assert (answer.offer, answer.silence) == (None, "nothing has been edited yet")
+    assert session.files.history.edits() == ()
+
+
+async def test_edit_that_an_editor_tells_once_it_is_saved_is_one(session, tmp_path):
+    here = tmp_path / "here.py"
+    here.write_text(DEFINED)
+    session.open(here.as_uri(), str(here), "", 1, DEFINED)
+    here.write_text(DEFINED.replace("fetch_rows(name)", "load_rows(name)"))
+    session.change(here.as_uri(), 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    session.files.saved(here.as_uri())
+    assert len((await session.next_edits.ask(here.as_uri(), 13, invoked=True)).edits) == 2
